@@ -251,6 +251,8 @@ class Location(Struct, frozen=True):
     """Symbol and offset of the address, where it has no line."""
     installed: bool | None = None
     """Whether the target has the tracepoint there; None for other kinds."""
+    condition_is_invalid: bool = False
+    """Whether GDB has disabled it because the condition has no meaning there."""
 
 
 class Breakpoint(Struct, frozen=True):
@@ -293,6 +295,8 @@ class Breakpoint(Struct, frozen=True):
     actions of a tracepoint."""
     event: str = ""
     """Kind of event of a catchpoint, such as ``syscall``, where GDB reports it."""
+    matching: str = ""
+    """Regular expression of the exceptions that a catchpoint is limited to."""
     locations: tuple[Location, ...] = ()
     """The places of a breakpoint with several ones, in GDB's order."""
     installed: bool | None = None

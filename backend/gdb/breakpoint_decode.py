@@ -49,6 +49,7 @@ def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
         passes=decode.whole_number(payload.get("pass", "0")),
         commands=tuple(map(str, decode.sequence(payload.get("script")))),
         event=str(payload.get("catch-type", "")),
+        matching=str(payload.get("regexp", "")),
         locations=tuple(map(_location, listed)),
         installed=_INSTALLED.get(str(payload.get("installed"))),
     )
@@ -58,6 +59,7 @@ def _location(payload: Mapping[str, Any]) -> Location:
     return Location(
         number=decode.whole_number(str(payload.get("number", "")).partition(".")[2]),
         enabled=payload.get("enabled") == "y",
+        condition_is_invalid=payload.get("enabled") == "N",
         function=str(payload.get("func", "")),
         file=str(payload.get("file", "")),
         line=decode.whole_number(payload.get("line", "0")),
@@ -84,6 +86,16 @@ def notes_of(text: str, public: Callable[[int], int]) -> str:
             plural = "s" if others[1:] else ""
             notes.append(f"Note: breakpoint{plural} {first}{others[-1]} also set at pc.")
     return "\n".join(dict.fromkeys(notes))
+
+
+def warnings_of(log: str) -> str:
+    r"""Return GDB's warnings about a breakpoint that it has made all the same.
+
+    >>> warnings_of("warning: failed to validate condition at location 1, disabling:\n  No symbol")
+    'warning: failed to validate condition at location 1, disabling:\n  No symbol'
+    """
+    start = log.find("warning: ")
+    return log[start:].rstrip() if start >= 0 else ""
 
 
 def with_symbol(made: Breakpoint, symbol: str) -> Breakpoint:

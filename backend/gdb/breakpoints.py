@@ -173,11 +173,15 @@ class Breakpoints:
             return failure(result)
         if made := await self.take_made():
             notes = breakpoint_decode.notes_of(result.text, self._public)
+            warnings = breakpoint_decode.warnings_of(result.log)
+            notes = "\n".join(filter(None, (notes, warnings)))
             return BreakpointsMade(breakpoints=made, notes=notes)
         message = (result.log or result.text).strip()
         if "pending on future shared library load" in message or "not defined" in message:
             message = message.split("\n", 1)[0]
             message += " 'set breakpoint pending on' waits for a library that defines it."
+        if not message and command.startswith("rb"):
+            message = f"no function matches: {command}"
         return Failure(message=message or "GDB made no breakpoint and does not say why")
 
     async def take_made(self) -> tuple[Breakpoint, ...]:

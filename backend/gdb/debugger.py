@@ -55,6 +55,7 @@ from pgdb.overlay.messages import (
     ListVariables,
     Resume,
 )
+from pgdb.patterns import pattern
 from pgdb.records import Done, Event, Exit, Failure, Record, Running, Text
 
 LOG = logging.getLogger(__name__)
@@ -72,6 +73,11 @@ _INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _NO_REGISTERS = "Couldn't get registers: No such process"
 _NO_REGISTERS_AT_ALL = "No registers."
+_NO_FRAME = pattern(
+    r"No (?:symbol \"[^\"]*\" in current context|stack|frame selected|selected frame"
+    r"|frame is currently selected)\.\Z"
+)
+"""Errors that have another reason in a process that runs: it has no frames to look at."""
 _WITHOUT_FRAMES: dict[type[AnyOperation], str] = {
     Backtrace: "No stack.",
     ListVariables: "No frame selected.",
@@ -385,9 +391,12 @@ class GdbDebugger:
         record = await self._operations.perform(operation, request_id, self._living_pid)
         if is_over and isinstance(record, Failure) and record.message == _NO_REGISTERS_AT_ALL:
             return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
-        if isinstance(record, Failure) and record.message.startswith(_NO_REGISTERS):
+        if isinstance(record, Failure) and self.state == "running":
             # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
-            if self.state == "running":
+            if record.message.startswith(_NO_REGISTERS):
+                raise NeedsStopError
+            # GDB has no frame of a process that runs, and looks for names without one.
+            if isinstance(operation, Console) and _NO_FRAME.match(record.message):
                 raise NeedsStopError
         return record
 

@@ -238,7 +238,11 @@ class Operations:
             file.flush()
             result = await self._gdb.send(console(f"source {name}"))
             if result.kind == "error":
-                message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", result.message)
+                # GDB names the end of a block in which a line fails, and no line of the block.
+                first_or_last = rf"{re.escape(name)}:(?:1|{len(lines)}): "
+                is_block = lines[-1].strip() == "end"
+                message = re.sub(first_or_last if is_block else r"(?!)", "", result.message)
+                message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", message)
                 message = message.replace("Error in sourced command file:\n", "")
                 return replace(failure(result), message=message)
         return await self._text(result, request_id)

@@ -31,8 +31,8 @@ _SIGNAL = pattern(
     r'(?:Thread [\d.]+ (?:"[^\n]*" )?|Program )(?:received signal |terminated with signal )'
 )
 _PLACE = pattern(
-    r"\d+\t|(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)(?: at [^\n]*:\d+"
-    r"| from [^\n]*)?\Z|0x[0-9a-f]+ in "
+    r"(?:0x[0-9a-f]+\t)?\d+\t|(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)"
+    r"(?: at [^\n]*:\d+| from [^\n]*)?\Z|0x[0-9a-f]+ in "
 )
 """A frame, or a line of source."""
 _DISPLAY = pattern(r"(\d+): (?:x/\w+ \S|[^\n]*\S = )")

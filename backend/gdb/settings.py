@@ -50,6 +50,10 @@ SETTINGS = (
     # An interrupted call must not leave the rank in the middle of it: the return address is invalid
     # once GDB has detached from the rank.
     Setting("set unwindonsignal on"),
+    # At a warning of its own a GDB without a terminal answers for the user, and ends.
+    Setting("maint set internal-warning quit no", must=False),
+    Setting("maint set internal-warning corefile no", must=False),
+    Setting("maint set demangler-warning quit no", must=False),
     # Some GDBs do not know these; without them all works, only slower.
     Setting("set debuginfod enabled off", must=False),
     Setting("maint set worker-threads 0", must=False),

@@ -27,9 +27,17 @@ from pgdb.frontend.api.gdb_words import resolve as resolve
 from pgdb.patterns import pattern
 from pgdb.written_files import for_ranks
 
-_SETTINGS_OF_OURS = (
-    "mi-async target-async non-stop confirm pagination height annotate interactive-mode".split()
-)
+# Settings that PGDB needs, with the value that it needs; None for those of the user interface.
+_SETTINGS_OF_OURS = {
+    "mi-async": "on",
+    "target-async": "on",
+    "non-stop": "off",
+    "confirm": None,
+    "pagination": None,
+    "height": None,
+    "annotate": "0",
+    "interactive-mode": None,
+}
 # Settings that make GDB follow a child or keep several processes, with the value that does neither
 # and the length of the shortest abbreviation (GDB 13.1).
 _SETTINGS_OF_FORKS = {
@@ -75,6 +83,19 @@ def kind_of(word: str, line: str) -> Kind:
     return kind
 
 
+def with_command(line: str, last: str) -> str:
+    """Return a line in which a ``with`` without a command has the *last* one, as in GDB.
+
+    >>> with_command("with print elements 3", "p x"), with_command("with width 0 -- p y", "p x")
+    ('with print elements 3 -- p x', 'with width 0 -- p y')
+    """
+    argument = argument_of(line)
+    setting, _, command = argument.partition("--")
+    if command.strip() or not setting.strip() or not last or resolve(line) != "with":
+        return line
+    return f"with {setting.strip()} -- {last}"
+
+
 def innermost(line: str) -> str:
     """Return the command that a line carries out in the end: ``bt`` of ``thread apply all bt``."""
     inner = line
@@ -101,10 +122,25 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
 
 
 def _is_setting_of_ours(argument: str) -> bool:
+    return bool(_own_settings(argument))
+
+
+def _own_settings(argument: str) -> list[str]:
+    """Return the settings of PGDB's that a ``set`` can mean."""
     name = argument.split(maxsplit=1)[0] if argument else ""
     # GDB accepts the beginning of a setting's name: "he", "mi" and "an" are enough (GDB 13.1).
     enough = len(name) > 2 or name in ("he", "mi", "an")
-    return enough and any(own.startswith(name) for own in _SETTINGS_OF_OURS)
+    return [own for own in _SETTINGS_OF_OURS if enough and own.startswith(name)]
+
+
+def changes_nothing(argument: str) -> bool:
+    """Return whether a ``set`` gives a setting the value that PGDB needs it to have.
+
+    >>> changes_nothing("non-stop off"), changes_nothing("non-stop on")
+    (True, False)
+    """
+    value = " ".join(argument.split()[1:])
+    return [_SETTINGS_OF_OURS[own] for own in _own_settings(argument)] == [value]
 
 
 _ABOUT_BREAKPOINTS = frozenset("condition ignore enable disable delete commands".split())

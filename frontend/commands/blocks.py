@@ -99,6 +99,21 @@ def _exists(user: UserCommands, name: str) -> bool:
     return user.get(name) is not None or (ours is not None and ours.word == name)
 
 
+def check_inner(word: str, line: str) -> None:
+    """Check the command that a command of GDB carries out: ``with``, ``thread apply`` …
+
+    :raises UsageError: if it is one that GDB does not have.
+    """
+    inner = gdb_words.first_word(gdb_commands.innermost(line))
+    if inner == gdb_words.first_word(line) or COMMANDS.find(inner) is None:
+        return
+    if inner not in gdb_words.KINDS and inner not in gdb_words.ALIASES:
+        raise UsageError(
+            f"'{inner}' is a command of PGDB's, and the command of '{word}' is carried out by the "
+            f"ranks' GDBs; give '{inner}' alone"
+        )
+
+
 async def _define_prefix(call: Call) -> Outcome:
     """Carry out ``define-prefix``."""
     answer = await call.view.execute_plain(call.line)

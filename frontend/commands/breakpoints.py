@@ -228,6 +228,12 @@ async def _commands(call: Call) -> Outcome:
     body = await call.dispatcher.read_block(call.line)
     bodies.check_for_gdb(call.workspace.user, "commands", body)
     numbers = _numbers(call) or [_last(call)]
+    for each in numbers:
+        if whole := each.partition(".")[0] * ("." in each):
+            raise UsageError(
+                f"{each} is one place of a breakpoint; commands are carried out at all of its "
+                f"places: 'commands {whole}'"
+            )
     ranks = call.view
     return await ranks.breakpoint_commands(numbers, body)
 

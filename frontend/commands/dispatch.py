@@ -150,8 +150,8 @@ class Dispatcher:
 
     @property
     def last_line(self) -> str:
-        """The last line that was carried out before one of ``pipe``; empty if there is none."""
-        words = ("pipe", "|")
+        """The last line that was carried out, but for ``pipe`` and ``with``; empty if none."""
+        words = ("pipe", "|", "with", "w")
         return next(
             (each for each in reversed(self.lines) if gdb_commands.first_word(each) not in words),
             "",
@@ -206,7 +206,7 @@ class Dispatcher:
             return await self._with_hooks(
                 word, ranks, lambda: blocks.carry_out_in_gdb(self, line.strip(), ranks)
             )
-        line = user.expanded(line, self.has)
+        line = gdb_commands.with_command(user.expanded(line, self.has), self.last_line)
         if (found := user.find(line, self.has)) is not None:
             return await self._with_hooks(
                 found[0].name, ranks, lambda: self._call_user(*found, line, ranks)
@@ -217,7 +217,7 @@ class Dispatcher:
                 return None
         call = self._call(line, ranks)
         try:
-            return await self._with_hooks(call.word, ranks, lambda: self._carry_out(call, ranks))
+            return await self._with_hooks(call.hooked, ranks, lambda: self._carry_out(call, ranks))
         except NotRecordedError as error:
             # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
@@ -257,6 +257,7 @@ class Dispatcher:
             raise CommandError(f"'{title}' ended{where} (Ctrl-C)")
 
     async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
+        blocks.check_inner(call.word, call.line)
         if call.command is not None:
             return await call.command.handler(call)
         if call.word == "with":

@@ -18,7 +18,6 @@ from pgdb.frontend.commands.table import (
     Completes,
     Group,
     Outcome,
-    need_argument,
 )
 from pgdb.frontend.commands.worlds import list_worlds
 from pgdb.frontend.transport import deliveries
@@ -93,11 +92,11 @@ async def _backtrace(call: Call) -> Outcome:
 
 
 def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
-    """Ask for stacks by the *argument* of a backtrace; return None if that has options of GDB's."""
+    """Ask for stacks by the *argument* of a backtrace; return None if GDB has to read it."""
     command = COMMANDS.find("backtrace")
     assert command is not None
     parsed = command.parse(argument)
-    if parsed.rest and not _COUNT.match(parsed.rest):
+    if parsed.rest and not (_COUNT.match(parsed.rest) and int(parsed.rest)):
         return None
     values = parsed.values
     return call.view.backtrace(
@@ -172,24 +171,24 @@ async def _print(call: Call) -> Outcome:
 @COMMANDS.command(
     "info",
     group=Group.STACK,
-    usage="info TOPIC",
+    usage="info [TOPIC]",
     summary="show locals, args, breakpoints, threads …",
     aliases=("i", "inf"),
     completes=Completes.INFO,
 )
 async def _info(call: Call) -> Outcome:
-    """Show the information that GDB has on a topic. All of GDB's topics work.
+    """Show the information that GDB has on a topic; without TOPIC, list the topics of GDB's.
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
     job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd),
     'info worlds' the worlds of MPI_Comm_spawn. The text of all others is merged line by line: equal
     lines once, then the parts that differ.
     """
-    topic, _, rest = need_argument(call, "a topic, for example 'info locals'").partition(" ")
+    topic, _, rest = call.argument.partition(" ")
     if gdb_commands.kind_of("info", call.line) is gdb_commands.Kind.REFUSED:
         raise UsageError(gdb_commands.why_refused("info", call.line))
     ranks = call.view
-    if (kind := breakpoint_kind(topic)) is not None:
+    if topic and (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)
     if topic == "s" or (len(topic) > 2 and "stack".startswith(topic)):
         words = rest.split()
@@ -199,7 +198,7 @@ async def _info(call: Call) -> Outcome:
         return await (merged if merged is not None else ranks.execute_plain(call.line))
     if topic == "locals" and rest.strip() in ("0", "1", "2"):
         return await ranks.machine_query("list locals", [rest.strip()])
-    if not rest.strip():
+    if topic and not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:

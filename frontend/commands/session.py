@@ -67,6 +67,19 @@ async def _help(call: Call) -> Outcome:
     return await call.session[ranks.first].execute_plain(call.line)
 
 
+def _of_python(expression: str) -> str:
+    r"""Return a regular expression of GDB's, a basic one of POSIX, as one of Python's.
+
+    >>> _of_python("f("), _of_python(r"x\(a\|b\)"), _of_python("a|b")
+    ('f\\(', 'x(a|b)', 'a\\|b')
+    """
+    return re.sub(
+        r"\\?[(){}|+?]",
+        lambda match: match[0][1:] if match[0][1:] else f"\\{match[0]}",
+        expression,
+    )
+
+
 @COMMANDS.command(
     "apropos",
     group=Group.SESSION,
@@ -80,7 +93,7 @@ async def _apropos(call: Call) -> Outcome:
     """
     text = need_argument(call, "a regular expression").removeprefix("-v").strip()
     try:
-        expression = re.compile(text, re.IGNORECASE)
+        expression = re.compile(_of_python(text), re.IGNORECASE)
     except re.error as error:
         raise UsageError(f"apropos {text}: {error}") from None
     own = [
@@ -171,6 +184,8 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
                 f"set -keep: {name!r} is no setting of PGDB's; one of GDB's is given to every "
                 "session by --gdb-command 'set …'"
             )
+        if gdb_commands.changes_nothing(call.argument):
+            return None
         if gdb_commands.kind_of("set", call.line) is gdb_commands.Kind.REFUSED:
             raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
         said = await call.view.execute_plain(call.line)

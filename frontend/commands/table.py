@@ -61,6 +61,10 @@ class Completes(enum.Enum):
     EXPRESSION = "an expression"
 
 
+_PREFIXES = frozenset("info show maintenance catch tcatch unset macro overlay tui".split())
+"""Commands of GDB whose next word is always a command again."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """One command as it was typed, its abbreviations resolved."""
 
@@ -82,6 +86,11 @@ class Call(msgspec.Struct, frozen=True):
     def session(self) -> Session:
         """The session that the command acts on."""
         return self.dispatcher.session
+
+    @property
+    def hooked(self) -> str:
+        """The command whose hooks run; empty for a subcommand, which has its own hooks in GDB."""
+        return "" if self.argument and self.word in _PREFIXES else self.word
 
     @property
     def workspace(self) -> Workspace:

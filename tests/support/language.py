@@ -249,7 +249,7 @@ _CHANGES = (
     (re.compile(r"^(\d+ .* at \S+:\d+) thread \d+$", re.M), r"\1"),
     (re.compile(r"(?<=also set at pc) 0x[0-9a-f]+"), ""),
     (re.compile(r"Enb Address +What"), "Enb What"),
-    (re.compile(r"(?<= [yn] ) +0x[0-9a-f]{16} "), ""),
+    (re.compile(r"(?:(?<= [yn] )|(?<= N\* )) +0x[0-9a-f]{16} "), ""),
 )
 
 

@@ -41,8 +41,10 @@ _WATCHPOINTS = {
 _TOPIC = pattern(r"info (watch|trace|break)points(?: (.+))?\Z")
 _MOST_COUNTS = 4
 """Most different numbers of hits that are listed one by one."""
-_CAUGHT = {"syscall": "syscalls", "signal": "signals"}
-"""Events of which GDB names several objects in quotation marks, with their plural."""
+_CAUGHT = {"syscall": ("syscalls", ","), "signal": ("signals", " ")}
+"""Events of which GDB names several objects in quotation marks: the plural, and what GDB puts
+between the objects."""
+_INVALID = "(*): Breakpoint condition is invalid at this location."
 
 
 def breakpoint_table(breakpoints: Sequence[Breakpoint], command: str = "") -> str:
@@ -71,6 +73,8 @@ def merged_table(
     for row in sorted(rows, key=lambda row: (row.number, next(iter(rows[row][0][0]), 0))):
         owners = RankSet.union(ranks for ranks, _ in rows[row])
         lines += _row(row, "" if owners == everyone else brackets(owners), rows[row], brackets)
+    if any(place.condition_is_invalid for row in rows for place in row.locations):
+        lines.append(_INVALID)
     return "\n".join(lines)
 
 
@@ -88,7 +92,7 @@ def _row(
     yield from _details(row, _counts(parts, "times", brackets), _counts(parts, "ignore", brackets))
     for place in row.locations:
         number = f"{row.number}.{place.number}"
-        enabled = "y" if place.enabled else "n"
+        enabled = "y" if place.enabled else "N*" if place.condition_is_invalid else "n"
         where = _place(place.function, place.file, place.line) or place.at
         yield f"{number:<7} {'':<14} {'':<4} {enabled:<3} {where}".rstrip()
         yield from _installed(place)
@@ -124,6 +128,8 @@ def _details(
     each: Breakpoint, hits: Sequence[tuple[str, str]], ignored: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """Yield the lines below a breakpoint, in GDB's order and words."""
+    if each.matching:
+        yield f"\tmatching: {each.matching}"
     if each.condition:
         yield f"\tstop only if {each.condition}"
     if each.thread:
@@ -159,21 +165,29 @@ def _what(each: Breakpoint) -> str:
 
 def _caught(each: Breakpoint) -> str:
     """Return the event of a catchpoint, as GDB lists it."""
-    if each.event in _CAUGHT and each.what and not each.what.startswith("<"):
-        word = _CAUGHT[each.event] if "," in each.what else each.event
-        return f'{word} "{each.what}"'
+    if each.event in _CAUGHT and each.what:
+        return f'{_caught_kind(each)} "{each.what}"'
     if each.event == "exec" and each.what != "exec":
         return f'exec, program "{each.what}"'
     return each.what
 
 
+def _caught_kind(each: Breakpoint) -> str:
+    """Return the kind of what is caught, in the plural for several objects."""
+    plural, between = _CAUGHT[each.event]
+    is_one = each.what.startswith("<") or between not in each.what
+    return each.event if is_one else plural
+
+
 def _event(made: Breakpoint) -> str:
     """Return the event of a new catchpoint, as GDB names it."""
     if made.event in _CAUGHT and made.what and not made.what.startswith("<"):
-        quote = "'" * (made.event == "syscall")
-        names = ", ".join(f"{quote}{name.strip()}{quote}" for name in made.what.split(","))
-        return f"{_CAUGHT[made.event] if ',' in made.what else made.event} {names}"
-    return made.what.removeprefix("exception ").removesuffix(" of library").strip("<>")
+        between = _CAUGHT[made.event][1]
+        names = [name.strip() for name in made.what.split(between)]
+        if made.event == "signal":
+            return f"{_caught_kind(made)} {' '.join(names)}"
+        return f"{_caught_kind(made)} {', '.join(map(repr, names))}"
+    return made.what.removeprefix("exception ").partition(" of library")[0].strip("<>")
 
 
 def _place(function: str, file: str, line: int) -> str:

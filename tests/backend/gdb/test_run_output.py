@@ -54,6 +54,7 @@ def test_text_is_shown_once_gdb_answers_that_no_stop_came_with_it() -> None:
     ("text", "shown"),
     [
         (HIT, []),
+        ("mine\n0x00005555555551f5\t72\t    array[1] = local;\n", ["mine"]),
         (f"hook here\n{THREADS}{HIT}", ["hook here"]),
         (f"at place 10\n{HIT}", ["at place 10"]),
         (

@@ -9,6 +9,7 @@ from pgdb.frontend.api.gdb_commands import (
     ALIASES,
     KINDS,
     Kind,
+    changes_nothing,
     check_script,
     first_word,
     kind_of,
@@ -179,6 +180,22 @@ def test_a_rank_is_one_process(line: str, expected: Kind) -> None:
     if expected is Kind.REFUSED:
         why = why_refused(resolve(line), line)
         assert "a rank is one process" in why and "--pids" in why
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("non-stop off", True),
+        ("mi-async  on", True),
+        ("annotate 0", True),
+        ("non-stop on", False),
+        ("non-stop", False),
+        ("listsize 3", False),
+        ("confirm off", False),
+    ],
+)
+def test_a_setting_may_get_the_value_that_pgdb_needs(argument: str, expected: bool) -> None:
+    assert changes_nothing(argument) is expected
 
 
 def test_every_refusal_says_why() -> None:

@@ -237,6 +237,32 @@ def test_hooks_run_around_commands_that_pgdb_carries_out(typed: Typed) -> None:
     assert typed("whatis x") == ["whatis inner", "whatis x"]
 
 
+def test_hooks_of_a_prefix_do_not_run_around_its_subcommands(typed: Typed) -> None:
+    typed("define hook-info\nwhatis before\nend")
+    assert typed("info line f") == ["info line f"]
+    assert typed("info") == ["whatis before", "info"]
+
+
+@pytest.mark.parametrize(
+    ("line", "outer"),
+    [
+        ("with print elements 3 -- tree", "with"),
+        ("thread apply all stat x", "thread"),
+        ("faas proc 0 ptype x", "faas"),
+        ("frame apply all tree", "frame"),
+    ],
+)
+def test_a_command_of_ours_is_not_for_gdb_to_carry_out(typed: Typed, line: str, outer: str) -> None:
+    assert typed(line) == []
+    assert "is a command of PGDB's" in typed.errors
+    assert f"the command of '{outer}'" in typed.errors
+
+
+def test_with_has_the_last_command_where_it_has_none(typed: Typed) -> None:
+    assert typed("ptype x\nwith language c") == ["ptype x", "with language c -- ptype x"]
+    assert typed("w listsize 3 --") == ["with listsize 3 -- ptype x"]
+
+
 @pytest.mark.parametrize("name", ["hook-nosuch", "hookpost-nosuch", "hook-p", "hookpost-prin"])
 def test_a_hook_of_no_command_is_warned_of(typed: Typed, name: str) -> None:
     assert typed(f"define {name}\nptype x\nend") == []

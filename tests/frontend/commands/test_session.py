@@ -35,7 +35,7 @@ def test_one_gdb_is_asked_for_the_help_of_gdbs_commands(
         ("help tree", "tree "),
         ("help proc 0", "proc SET COMMAND"),
         ("help set settle", "settle SECONDS"),
-        ("help info", "info TOPIC"),
+        ("help info", "info [TOPIC]"),
     ],
 )
 def test_the_help_of_ours_is_shown(typed: Typed, line: str, shown: str) -> None:
