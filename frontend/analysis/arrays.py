@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
@@ -21,6 +22,7 @@ from pgdb.frontend.analysis.layouts import Layout
 from pgdb.frontend.analysis.limits import check_size
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock
+from pgdb.overlay.operations import trace_of
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, Record
 
@@ -220,6 +222,14 @@ def pieces(forms: Sequence[Form], most_bytes: int) -> Iterator[Piece]:
         yield Piece(RankSet(together))
 
 
+def _begin(block: Block, count: int) -> Block:
+    """Return a block of one dimension as it was when it had *count* elements."""
+    if count >= block.shape[0]:
+        return block
+    left_bytes = max(0, count - block.start) * int(block.dtype[2:])
+    return replace(block, shape=(count,), data=block.data[:left_bytes])
+
+
 class _Reading:
     """The state of one reading: data that arrived, ranks that failed."""
 
@@ -227,6 +237,8 @@ class _Reading:
         self._ask = ask
         self._expression = expression
         self._limit_bytes = limit_bytes
+        # A rank that runs adds rows to a trace between two requests.
+        self._grows = trace_of(expression) is not None
         self._data: dict[int, list[bytes]] = {}
         self._forms: dict[int, Block] = {}
         self.errors: Merger[Record] = Merger()
@@ -262,11 +274,12 @@ class _Reading:
                 continue
             for rank in each.ranks:
                 form = self._forms[rank]
-                if (block.dtype, block.shape) != (form.dtype, form.shape):
+                read = _begin(block, form.shape[0]) if self._grows else block
+                if (read.dtype, read.shape) != (form.dtype, form.shape):
                     changed = f"{self._expression} has changed while it was read"
                     self.errors.add(RankSet([rank]), Failure(message=changed))
                 else:
-                    self._data[rank].append(block.data)
+                    self._data[rank].append(read.data)
 
     def arrays(self, forms: Sequence[Form]) -> dict[int, NDArray[Any]]:
         """Return the arrays of the ranks that have not failed."""

@@ -481,6 +481,23 @@ def test_example_outlier(mpi: Mpi, build: Build) -> None:
     assert "failed on [0-3]" in none.stderr
 
 
+def test_example_residuals(
+    mpi: Mpi, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = build("steps.c")
+    monkeypatch.chdir(tmp_path)
+    done = run_example(
+        "residuals.py", program.at("record"), "now.residual", *mpi.line(RANKS, program)
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[:3] == [
+        "40 hits on [0-3]",
+        f"hit 7: now.residual = {1 / 7} on [0-2]",
+        f"hit 7: now.residual = {1 / 7 + 0.25} on [3]",
+    ]
+    assert len((tmp_path / "residuals.csv").read_text().splitlines()) == 1 + RANKS * 40
+
+
 LEFT_OPEN = """
 import sys
 import pgdb

@@ -121,6 +121,15 @@ def test_all_values_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lines) == 16
 
 
+def test_a_data_frame_has_a_row_for_each_rank_and_hit() -> None:
+    ranks = Ranks({0: [("1", "0.5")], 2: [("1", "0.5"), ("2", "x")]})
+    frame = asyncio.run(read_data(ranks, 1, ("i", "u"), RankSet([0, 2]))).to_pandas()
+    assert list(frame.columns) == ["i", "u"]
+    assert frame.index.names == ["rank", "row"]
+    assert frame.loc[(2, 2), "u"] == "x"
+    assert len(frame) == 3
+
+
 def test_without_pandas_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     data = asyncio.run(read_data(Ranks({0: [("1", "2")]}), 1, ("i", "u"), RankSet([0])))
 
