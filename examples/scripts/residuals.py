@@ -1,4 +1,4 @@
-"""Collect values over many hits of a place, and print the first hit at which a rank leaves the others.
+"""Collect values over many hits of a place; print the first at which a rank leaves the others.
 
     python residuals.py LOCATION EXPRESSION mpirun -n 8 ./program arguments...
 
