@@ -11,7 +11,7 @@ set -u
 
 what=${1:-all}
 [ $# = 0 ] || shift
-workers=${PGDB_TEST_WORKERS:-$(($(nproc) + 1))}
+workers=${PGDB_TEST_WORKERS:-$(($(nproc) + 2))}
 
 setup_venv dev
 PATH=$PATH:$venv/bin

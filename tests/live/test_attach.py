@@ -38,6 +38,7 @@ def test_all_ranks_while_the_job_runs(build: Build, start_job: StartJob) -> None
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_some_ranks_only(build: Build, start_job: StartJob) -> None:
     with start_job(4, build("storm.c")) as job:
         before = {rank: job.ranks[rank] for rank in (0, 3)}
@@ -60,6 +61,7 @@ def test_no_breakpoint_is_left_in_the_ranks(build: Build, start_job: StartJob, l
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_a_detached_rank_gets_on_while_the_rest_is_debugged(
     build: Build, start_job: StartJob
 ) -> None:

@@ -99,9 +99,14 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return find_mpi(request.param)
 
 
+def build_sleeper(builder: Builder, mpi: Mpi) -> Program:
+    """Build a program whose ranks sleep. Ranks that wait in MPI would use up the cores."""
+    return builder.build(mpi, "storm.c", "-DPAUSE_NS=20000000")
+
+
 @pytest.fixture
-def ring(builder: Builder, mpi: Mpi) -> Program:
-    return builder.build(mpi, "ring")
+def sleeper(builder: Builder, mpi: Mpi) -> Program:
+    return build_sleeper(builder, mpi)
 
 
 @pytest.fixture
@@ -143,13 +148,13 @@ def assert_found(found: FoundJob, job: Job, program: Program) -> None:
     assert (group.key, group.size) == (found.selector, len(job.ranks))
 
 
-def test_all_ranks_are_found(builder: Builder, mpi: Mpi, ring: Program) -> None:
-    with run_job(builder, mpi.line(4, ring), ring, 4) as job:
+def test_all_ranks_are_found(builder: Builder, mpi: Mpi, sleeper: Program) -> None:
+    with run_job(builder, mpi.line(4, sleeper), sleeper, 4) as job:
         found = find_job(job.pid, pmix=patient)
-        assert_found(found, job, ring)
+        assert_found(found, job, sleeper)
         # Intel's mpirun is a script; all others are the launcher, or turn into it.
         assert found.launcher_pid in (job.pid, *procfs.children(job.pid))
-        assert found.command[-1] == str(ring.path)
+        assert found.command[-1] == str(sleeper.path)
         assert found.table.source.startswith(SOURCES[mpi.name]), found.steps
         # Asking has changed nothing: they are all found a second time.
         assert find_job(job.pid, pmix=patient).table == found.table
@@ -161,29 +166,29 @@ def test_all_ranks_are_found_before_mpi_init(builder: Builder, mpi: Mpi, nompi: 
 
 
 def test_all_ranks_are_found_by_their_environment_alone(
-    builder: Builder, mpi: Mpi, ring: Program, monkeypatch: pytest.MonkeyPatch
+    builder: Builder, mpi: Mpi, sleeper: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mpir, "read_proctable", no_table)
     monkeypatch.setattr(mpir, "search_proctable", no_table)
-    with run_job(builder, mpi.line(3, ring), ring, 3) as job:
+    with run_job(builder, mpi.line(3, sleeper), sleeper, 3) as job:
         found = find_job(job.pid, pmix=no_pmix)
         assert found.table.source.startswith("environment of the ranks of ")
-        assert_found(found, job, ring)
+        assert_found(found, job, sleeper)
     tried = ["MPIR_proctable by symbol", "MPIR_proctable by structure"]
     assert [step.name for step in found.steps] == [*tried, "environment"]
 
 
 def test_a_stopped_launcher_is_neither_needed_nor_woken(
-    builder: Builder, mpi: Mpi, ring: Program
+    builder: Builder, mpi: Mpi, sleeper: Program
 ) -> None:
-    with run_job(builder, mpi.line(2, ring), ring, 2) as job:
+    with run_job(builder, mpi.line(2, sleeper), sleeper, 2) as job:
         launcher = find_job(job.pid).launcher_pid
         os.kill(launcher, signal.SIGSTOP)
         try:
             wait_until(lambda: state_of(launcher) == "T", "the launcher is stopped")
             # A stopped prterun cannot answer, and the deadline is the user's time.
             found = find_job(launcher, pmix=lambda pid: pmix.query_job(pid, timeout_s=1))
-            assert_found(found, job, ring)
+            assert_found(found, job, sleeper)
             assert state_of(launcher) == "T"
         finally:
             os.kill(launcher, signal.SIGCONT)
@@ -195,52 +200,52 @@ def state_of(pid: int) -> str:
     return stat.state
 
 
-def test_two_jobs_at_once_are_kept_apart(builder: Builder, mpi: Mpi, ring: Program) -> None:
+def test_two_jobs_at_once_are_kept_apart(builder: Builder, mpi: Mpi, sleeper: Program) -> None:
     with (
-        run_job(builder, mpi.line(2, ring), ring, 2) as one,
-        run_job(builder, mpi.line(3, ring), ring, 3) as other,
+        run_job(builder, mpi.line(2, sleeper), sleeper, 2) as one,
+        run_job(builder, mpi.line(3, sleeper), sleeper, 3) as other,
     ):
-        assert_found(find_job(one.pid), one, ring)
-        assert_found(find_job(other.pid), other, ring)
+        assert_found(find_job(one.pid), one, sleeper)
+        assert_found(find_job(other.pid), other, sleeper)
 
 
 def test_a_script_around_the_launcher_stands_for_it(
-    builder: Builder, mpi: Mpi, ring: Program, tmp_path: Path
+    builder: Builder, mpi: Mpi, sleeper: Program, tmp_path: Path
 ) -> None:
     script = tmp_path / "run.sh"
     script.write_text('#!/bin/sh\n"$@"\nexit $?\n')
     script.chmod(0o755)
-    with run_job(builder, [str(script), *mpi.line(2, ring)], ring, 2) as job:
+    with run_job(builder, [str(script), *mpi.line(2, sleeper)], sleeper, 2) as job:
         found = find_job(job.pid)
         assert found.launcher_pid != job.pid
-        assert_found(found, job, ring)
+        assert_found(found, job, sleeper)
 
 
 def test_a_pid_below_the_launcher_leads_to_its_job(
-    builder: Builder, mpi: Mpi, ring: Program
+    builder: Builder, mpi: Mpi, sleeper: Program
 ) -> None:
-    with run_job(builder, mpi.line(2, ring), ring, 2) as job:
+    with run_job(builder, mpi.line(2, sleeper), sleeper, 2) as job:
         launcher = find_job(job.pid).launcher_pid
         # The ranks, and hydra's daemon between them and the launcher.
         for pid in procfs.descendants(launcher):
             found = find_job(pid)
             assert found.launcher_pid == launcher
-            assert_found(found, job, ring)
+            assert_found(found, job, sleeper)
 
 
 def test_the_program_below_a_wrapper_script_is_found(
-    builder: Builder, mpi: Mpi, ring: Program, tmp_path: Path
+    builder: Builder, mpi: Mpi, sleeper: Program, tmp_path: Path
 ) -> None:
     script = tmp_path / "wrapper.sh"
     script.write_text('#!/bin/sh\n"$@" &\nwait\n')
     script.chmod(0o755)
-    with run_job(builder, mpi.line(2, script, str(ring.path)), ring, 2) as job:
+    with run_job(builder, mpi.line(2, script, str(sleeper.path)), sleeper, 2) as job:
         found = find_job(job.pid)
         wrappers = ranks_of(found)
         assert {rank: procfs.children(pid) for rank, pid in wrappers.items()} == {
             rank: [pid] for rank, pid in job.ranks.items()
         }
-        for program in ("", "ring", str(ring.path)):
+        for program in ("", "storm", str(sleeper.path)):
             below = {
                 rank: environment_scan.program_of_rank(wrappers[rank], program) for rank in wrappers
             }
@@ -250,15 +255,15 @@ def test_the_program_below_a_wrapper_script_is_found(
         assert ranks_of(find_job(job.ranks[1])) == wrappers
 
 
-def test_explicit_pids_know_their_ranks(builder: Builder, mpi: Mpi, ring: Program) -> None:
-    with run_job(builder, mpi.line(3, ring), ring, 3) as job:
+def test_explicit_pids_know_their_ranks(builder: Builder, mpi: Mpi, sleeper: Program) -> None:
+    with run_job(builder, mpi.line(3, sleeper), sleeper, 3) as job:
         found = find_pids([str(job.ranks[rank]) for rank in (2, 0)])
     assert ranks_of(found) == {0: job.ranks[0], 2: job.ranks[2]}
     assert found.job_size == 3
 
 
-def test_a_job_that_has_ended_says_so(builder: Builder, mpi: Mpi, ring: Program) -> None:
-    with run_job(builder, mpi.line(2, ring), ring, 2) as job:
+def test_a_job_that_has_ended_says_so(builder: Builder, mpi: Mpi, sleeper: Program) -> None:
+    with run_job(builder, mpi.line(2, sleeper), sleeper, 2) as job:
         pass
     with pytest.raises(DiscoveryError, match=f"there is no process {job.pid} "):
         find_job(job.pid)
@@ -308,9 +313,9 @@ def launcher_on_host(job: Job) -> int:
 @pytest.mark.parametrize("name", ON_FOUR_HOSTS)
 def test_ranks_on_four_hosts_are_found(builder: Builder, four_hosts: Hosts, name: str) -> None:
     mpi = find_mpi(name)
-    ring = builder.build(mpi, "ring")
-    line = four_hosts.command("h1", mpi.line(8, ring, hosts=four_hosts.names))
-    with run_job(builder, line, ring, 8) as job:
+    sleeper = build_sleeper(builder, mpi)
+    line = four_hosts.command("h1", mpi.line(8, sleeper, hosts=four_hosts.names))
+    with run_job(builder, line, sleeper, 8) as job:
         launcher = launcher_on_host(job)
         found = ask(four_hosts, "h1", FIND_JOB, job.pid)
         assert found["launcher"] == launcher
@@ -358,9 +363,9 @@ def test_hosts_are_found_without_a_table(builder: Builder, four_hosts: Hosts, na
 @pytest.mark.parametrize("name", ON_FOUR_HOSTS)
 def test_ranks_may_all_be_on_other_hosts(builder: Builder, four_hosts: Hosts, name: str) -> None:
     mpi = find_mpi(name)
-    ring = builder.build(mpi, "ring")
-    line = four_hosts.command("h1", mpi.line(4, ring, hosts=("h2", "h3")))
-    with run_job(builder, line, ring, 4) as job:
+    sleeper = build_sleeper(builder, mpi)
+    line = four_hosts.command("h1", mpi.line(4, sleeper, hosts=("h2", "h3")))
+    with run_job(builder, line, sleeper, 4) as job:
         found = ask(four_hosts, "h1", FIND_JOB, job.pid)
         table = [[rank, f"h{rank // 2 + 2}", pid] for rank, pid in job.ranks.items()]
         assert found["table"] == ([] if name == "openmpi5" else table)
@@ -391,9 +396,9 @@ def on_node_of(pid: int, program: str, *words: object) -> Any:
 @pytest.mark.parametrize("name", ["slurm", "slurm-pmix"])
 def test_ranks_of_a_step_are_found(builder: Builder, slurm: Slurm, name: str) -> None:
     mpi = find_mpi(name)
-    ring = builder.build(mpi, "ring")
-    line = mpi.line(4, ring, hosts=slurm.nodes)
-    with run_job(builder, line, ring, 4, changes=slurm.environment) as job:
+    sleeper = build_sleeper(builder, mpi)
+    line = mpi.line(4, sleeper, hosts=slurm.nodes)
+    with run_job(builder, line, sleeper, 4, changes=slurm.environment) as job:
         found = find_job(job.pid)
         assert found.table.source == f"{SOURCES[name]} {job.pid}"
         assert ranks_of(found) == job.ranks

@@ -41,6 +41,7 @@ def test_all_ranks_stop_in_the_users_main(mpi: Mpi, build: Build, name: str, fun
     assert [each["ranks"] for each in stacks] == ["0-2"]
 
 
+@pytest.mark.any_mpi
 def test_one_rank(mpi: Mpi, build: Build) -> None:
     finished = run_json("launch", *ex("p 6 * 7"), *mpi.line(1, build("ring.c")))
     assert finished.status == 0
@@ -139,6 +140,7 @@ def test_the_job_reads_the_standard_input_that_is_no_terminal(mpi: Mpi, build: B
     assert "rank 0 got 3 lines\n" in finished.out
 
 
+@pytest.mark.any_mpi
 def test_without_a_terminal_the_commands_of_the_line_are_all(mpi: Mpi, build: Build) -> None:
     line = mpi.line(2, build("echo.c"))
     finished = run_pgdb("launch", *ex("c"), *line, stdin=b"one\n")
@@ -177,6 +179,7 @@ def test_input_from_ours(mpi: Mpi, build: Build) -> None:
     assert "rank 0 got 2 lines\n" in finished.out
 
 
+@pytest.mark.any_mpi
 def test_input_from_a_named_pipe(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     """Its writer comes when it has been waited for; what it writes is all there is."""
     pipe = tmp_path / "pipe"
@@ -229,6 +232,7 @@ def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
     assert finished.answer("backtrace")["ranks"] == "1"
 
 
+@pytest.mark.any_mpi
 @pytest.mark.parametrize(
     ("status", "mode", "options"),
     [

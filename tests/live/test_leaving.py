@@ -88,6 +88,7 @@ def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
         end_marked(finished.mark)
 
 
+@pytest.mark.any_mpi
 def test_commands_behind_the_last_detach_are_told_to_come_too_late(
     build: Build, start_job: StartJob
 ) -> None:
@@ -103,6 +104,7 @@ def test_commands_behind_the_last_detach_are_told_to_come_too_late(
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
     build: Build, start_job: StartJob
 ) -> None:
@@ -119,6 +121,7 @@ def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_a_rank_that_was_stopped_before_is_told_to_be_stopped_again(
     build: Build, start_job: StartJob
 ) -> None:

@@ -205,6 +205,7 @@ def copy_of(program: Program, directory: Path) -> Path:
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 @pytest.mark.parametrize("replacement", [None, "/bin/true"])
 def test_a_program_that_was_replaced_while_it_runs(
     build: Build, mpi: Mpi, tmp_path: Path, replacement: str | None
@@ -224,6 +225,7 @@ def test_a_program_that_was_replaced_while_it_runs(
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_a_rank_that_was_stopped_is_stopped_again(build: Build, start_job: StartJob) -> None:
     with start_job(3, build("threads.c")) as job:
         os.kill(job.ranks[1], signal.SIGSTOP)
@@ -240,6 +242,7 @@ def test_a_rank_that_was_stopped_is_stopped_again(build: Build, start_job: Start
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_a_rank_that_is_traced_already(build: Build, start_job: StartJob) -> None:
     with start_job(3, build("storm.c")) as job:
         other = subprocess.Popen(
@@ -260,6 +263,7 @@ def test_a_rank_that_is_traced_already(build: Build, start_job: StartJob) -> Non
 
 
 @pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_the_program_ends_below_a_shell_that_lives_on(build: Build, mpi: Mpi) -> None:
     program = build("nompi.c")
     line = mpi.line(2, "bash", "-c", f"{program.path}; exec sleep 300")

@@ -99,6 +99,7 @@ def test_the_root_aggregator_dies(build: Build, start_job: StartJob) -> None:
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_a_gdb_dies(build: Build, start_job: StartJob) -> None:
     with start_job(3, build("storm.c")) as job:
         with pgdb.attach(job.pid) as session:
@@ -110,6 +111,7 @@ def test_a_gdb_dies(build: Build, start_job: StartJob) -> None:
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_a_gdb_dies_while_its_rank_runs_with_breakpoints(build: Build, start_job: StartJob) -> None:
     program = build("storm.c")
     with start_job(3, program) as job:

@@ -28,6 +28,7 @@ bt 1
 USR1 = "received signal SIGUSR1, User defined signal 1."
 
 
+@pytest.mark.any_mpi
 def test_what_gdb_prints_during_a_run_is_shown_with_its_ranks(
     mpi: Mpi, builder: Builder, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ thread apply all print nosuch
 """
 
 
+@pytest.mark.any_mpi
 def test_output_before_an_error_is_shown_and_in_json(
     mpi: Mpi, builder: Builder, tmp_path: Path
 ) -> None:

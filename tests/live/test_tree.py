@@ -84,6 +84,7 @@ def test_samples_leave_a_job_as_it_was(build: Build, start_job: StartJob, tmp_pa
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_samples_of_some_ranks_in_text(mpi: Mpi, ring: Program) -> None:
     finished = run_pgdb(
         "launch",
@@ -96,6 +97,7 @@ def test_samples_of_some_ranks_in_text(mpi: Mpi, ring: Program) -> None:
     assert "[0-1] stopped on" in finished.out
 
 
+@pytest.mark.any_mpi
 def test_ctrl_c_gives_the_sampling_up(ring: Program, start_job: StartJob) -> None:
     with start_job(2, ring) as job:
         with Terminal(*PGDB, "attach", job.pid, columns=80) as terminal:
@@ -113,6 +115,7 @@ def test_ctrl_c_gives_the_sampling_up(ring: Program, start_job: StartJob) -> Non
         assert_untouched(job.ranks)
 
 
+@pytest.mark.any_mpi
 def test_tree_in_the_api(mpi: Mpi, ring: Program) -> None:
     with pgdb.launch(mpi.line(3, ring)) as session:
         session.break_at(ring.at("send")).check()
