@@ -21,9 +21,19 @@ INNER = {
     "RankView": {"execute_plain"},
     "Session": {
         # For the user interfaces, which run in the session's thread.
-        *("insert_breakpoint", "state", "job", "killed", "hushed", "log", "recorder", "asked"),
+        *(
+            "insert_breakpoint",
+            "state",
+            "job",
+            "killed",
+            "hushed",
+            "take_passing",
+            "log",
+            "recorder",
+            "asked",
+        ),
         *("transport", "set", "check_restart", "take_over", "notify_listeners"),
-        *("all_worlds", "all_traces"),
+        *("all_worlds", "all_traces", "meeting"),
         # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },
@@ -52,7 +62,9 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.absentees import Barrier, BarrierThen
 from pgdb.frontend.api.host_files import GatheredFile
+from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES

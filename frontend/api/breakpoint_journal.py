@@ -162,6 +162,14 @@ class BreakpointJournal:
             for each in self._entries
         )
 
+    def ranks_of(self, number: int) -> RankSet:
+        """Return the ranks that have the breakpoint of this number, or get it again."""
+        return RankSet.union(
+            each.ranks
+            for each in self._entries
+            if number in each.numbers and isinstance(each.operation, InsertBreakpoint)
+        )
+
     def number_of(self, command: str) -> int:
         """Return the number of the breakpoint that *command* has made, 0 if there is none."""
         for each in self._entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +50,8 @@ class Core:
         """Whether PGDB can launch the job again."""
         self.is_over = False
         """Whether the session has ended."""
+        self.before_wake: Callable[[], None] = lambda: None
+        """Called before each :meth:`wake`."""
         self._changed = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -62,6 +64,7 @@ class Core:
 
     def wake(self) -> None:
         """Wake all that :meth:`wait_change`."""
+        self.before_wake()
         self._changed.set()
         self._changed = asyncio.Event()
 

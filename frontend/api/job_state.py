@@ -36,6 +36,9 @@ class JobState:
         self.held_for: dict[str, RankSet] = {}
         """The held ranks by the reason, as in ``barrier 3``; :data:`BY_USER` for those of the user.
         A rank can be held for several reasons."""
+        self.passing = RankSet()
+        """Stopped ranks that PGDB is about to set running by itself. They count as running for
+        commands that wait for stops."""
         self._runs: dict[int, RankSet] = {}
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.absentees import Barrier
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.proctable import World
 from pgdb.ranks import RankSet
@@ -99,6 +100,27 @@ class WorldJoined(_Notification, frozen=True):
         return self.world.ranks
 
 
+BarrierEvent = Literal["met", "absent", "waiting"]
+"""An event at a barrier: all ranks have come that can come; some will never come; the others have
+not come for a while."""
+
+
+class BarrierNews(_Notification, frozen=True):
+    """An event at a barrier."""
+
+    kind: ClassVar[Literal["barrier"]] = "barrier"
+    event: BarrierEvent
+    barrier: Barrier
+    """The barrier, with the ranks that are not there and the reasons."""
+    going: RankSet = RankSet()
+    """The ranks that run on from it."""
+
+    @property
+    def ranks(self) -> RankSet:
+        """The ranks of the barrier."""
+        return self.barrier.ranks
+
+
 class SessionNotice(_Notification, frozen=True):
     """A fact about PGDB's own work that the user should know."""
 
@@ -132,6 +154,7 @@ Notification = (
     | RanksLost
     | RanksBack
     | WorldJoined
+    | BarrierNews
     | SessionNotice
     | JobOutput
     | JobEnded
@@ -140,6 +163,20 @@ Notification = (
 Told = Notification
 """The name that scripts of earlier versions use."""
 Listener = Callable[[Notification], None]
+HidesStop = Callable[[Stop], bool]
+"""A function that returns whether a stop is of no interest to the user."""
+
+
+def was_interrupted(stop: Stop) -> bool:
+    """Return whether a rank was stopped from outside."""
+    return stop.reason == "interrupted"
+
+
+class _Hushed(msgspec.Struct):
+    """Ranks of which some stops are not reported."""
+
+    ranks: RankSet
+    hides: HidesStop
 
 
 class Notifier:
@@ -152,7 +189,7 @@ class Notifier:
     def __init__(self) -> None:
         self.is_quiet = False
         """Whether no listener is called any longer."""
-        self._hushed: list[RankSet] = []
+        self._hushed: list[_Hushed] = []
         self._listeners: list[Listener] = []
         self._held_back: list[Notification] | None = []
 
@@ -188,29 +225,35 @@ class Notifier:
 
     @property
     def hushed(self) -> RankSet:
-        """Ranks whose interrupts and continuations are not reported."""
-        return RankSet.union(self._hushed)
+        """Ranks of which some stops, and all continuations, are not reported."""
+        return RankSet.union(each.ranks for each in self._hushed)
 
     @contextlib.contextmanager
-    def hush(self, ranks: RankSet) -> Iterator[None]:
-        """Do not report interrupts and continuations of *ranks* within the context."""
-        self._hushed.append(ranks)
+    def hush(self, ranks: RankSet, hides: HidesStop = was_interrupted) -> Iterator[None]:
+        """Do not report continuations of *ranks*, and stops that *hides* is true of, within the
+        context."""
+        hushed = _Hushed(ranks, hides)
+        self._hushed.append(hushed)
         try:
             yield
         finally:
-            self._hushed.remove(ranks)
+            self._hushed = [each for each in self._hushed if each is not hushed]
+
+    def end_hush(self, ranks: RankSet) -> None:
+        """Report all of *ranks* again."""
+        for each in self._hushed:
+            each.ranks -= ranks
 
     def audible(self, news: Events) -> Events:
-        """Return *news* without interrupts and continuations of hushed ranks."""
-        if not (hushed := self.hushed):
+        """Return *news* without the continuations and stops of hushed ranks."""
+        if not self._hushed:
             return news
         kept = []
         for each in news:
-            event = each.record
-            if isinstance(event, Running) or (
-                isinstance(event, Stop) and event.reason == "interrupted"
-            ):
-                each = EquivalenceClass(each.ranks - hushed, event, each.slots)
-            if each.ranks:
-                kept.append(each)
+            event, ranks = each.record, each.ranks
+            for hushed in self._hushed:
+                if isinstance(event, Running) or (isinstance(event, Stop) and hushed.hides(event)):
+                    ranks -= hushed.ranks
+            if ranks:
+                kept.append(each if ranks == each.ranks else each.part(ranks))
         return tuple(kept)

@@ -30,6 +30,8 @@ class RunControl:
         self._traffic = traffic
         self.has_run = False
         """Whether a command has set ranks running."""
+        self.continued = RankSet()
+        """Ranks whose last run was a ``continue``, which an interrupt does not spoil."""
 
     async def start(
         self, word: RunWord, argument: str, ranks: RankSet, *, held_too: bool = False
@@ -75,6 +77,8 @@ class RunControl:
         # GDB says that the program is not being run.
         asked = stopped if ranks & state.live else ranks & state.exited
         self.has_run = True
+        is_continue = isinstance(operation, Resume) and operation.command == "continue"
+        self.continued = self.continued | stopped if is_continue else self.continued - stopped
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(
@@ -138,8 +142,11 @@ class RunControl:
         *,
         timeout_s: float | None = None,
         settle_s: float | None = None,
+        counts_passing: bool = True,
     ) -> Answer:
         """Wait until *ranks* have stopped or ended; see :meth:`RankView.run` for the rules.
+
+        With *counts_passing*, ranks that PGDB has stopped for itself still run.
 
         :raises CommandError: if some of them ran when a recording was made: they never stop.
         """
@@ -152,9 +159,14 @@ class RunControl:
         begun = time.monotonic()
         timeout_s = deadline.stops_s(timeout_s)
         end_s = begun + timeout_s if timeout_s is not None else None
-        before, everybody = ranks & state.running, state.ranks
+
+        def moving() -> RankSet:
+            passing = state.passing if counts_passing else RankSet()
+            return ranks & (state.running | passing)
+
+        before, everybody = moving(), state.ranks
         quiet_since = None
-        while (running := ranks & state.running) and not core.is_over:
+        while (running := moving()) and not core.is_over:
             now = time.monotonic()
             # Ranks that wait for those of MPI_Comm_spawn do not stop before these are continued.
             if running != before or state.ranks != everybody:
@@ -168,7 +180,7 @@ class RunControl:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await core.wait_change()
-        still = ranks & state.running
+        still = moving()
         return Answer(
             command=command,
             ranks=ranks,

@@ -16,10 +16,11 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
+from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import Backtrace
+from pgdb.overlay.messages import Backtrace, Interrupt
 from pgdb.ranks import RankSet
 from pgdb.records import Stop, is_error
 
@@ -105,6 +106,48 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
         )
 
 
+async def glance(session: Session, ranks: RankSet) -> Answer:
+    """List the stacks of *ranks* that run, without a report; they run on.
+
+    Meanwhile they count as running for those who wait for their stops (:attr:`JobState.passing`).
+    Ranks that the user interrupts meanwhile stay stopped.
+    """
+    state = session.state
+    state.passing |= ranks
+    try:
+        with session.hushed(ranks):
+            # Shielded from cancellation: a rank that stops afterwards would stay stopped.
+            return await to_its_end(_glance(session, ranks), raises_cancellation=True)
+    finally:
+        state.passing -= ranks
+
+
+async def _glance(session: Session, ranks: RankSet) -> Answer:
+    state = session.state
+    try:
+        with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
+            asked = await session.ask("interrupt", Interrupt(), ranks)
+            failed = RankSet.union(each.ranks for each in asked.errors) | asked.missing.ranks
+            await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
+            return await session.ask("backtrace", Backtrace(offsets=True), ranks & state.stopped)
+    finally:
+        ours, has_crashed = _stopped_for_sample(state, ranks & state.passing)
+        if ours and not session.has_ended and not (has_crashed and session.options.stop_on_error):
+            with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
+                await session.runs.start("continue", "", ours, held_too=True)
+
+
+def _stopped_for_sample(state: JobState, ranks: RankSet) -> tuple[RankSet, bool]:
+    """Return those of *ranks* that were interrupted, and whether another of them has crashed."""
+    ours, has_crashed = RankSet(), False
+    for each in state.latest(ranks & state.stopped):
+        if isinstance(each.record, Stop):
+            has_crashed |= is_error(each.record)
+            if each.record.reason == "interrupted":
+                ours = ours | each.ranks
+    return ours, has_crashed
+
+
 def _tree(
     answer: Answer,
     by: TreeBy,
@@ -148,13 +191,7 @@ class _Sampler:
     async def _go_on(self) -> None:
         """Continue the ranks that stopped for the sample, and no others."""
         state = self._session.state
-        ours = RankSet()
-        has_crashed = False
-        for each in state.latest(self._interrupted & state.stopped):
-            if isinstance(each.record, Stop):
-                has_crashed |= is_error(each.record)
-                if each.record.reason == "interrupted":
-                    ours = ours | each.ranks
+        ours, has_crashed = _stopped_for_sample(state, self._interrupted)
         self._interrupted = self._interrupted & state.running
         # After a crash all ranks must stop, and those stops look like stops for the sample.
         if has_crashed and self._session.options.stop_on_error:

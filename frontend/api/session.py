@@ -16,12 +16,20 @@ from typing import Literal
 from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file
+from pgdb.frontend.api.absentees import Barrier
+from pgdb.frontend.api.barriers import Barriers
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.holding import Holding
 from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.notifications import Listener, Notification
+from pgdb.frontend.api.notifications import (
+    HidesStop,
+    Listener,
+    Notification,
+    RankEvents,
+    was_interrupted,
+)
 from pgdb.frontend.api.opening import Opening, hosts_of
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView
@@ -91,6 +99,9 @@ class Session(RankView):
         self.note = self._core.note
         self.runs = RunControl(self._core, self.traffic)
         self.holding = Holding(self._core)
+        self.meeting = Barriers(self._core, self)
+        self._core.before_wake = self.meeting.on_change
+        self.traffic.on_news = self.meeting.on_events
         self.recovery = Recovery(self._core, self.traffic, mode)
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
@@ -369,6 +380,23 @@ class Session(RankView):
             numbers.release(first)
         return answer
 
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """The barriers by number, without those that are deleted."""
+        return self.meeting.all
+
+    async def wait_barrier(
+        self, number: int, *, met: int = 1, timeout_s: float | None = None
+    ) -> Barrier:
+        """Wait until a barrier was met *met* times in all, and return it.
+
+        It also returns after *timeout_s*, when the barrier is deleted, and when no rank that could
+        come runs, or all that run seem to wait for held ranks; its ``absent`` says so.
+
+        :raises UsageError: if there was no such barrier.
+        """
+        return await self.meeting.wait(number, met=met, timeout_s=timeout_s)
+
     async def set_stop_on_report(self, is_on: bool) -> Answer:
         """Make the reports of sanitizers stop ranks, or not."""
         return await self.ask(switch_line(is_on), Console(command=switch(is_on)), self.set)
@@ -399,13 +427,30 @@ class Session(RankView):
         """Call *listener* with each notification; return the function that ends this."""
         return self._core.notifier.subscribe(listener)
 
+    def take_passing(self, ranks: RankSet) -> RankSet:
+        """Leave ranks stopped that PGDB has stopped for itself; return them.
+
+        Their stops, which were no news so far, are reported.
+        """
+        state, notifier = self._core.state, self._core.notifier
+        ranks = ranks & state.passing
+        if ranks:
+            state.passing -= ranks
+            notifier.end_hush(ranks)
+            if classes := state.latest(ranks & state.stopped):
+                notifier.notify(RankEvents(classes=classes))
+        return ranks
+
     def notify_listeners(self, notification: Notification) -> None:
         """Call the listeners with a notification of the next launch of the job."""
         self._core.notifier.notify_at_once(notification)
 
-    def hushed(self, ranks: RankSet) -> AbstractContextManager[None]:
-        """Do not report interrupts and continuations of *ranks* within the context."""
-        return self._core.notifier.hush(ranks)
+    def hushed(
+        self, ranks: RankSet, hides: HidesStop = was_interrupted
+    ) -> AbstractContextManager[None]:
+        """Do not report continuations of *ranks*, and stops that *hides* is true of (interrupts),
+        within the context."""
+        return self._core.notifier.hush(ranks, hides)
 
     def check_restart(self) -> None:
         """Check that PGDB can launch the job again.
@@ -438,6 +483,7 @@ class Session(RankView):
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
         self.all_traces.take_over(before.all_traces, before.set, self.set)
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
+        self.meeting.take_over(before.meeting)
 
     async def close(self, *, kill: bool | None = None) -> None:
         """End the session: by default kill a job that PGDB launched, and let any other run on.

@@ -19,7 +19,9 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.absentees import Barrier, BarrierThen
 from pgdb.frontend.api.host_files import GatheredFile
+from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
@@ -392,6 +394,23 @@ class Ranks:
             lambda: self._view.break_at(location, condition=condition, temporary=temporary)
         )
 
+    def barrier(
+        self, location: str, *, condition: str = "", then: BarrierThen = "stop", times: int = 0
+    ) -> Barrier:
+        """Set a barrier: each rank is held at *location* until all of these ranks are there.
+
+        It is a breakpoint with a job-wide number, whose deletion ends it. Ranks that end, crash, or
+        are detached are not waited for any longer. *then* says what the others do when all have
+        come: they stay stopped, or run on (``release``). After *times* it is deleted; 0 means that
+        it stays.
+
+        :raises UsageError: if it can never be met.
+        :raises CommandError: if no rank has the location.
+        """
+        return self._loop.call(
+            lambda: self._view.barrier(location, condition=condition, then=then, times=times)
+        )
+
     def watch(self, expression: str) -> Answer:
         """Stop when the value of *expression* changes."""
         return self._loop.call(lambda: self._view.watch(expression))
@@ -462,6 +481,47 @@ class Ranks:
     def advance(self, location: str, *, timeout_s: float | None = None) -> Answer:
         """Run until *location*; see :meth:`run`."""
         return self._loop.call(lambda: self._view.advance(location, timeout_s=timeout_s))
+
+    def lockstep(
+        self,
+        word: RunWord = "step",
+        count: int = 1,
+        *,
+        argument: str = "",
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Lockstep:
+        """Step the ranks together *count* times, or until their ways part.
+
+        *word* is step, next, stepi, nexti, finish or until; *argument* is the location of until. A
+        step is complete when all ranks have stopped. The ranks also end to step when one of them
+        ends, is lost, or stops for another reason. *timeout_s* is for all steps together. With
+        *settle_s*, they end when a rank has completed the step and no other has for that long: the
+        others may wait in MPI for the ranks that have stopped.
+
+        :raises UsageError: if ranks run, or stand at several places.
+        """
+        return self._loop.call(
+            lambda: self._view.lockstep(
+                word, count, argument=argument, timeout_s=timeout_s, settle_s=settle_s
+            )
+        )
+
+    def until_diverge(
+        self,
+        limit: int = MOST_STEPS,
+        *,
+        by: RunWord = "step",
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Lockstep:
+        """Step the ranks together until their control flow parts, *limit* times at most.
+
+        See :meth:`lockstep`.
+        """
+        return self._loop.call(
+            lambda: self._view.until_diverge(limit, by=by, timeout_s=timeout_s, settle_s=settle_s)
+        )
 
     def wait(self, *, timeout_s: float | None = None, settle_s: float | None = None) -> Answer:
         """Wait until these ranks have stopped or ended; see :meth:`run`."""
@@ -703,6 +763,23 @@ class SessionCalls(Ranks):
         :raises UsageError: for more ranks than can be shown one by one.
         """
         return self._loop.call(lambda: self._session.recall(answer, ranks, timeout_s=timeout_s))
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """The barriers by number, without those that are deleted."""
+        return self._session.barriers
+
+    def wait_barrier(self, number: int, *, met: int = 1, timeout_s: float | None = None) -> Barrier:
+        """Wait until a barrier was met *met* times in all, and return it.
+
+        It also returns after *timeout_s*, when the barrier is deleted, and when no rank that could
+        come runs, or all that run seem to wait for held ranks; its ``absent`` says so.
+
+        :raises UsageError: if there was no such barrier.
+        """
+        return self._loop.call(
+            lambda: self._session.wait_barrier(number, met=met, timeout_s=timeout_s)
+        )
 
     def set_stop_on_report(self, is_on: bool) -> Answer:
         """Make the reports of sanitizers stop ranks, or not."""

@@ -94,6 +94,8 @@ class Traffic:
         """Called with answers that stopped ranks when nobody waited for them."""
         self.on_unacquired: Callable[[], None] = lambda: None
         """Called when ranks can be reached that no aggregator has attached to."""
+        self.on_news: Callable[[Events], None] = lambda news: None
+        """Called with the events of ranks that are news, before they are reported."""
         self.early: list[Gathered] = []
         """Answers of lost ranks that came before the session has started."""
         self._quiet: dict[int, None] = {}
@@ -218,6 +220,7 @@ class Traffic:
             core.journal.take(
                 request.command, request.operation, request.ranks - ended, answer.classes
             )
+            core.wake()
         if gdb_commands.resolve(request.command) == "clear":
             core.journal.note_cleared(answer.classes)
         core.settings.take(request.command, request.operation, answer.classes)
@@ -360,7 +363,9 @@ class Traffic:
         core.journal.hit(classes)
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
-        news = notifier.audible(core.state.apply(classes))
+        applied = core.state.apply(classes)
+        self.on_news(applied)
+        news = notifier.audible(applied)
         if back := lost_before - core.state.lost:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
         if news and core.is_started:

@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.commands import bodies, run_control, variable_objects
 from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
+from pgdb.frontend.commands.meeting import info_barriers
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -181,8 +182,8 @@ async def _info(call: Call) -> Outcome:
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
     job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd),
-    'info worlds' the worlds of MPI_Comm_spawn. The text of all others is merged line by line: equal
-    lines once, then the parts that differ.
+    'info worlds' the worlds of MPI_Comm_spawn, 'info barriers' the barriers. The text of all others
+    is merged line by line: equal lines once, then the parts that differ.
     """
     topic, _, rest = call.argument.partition(" ")
     if gdb_commands.kind_of("info", call.line) is gdb_commands.Kind.REFUSED:
@@ -190,6 +191,8 @@ async def _info(call: Call) -> Outcome:
     ranks = call.view
     if topic and (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)
+    if len(topic) > 2 and "barriers".startswith(topic):
+        return info_barriers(call, rest)
     if topic == "s" or (len(topic) > 2 and "stack".startswith(topic)):
         words = rest.split()
         if words[:1] == ["depth"] and len(words) < 3:

@@ -87,7 +87,7 @@ def _run(word: str, argument: str) -> str:
                     f"{word} --thread-group {group}: a rank has the thread group i1 only; 'proc "
                     f"SET {word}' chooses ranks"
                 )
-        elif option == "--":
+        elif option in ("--", "--lockstep"):
             break
         elif option != "--all":
             raise UsageError(f"{word}: no option {option!r}; there are --all and --thread-group i1")

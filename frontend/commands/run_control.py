@@ -10,8 +10,10 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.analysis.values import number_of
+from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces
+from pgdb.frontend.commands.meeting import LOCKSTEP, step_together
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -33,6 +35,15 @@ if TYPE_CHECKING:
 _WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 
 
+async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
+    if not lockstep:
+        return await _run(call)
+    outcome = await step_together(call, text)
+    if call.session.traces:
+        await traces.report(call)
+    return outcome
+
+
 async def _run(call: Call) -> Outcome:
     answer = await call.dispatcher.run_ranks(
         call.ranks,
@@ -49,6 +60,7 @@ async def _with_traces(call: Call, answer: Answer) -> Answer:
 
 
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
+    is_step = word in LOCKSTEP_WORDS
     COMMANDS.command(
         word,
         group=Group.RUNNING,
@@ -56,7 +68,8 @@ def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], 
         summary=summary,
         aliases=aliases,
         description=text,
-    )(_run)
+        options=(LOCKSTEP,) if is_step else (),
+    )(_step if is_step else _run)
 
 
 _RULES = """The prompt returns when all ranks have stopped or ended, or when, after the first

@@ -19,6 +19,7 @@ from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.api.notifications import (
+    BarrierNews,
     JobEnded,
     JobOutput,
     LateAnswer,
@@ -32,7 +33,7 @@ from pgdb.frontend.api.notifications import (
 )
 from pgdb.frontend.show.shown import Shown
 from pgdb.frontend.show.source_lines import is_missing, source_line
-from pgdb.frontend.show.text import event_text, layout, places_text, render
+from pgdb.frontend.show.text import event_text, layout, meeting_text, places_text, render
 from pgdb.frontend.show.text.source_text import without_signs
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.overlay.node import EventBuffer
@@ -193,6 +194,9 @@ class TextDisplay:
             case WorldJoined(world=world):
                 self.flush()
                 self.text(f"{layout.brackets(world.ranks)} {places_text.joined(world)}")
+            case BarrierNews():
+                self.flush()
+                self.text(meeting_text.barrier_news(notification))
             case SessionNotice(text=text):
                 self.flush()
                 self.text(f"note: {text}")

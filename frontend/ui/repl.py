@@ -267,7 +267,7 @@ class Repl:
         self.dispatcher.was_interrupted = True
         self._pasted.clear()
         state = self._session.state
-        running = self.dispatcher.in_foreground & state.running
+        running = self.dispatcher.in_foreground & (state.running | state.passing)
         # The GDBs of these ranks can be inside a called function (`print f()`), or compute.
         busy = self._session.asked & (state.stopped | state.exited)
         if self._interrupts == 1 and (running or busy):
@@ -278,7 +278,8 @@ class Repl:
             task.cancel()
 
     async def _interrupt_at_prompt(self) -> None:
-        ranks = self.workspace.focus & self._session.state.running
+        state = self._session.state
+        ranks = self.workspace.focus & (state.running | state.passing)
         if ranks:
             await self._interrupt(ranks)
             self.display.flush()

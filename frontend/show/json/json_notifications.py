@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import (
+    BarrierNews,
     JobEnded,
     JobOutput,
     LateAnswer,
@@ -18,6 +21,7 @@ from pgdb.frontend.api.notifications import (
     Starting,
     WorldJoined,
 )
+from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.json.json_classes import (
     ClassText,
     answer_classes,
@@ -58,6 +62,8 @@ def notification(news: Notification, text: ClassText, now_s: float) -> list[Line
             return [ProgressLine(time=now_s, stage="joined", ranks=str(ranks))]
         case WorldJoined(world=world):
             return [WorldsLine(time=now_s, worlds=(world_ranks(world),))]
+        case BarrierNews(barrier=barrier, event=event, going=going):
+            return [replace(json_meeting.barrier(barrier, event, going), time=now_s)]
         case SessionNotice(text=said):
             return [OutputLine(time=now_s, stream="pgdb", text=f"{said}\n")]
         case JobOutput(text=printed, stream=stream, data=data):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from pgdb.frontend.api.absentees import AbsenceKind, BarrierThen
 from pgdb.frontend.show.json.json_records import RecordObject
 from pgdb.records import (
     Frame,
@@ -32,6 +33,48 @@ class HostRanks(Part, frozen=True, kw_only=True):
 
     host: str
     ranks: RankText
+
+
+class PlaceRanks(Part, frozen=True, kw_only=True):
+    """A place in the program, and the ranks that stand there."""
+
+    ranks: RankText
+    function: str
+    file: str = ""
+    """The source file without its folders; absent without line information."""
+    line: int = 0
+    offset: str = ""
+    """The place in the function, such as ``+31``, where it counts."""
+
+
+class AbsentRanks(Part, frozen=True, kw_only=True):
+    """Ranks that are not at a barrier for one reason."""
+
+    ranks: RankText
+    kind: AbsenceKind
+    why: str
+    """The reason in words."""
+
+
+class BarrierState(Part, frozen=True, kw_only=True):
+    """A barrier at one moment."""
+
+    number: int
+    """The number of its breakpoint."""
+    location: str
+    ranks: RankText
+    """The ranks that are to meet."""
+    condition: str = ""
+    then: BarrierThen
+    times: int = 0
+    """The number of times after which it is deleted; 0 if it stays."""
+    met: int = 0
+    """The number of times that all ranks have met."""
+    arrived: RankText = ""
+    """The ranks that have come."""
+    going: RankText = ""
+    """The ranks that run on now."""
+    absent: tuple[AbsentRanks, ...] = ()
 
 
 class Column(Part, frozen=True, kw_only=True):

@@ -16,10 +16,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from pgdb.frontend.api.lockstep import LockstepEnd
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
     ArrayFailure,
     ArrayForm,
+    BarrierState,
     ComparedRanks,
     DifferentPlace,
     ExitClass,
@@ -32,6 +34,7 @@ from pgdb.frontend.show.json.json_parts import (
     MarkedLine,
     MissingRanks,
     PlacedRanks,
+    PlaceRanks,
     RankText,
     StopClass,
     TracedRow,
@@ -321,6 +324,34 @@ class WorldsLine(LineBase, frozen=True, kw_only=True, tag="worlds"):
     worlds: tuple[WorldRanks, ...]
 
 
+class LockstepLine(LineBase, frozen=True, kw_only=True, tag="lockstep"):
+    """Steps that ranks took together."""
+
+    command: str
+    ranks: RankText
+    """The ranks that were kept together."""
+    steps: int
+    """Number of steps after which all were at one place."""
+    end: LockstepEnd
+    start: PlaceRanks
+    """The place of all before the last step."""
+    places: tuple[PlaceRanks, ...] = ()
+    """The places at which they stand, that of most ranks first."""
+    classes: tuple[AnswerClass, ...]
+    missing: MissingRanks
+    elapsed_s: float
+
+
+BarriersEvent = Literal["set", "listed", "met", "absent", "waiting"]
+
+
+class BarriersLine(LineBase, frozen=True, kw_only=True, tag="barriers"):
+    """Barriers that are listed, or one that was set or at which something has happened."""
+
+    event: BarriersEvent
+    barriers: tuple[BarrierState, ...]
+
+
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
     """A command, or the session, failed as a whole."""
 
@@ -354,6 +385,8 @@ Line = (
     | HeldLine
     | TraceLine
     | WorldsLine
+    | LockstepLine
+    | BarriersLine
     | ErrorLine
     | EndLine
 )

@@ -1,0 +1,145 @@
+"""Ranks that are not at a barrier, and the reason why: where they are, or how they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from pgdb.frontend.analysis.ways import ways_of
+from pgdb.frontend.api.job_state import JobState
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Record, Stop, is_error
+
+AbsenceKind = Literal["ended", "error", "lost", "detached", "stopped", "held", "in MPI", "running"]
+"""Reasons why a rank is not at a barrier; the first four are for ever."""
+BarrierThen = Literal["stop", "release"]
+"""The effect of a barrier when all ranks have come: they stay stopped, or run on."""
+_MPI_CALL = pattern(r"(?:P?MPIX?_|p?mpi_)\w")
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """Ranks that are not at a barrier for one reason."""
+
+    ranks: RankSet
+    kind: AbsenceKind
+    text: str
+    """The reason in words, such as ``is in PMPI_Recv and may wait for a held rank``."""
+
+
+class Barrier(msgspec.Struct, frozen=True):
+    """A barrier at one moment."""
+
+    number: int
+    """The number of its breakpoint."""
+    location: str
+    """The place, as it was given."""
+    ranks: RankSet
+    """The ranks that are to meet."""
+    condition: str = ""
+    then: BarrierThen = "stop"
+    times: int = 0
+    """The number of times after which it is deleted; 0 if it stays."""
+    met: int = 0
+    """The number of times that all ranks have met."""
+    arrived: RankSet = RankSet()
+    """The ranks that are held at it now."""
+    absent: tuple[Absent, ...] = ()
+    """The ranks that are not there, as far as that was looked at."""
+
+
+def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
+    """Return those of *ranks* that will never come to a barrier."""
+    found = [
+        Absent(each.ranks, "ended", f"{_have(each.ranks)} {_end(each.record)}")
+        for each in state.latest(ranks & state.exited)
+        if isinstance(each.record, Exit)
+    ]
+    found += [
+        Absent(each.ranks, "error", _fault(each.record))
+        for each in state.latest(ranks & state.stopped)
+        if isinstance(each.record, Stop) and is_error(each.record)
+    ]
+    known = RankSet.union(each.ranks for each in found)
+    if unknown := ranks & state.exited - known:
+        found.append(Absent(unknown, "ended", f"{_have(unknown)} ended"))
+    if lost := ranks & state.lost:
+        found.append(Absent(lost, "lost", f"{_be(lost)} lost"))
+    if detached := ranks & state.detached:
+        found.append(Absent(detached, "detached", f"{_be(detached)} detached"))
+    return tuple(sorted(found, key=lambda each: each.ranks.first))
+
+
+def waited_for(
+    state: JobState, ranks: RankSet, stacks: Sequence[EquivalenceClass[Record]]
+) -> tuple[Absent, ...]:
+    """Return where *ranks* are that can still come to a barrier; *stacks* are of those that run.
+
+    A rank that is held, or stopped elsewhere, has to be set running by the user.
+    """
+    found = list(_held(state, ranks))
+    left = ranks - RankSet.union(each.ranks for each in found)
+    looked_at = RankSet()
+    in_function: dict[str, list[RankSet]] = {}
+    for way in ways_of(stacks):
+        part = way.ranks & left
+        looked_at |= part
+        if part:
+            in_function.setdefault(way.function, []).append(part)
+    for function, parts in in_function.items():
+        part = RankSet.union(parts)
+        if _MPI_CALL.match(function):
+            text = f"{_be(part)} in {function} and may wait for a held rank"
+            found.append(Absent(part, "in MPI", text))
+        else:
+            verb = "runs" if len(part) == 1 else "run"
+            found.append(Absent(part, "running", f"{verb}, in {function}"))
+    left -= looked_at
+    for each in state.latest(left & state.stopped):
+        if isinstance(each.record, Stop):
+            found.append(Absent(each.ranks, "stopped", _stopped(each.ranks, each.record)))
+    if running := left & state.running:
+        found.append(Absent(running, "running", "runs" if len(running) == 1 else "run"))
+    return tuple(sorted(found, key=lambda each: each.ranks.first))
+
+
+def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:
+    for reason, held in state.held_for.items():
+        if part := ranks & held & state.stopped:
+            where = f"at {reason}" if reason.startswith("barrier") else "by 'hold'"
+            ranks -= part
+            yield Absent(part, "held", f"{_be(part)} held {where}")
+
+
+def _stopped(ranks: RankSet, stop: Stop) -> str:
+    where = ""
+    if stop.frame is not None:
+        where = f" in {stop.frame.function}"
+        if stop.frame.line:
+            where += f" at {stop.frame.file}:{stop.frame.line}"
+    if stop.breakpoint:
+        return f"{_be(ranks)} stopped at breakpoint {stop.breakpoint}{where}"
+    return f"{_be(ranks)} stopped{where}"
+
+
+def _fault(stop: Stop) -> str:
+    if stop.signal:
+        return f"stopped by {stop.signal}"
+    return f"stopped: {stop.dying or stop.event or 'about to die'}"
+
+
+def _end(end: Exit) -> str:
+    if end.signal:
+        return f"ended by {end.signal}"
+    return "ended" if end.code is None else f"ended with status {end.code}"
+
+
+def _be(ranks: RankSet) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _have(ranks: RankSet) -> str:
+    return "has" if len(ranks) == 1 else "have"

@@ -1,0 +1,349 @@
+"""Barriers: breakpoints at which ranks are held until all ranks of the barrier have come.
+
+A barrier is a breakpoint of the job. Its ranks are held at it (:attr:`JobState.held_for`) when they
+arrive, and released when no further rank is to come. Everything is decided about classes of ranks,
+when events come, so that a barrier of many ranks costs what their stops cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import absentees, sampling
+from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
+from pgdb.frontend.api.breakpoint_numbers import last_made
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import ChangeBreakpoints
+from pgdb.ranks import RankSet
+from pgdb.records import Failure, Record, Stop
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+MOST_TIMES = 1_000_000_000
+QUIET_S = 1.0
+"""Time without an event after which PGDB looks where the ranks are that have not come."""
+_MOST_QUIET_S = 64.0
+_GO_ON_TIMEOUT_S = 30.0
+
+
+class _Point(msgspec.Struct):
+    """A barrier and its state."""
+
+    number: int
+    location: str
+    ranks: RankSet
+    condition: str
+    then: BarrierThen
+    times: int
+    met: int = 0
+    told: tuple[Absent, ...] = ()
+    """The ranks that are not there, as last reported."""
+    is_over: bool = False
+    """Whether its breakpoint is deleted."""
+
+    @property
+    def reason(self) -> str:
+        """The reason for which ranks are held at it."""
+        return f"barrier {self.number}"
+
+
+class Barriers:
+    """The barriers of a session."""
+
+    def __init__(self, core: Core, session: Session) -> None:
+        self._core = core
+        self._session = session
+        self._points: dict[int, _Point] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaited: object = None
+        """The ranks that were waited for when the timer was started."""
+        self.quiet_s = QUIET_S
+        """Time without an event after which PGDB looks where the others are."""
+        self._delay_s = QUIET_S
+
+    # -- calls -------------------------------------------------------------------------------
+
+    @property
+    def all(self) -> tuple[Barrier, ...]:
+        """The barriers by number, without those that are deleted."""
+        return tuple(self._barrier(each) for each in self._points.values() if not each.is_over)
+
+    def get(self, number: int) -> Barrier:
+        """Return a barrier, also one that is deleted.
+
+        :raises UsageError: if there was none of this number.
+        """
+        if (point := self._points.get(number)) is None:
+            there = ", ".join(str(each.number) for each in self.all) or "none"
+            raise UsageError(f"there is no barrier {number}; there are: {there}")
+        return self._barrier(point)
+
+    async def make(
+        self,
+        location: str,
+        ranks: RankSet,
+        *,
+        condition: str = "",
+        then: BarrierThen = "stop",
+        times: int = 0,
+    ) -> tuple[Barrier, Answer]:
+        """Make a barrier of *ranks*; return it, and the answer about its breakpoint.
+
+        :raises UsageError: if it can never be met, or an argument is no value.
+        :raises CommandError: if no rank has the location.
+        """
+        state, session = self._core.state, self._session
+        if not location.strip():
+            raise UsageError("a barrier needs a location: 'barrier FUNCTION', 'barrier FILE:LINE'")
+        if then not in ("stop", "release"):
+            raise UsageError(f"barrier: then {then!r} is neither 'stop' nor 'release'")
+        if not 0 <= times <= MOST_TIMES:
+            raise UsageError(f"barrier: {times} is no number of times; 0 to {MOST_TIMES} are")
+        if ranks == state.ranks:
+            ranks = ranks & state.live
+        if never := absentees.gone(state, ranks) or _nobody(ranks):
+            others = ranks - RankSet.union(each.ranks for each in never)
+            way_out = f"; 'barrier {location} {others}' is for the others" if others else ""
+            raise UsageError(f"a barrier of [{ranks}] can never be met: {_listed(never)}{way_out}")
+        line = f"break {location}{f' if {condition}' if condition else ''}"
+        answer = await session.insert_breakpoint(line, ranks)
+        failed = RankSet.union(each.ranks for each in answer.errors)
+        number = last_made(answer.classes)
+        if not number:
+            text = "; ".join(
+                f"[{each.ranks}] {each.filled.message}"
+                for each in answer.errors
+                if isinstance(each.filled, Failure)
+            )
+            silent = f"[{answer.missing.ranks}] have not answered" if answer.missing else ""
+            raise CommandError(f"barrier {location}: {text or silent or 'no breakpoint was made'}")
+        point = _Point(number, location, ranks - failed, condition, then, times)
+        self._points[number] = point
+        # A rank that runs can be there before the answer is.
+        self._hold(point, state.named(f"bp{number}") or RankSet())
+        self._core.wake()
+        return self._barrier(point), answer
+
+    async def wait(self, number: int, *, met: int = 1, timeout_s: float | None = None) -> Barrier:
+        """Wait until a barrier was met *met* times in all, and return it.
+
+        It also returns after *timeout_s*, when the barrier is deleted, and when no rank that could
+        come runs, or all that run seem to wait for held ranks; :attr:`Barrier.absent` says so.
+
+        :raises UsageError: if there is no such barrier.
+        """
+        self.get(number)
+        point, core = self._points[number], self._core
+        limit_s = deadline.stops_s(timeout_s)
+        end_s = None if limit_s is None else time.monotonic() + limit_s
+        while point.met < met and not point.is_over and not core.is_over:
+            if point.told and all(each.kind != "running" for each in point.told):
+                break
+            left_s = None if end_s is None else end_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await core.wait_change()
+        return self._barrier(point)
+
+    def take_over(self, before: Barriers) -> None:
+        """Make breakpoints that were barriers of an earlier launch barriers again."""
+        for number, point in before._points.items():
+            ranks = self._core.state.ranks
+            if not point.is_over and self._core.journal.ranks_of(number):
+                kept = ranks if before._core.state.ranks <= point.ranks else point.ranks & ranks
+                self._points[number] = replace(point, ranks=kept, told=())
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def on_events(self, news: Events) -> None:
+        """Hold the ranks that have arrived."""
+        for point in self._points.values():
+            for each in news:
+                if isinstance(each.record, Stop) and each.record.breakpoint == point.number:
+                    self._hold(point, each.ranks)
+
+    def on_change(self) -> None:
+        """Act on a change: a rank has arrived, or will not come; a breakpoint was deleted."""
+        pending = []
+        for point in self._points.values():
+            if not point.is_over:
+                self._take_deleted(point)
+            arrived = self._arrived(point)
+            if not arrived or point.is_over:
+                continue
+            never = absentees.gone(self._core.state, point.ranks)
+            out = point.ranks - RankSet.union(each.ranks for each in never) - arrived
+            if not out:
+                self._met(point, arrived, never)
+                continue
+            known = RankSet.union(each.ranks for each in point.told)
+            if fresh := tuple(each for each in never if not each.ranks <= known):
+                point.told = never
+                self._notify(point, "absent", fresh)
+            stopped = out & self._core.state.stopped - self._core.state.passing
+            pending.append((point.number, arrived, out, stopped))
+        self._look_soon(tuple(pending))
+
+    def _hold(self, point: _Point, ranks: RankSet) -> None:
+        if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
+            self._core.state.hold(come, point.reason)
+
+    def _take_deleted(self, point: _Point) -> None:
+        """Release the ranks on which the breakpoint was deleted."""
+        state = self._core.state
+        deleted = (point.ranks & state.live) - self._core.journal.ranks_of(point.number)
+        if deleted:
+            point.ranks -= deleted
+            state.release(deleted, point.reason)
+            if not point.ranks & state.live:
+                point.is_over = True
+                state.release(point.ranks, point.reason)
+
+    def _met(self, point: _Point, arrived: RankSet, never: tuple[Absent, ...]) -> None:
+        """Release the ranks, all of which have come, and let them run on if that is wanted."""
+        state = self._core.state
+        state.release(arrived, point.reason)
+        point.met += 1
+        point.told = ()
+        is_last = bool(point.times) and point.met >= point.times
+        # Ranks that ran on would wait for one that does not.
+        has_fault = any(each.kind == "error" for each in never)
+        stays = has_fault and self._core.options.stop_on_error
+        going = RankSet() if point.then == "stop" or stays else arrived - state.held
+        self._notify(point, "met", never, arrived, going)
+        point.is_over = is_last
+        if going or is_last:
+            # They do not count as stopped for a command that waits for them.
+            state.passing |= going
+            self._core.begin(self._go_on(point, going, deletes=is_last))
+
+    async def _go_on(self, point: _Point, going: RankSet, *, deletes: bool) -> None:
+        core, session = self._core, self._session
+        try:
+            with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
+                if deletes:
+                    number = str(point.number)
+                    operation = ChangeBreakpoints(command="delete", numbers=(number,))
+                    await session.ask(f"delete {number}", operation, point.ranks)
+                if run := going & core.state.stopped - core.state.held:
+                    await session.runs.start("continue", "", run)
+        except PgdbError as error:
+            core.note(f"{point.reason}: [{going}] could not be set running: {error}")
+        finally:
+            core.state.passing -= going
+            core.wake()
+
+    # -- ranks that do not come --------------------------------------------------------------
+
+    def _look_soon(self, awaited: tuple[object, ...]) -> None:
+        """Look where the others are once nothing has happened for a while."""
+        if awaited == self._awaited:
+            return
+        self._awaited = awaited
+        self._delay_s = self.quiet_s
+        self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._awaited and not self._core.is_over:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._delay_s, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if not self._core.is_over:
+            self._core.begin(self._look())
+
+    async def _look(self) -> None:
+        """Look where the ranks are that have not come, and say so if it is new."""
+        state, session = self._core.state, self._session
+        awaited = self._awaited
+        outs = {point.number: self._out(point) for point in self._points.values()}
+        moving = RankSet.union(outs.values()) & state.running & session.runs.continued
+        stacks: tuple[EquivalenceClass[Record], ...] = ()
+        if moving:
+            try:
+                stacks = (await sampling.glance(session, moving)).classes
+            except PgdbError:
+                return
+        does_one_run = False
+        for point in list(self._points.values()):
+            # Some may have come, or have ended, meanwhile.
+            out = self._out(point)
+            if not out:
+                continue
+            absent = (
+                *absentees.gone(state, point.ranks),
+                *absentees.waited_for(state, out, stacks),
+            )
+            does_one_run |= any(each.kind == "running" for each in absent)
+            if absent != point.told:
+                point.told = absent
+                self._notify(point, "waiting", absent)
+        self._core.wake()
+        if does_one_run and awaited == self._awaited:
+            self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
+            self._start_timer()
+
+    # -- facts -------------------------------------------------------------------------------
+
+    def _arrived(self, point: _Point) -> RankSet:
+        return self._core.state.held_for.get(point.reason, RankSet())
+
+    def _out(self, point: _Point) -> RankSet:
+        """Return the ranks for which others wait at a barrier."""
+        arrived = self._arrived(point)
+        if not arrived or point.is_over:
+            return RankSet()
+        never = absentees.gone(self._core.state, point.ranks)
+        return point.ranks - RankSet.union(each.ranks for each in never) - arrived
+
+    def _barrier(self, point: _Point) -> Barrier:
+        return Barrier(
+            number=point.number,
+            location=point.location,
+            ranks=point.ranks,
+            condition=point.condition,
+            then=point.then,
+            times=point.times,
+            met=point.met,
+            arrived=self._arrived(point),
+            absent=point.told,
+        )
+
+    def _notify(
+        self,
+        point: _Point,
+        event: BarrierEvent,
+        absent: tuple[Absent, ...],
+        arrived: RankSet | None = None,
+        going: RankSet = RankSet(),
+    ) -> None:
+        barrier = replace(self._barrier(point), absent=absent)
+        if arrived is not None:
+            barrier = replace(barrier, arrived=arrived)
+        self._core.notifier.notify(BarrierNews(barrier=barrier, event=event, going=going))
+
+
+def _nobody(ranks: RankSet) -> tuple[Absent, ...]:
+    return () if ranks else (Absent(ranks, "ended", "no rank is left"),)
+
+
+def _listed(absent: tuple[Absent, ...]) -> str:
+    return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)

@@ -1,0 +1,185 @@
+"""Commands that keep ranks together: lockstep."""
+
+from __future__ import annotations
+
+import functools
+from typing import get_args
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api import barriers, lockstep
+from pgdb.frontend.api.absentees import BarrierThen
+from pgdb.frontend.commands.options import Option, Rest, count, is_number, split_words
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
+from pgdb.frontend.show.json import json_meeting
+from pgdb.frontend.show.source_lines import source_line
+from pgdb.frontend.show.text import meeting_text, render
+from pgdb.overlay.messages import RunWord
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+
+LOCKSTEP = Option(
+    name="--lockstep",
+    help="keep the ranks together: step all at once, until their lines part",
+)
+"""The option of the commands that step."""
+_CONDITION = pattern(r"(?:\A|\s)if(?=[\s(]|\Z)")
+_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
+
+
+async def step_together(call: Call, text: str) -> Outcome:
+    """Carry out ``step --lockstep`` and its like.
+
+    :raises UsageError: for & at the end, and for a text that is no number of steps.
+    """
+    word = _WORDS[call.word]
+    if call.background:
+        raise UsageError(f"'{call.word} --lockstep' cannot run in the background: it compares")
+    if word == "until":
+        return await _together(call, word, argument=text)
+    if word == "finish" and text:
+        raise UsageError(f"'finish --lockstep' takes no argument, not {text!r}")
+    steps = count(lockstep.MOST_STEPS)(f"{call.word} --lockstep", text) if text else 1
+    return await _together(call, word, steps=steps)
+
+
+@COMMANDS.command(
+    "until-diverge",
+    group=Group.RUNNING,
+    usage="until-diverge [N]",
+    summary="step the ranks until their control flow parts",
+    options=(
+        Option(
+            name="--by",
+            value="STEP",
+            help="the step: step, next, stepi or nexti",
+            choices=("step", "next", "stepi", "nexti"),
+            default="step",
+        ),
+    ),
+)
+async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
+    """Step the selected ranks together until their lines part, or N times at most.
+
+    It is 'step --lockstep' again and again. The ranks that took another line are named with it:
+    '[0-6] took line 57, [7] line 61'. With --by next, calls of functions are one step. It ends when
+    a rank ends, stops for another reason, or waits for ranks that have completed their step. Ctrl-C
+    ends it too.
+    """
+    if call.background:
+        raise UsageError("'until-diverge' cannot run in the background: it compares")
+    if text and (not is_number(text) or not int(text)):
+        raise UsageError(f"until-diverge: {text!r} is no number of steps")
+    steps = count(lockstep.MOST_STEPS)("until-diverge", text) if text else lockstep.MOST_STEPS
+    return await _together(call, _WORDS[by], steps=steps)
+
+
+@COMMANDS.command(
+    "barrier",
+    group=Group.BREAKPOINTS,
+    usage="barrier LOCATION [SET] [if EXPR]",
+    summary="hold ranks at a place until all are there",
+    completes=Completes.LOCATION,
+    needs="a location",
+    rest=Rest.OPERAND,
+    options=(
+        Option(
+            name="--then",
+            value="WHAT",
+            help="what the ranks do when all are there: stop (they stay stopped) or release (they "
+            "run on)",
+            choices=get_args(BarrierThen),
+            default="stop",
+        ),
+        Option(
+            name="--times",
+            value="N",
+            help="delete the barrier when it was met N times",
+            read=count(barriers.MOST_TIMES),
+            default=0,
+        ),
+        Option(
+            name="--ranks",
+            value="SET",
+            help="the ranks that are to meet, where LOCATION is several words",
+        ),
+    ),
+)
+async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, ranks: str) -> Outcome:
+    """Set a barrier: each rank is held at LOCATION until all ranks of SET are there.
+
+    SET is the selected ranks if it is not given. A barrier is a breakpoint with a number: 'delete
+    3' ends it, 'info barriers' lists all. Held ranks ignore run commands; 'release SET' lets them
+    go. 'continue' sets the others running.
+
+    A rank that ends, crashes, is lost or detached is not waited for any longer, and named. When no
+    rank has come for a while, PGDB looks where the others are, and says so: a rank in MPI_Recv may
+    wait for a rank that is held.
+    """
+    location, which, condition = _split(call, text)
+    if ranks:
+        if which is not None:
+            raise UsageError(f"barrier: the ranks are given twice: [{which}] and --ranks {ranks}")
+        which = call.workspace.parse_ranks(ranks)
+    made, answer = await call.session.meeting.make(
+        location,
+        call.ranks if which is None else which,
+        condition=condition,
+        then=then,
+        times=times,
+    )
+    call.dispatcher.show(answer)
+    return Shown(meeting_text.barrier_made(made), line=json_meeting.barrier(made, "set"))
+
+
+def _split(call: Call, text: str) -> tuple[str, RankSet | None, str]:
+    """Return the location, the ranks if there are any, and the condition of a barrier."""
+    match = _CONDITION.search(text)
+    condition = text[match.end() :].strip() if match else ""
+    words = split_words(text[: match.start()] if match else text)
+    if match and not condition:
+        raise UsageError("barrier: 'if' needs a condition")
+    # The words of '-function f -line 3' are no set.
+    if len(words) < 2 or words[0].startswith("-"):
+        return " ".join(words), None, condition
+    *location, last = words
+    return " ".join(location), call.workspace.parse_ranks(last), condition
+
+
+def info_barriers(call: Call, text: str) -> Outcome:
+    """List barriers: all, or those with some numbers."""
+    session = call.session
+    numbers = text.replace(",", " ").split()
+    for each in numbers:
+        if not is_number(each):
+            raise UsageError(f"{each!r} is no number of a barrier")
+    found = [session.meeting.get(int(each)) for each in numbers] if numbers else session.barriers
+    if not found:
+        return "No barriers; 'barrier LOCATION' sets one."
+    return Shown(
+        "\n".join(map(meeting_text.barrier_line, found)), line=json_meeting.barriers(found)
+    )
+
+
+async def _together(call: Call, word: RunWord, *, argument: str = "", steps: int = 1) -> Outcome:
+    """Step the ranks of a call together, and show what came of it."""
+    dispatcher, workspace = call.dispatcher, call.workspace
+    with dispatcher.foreground(call.ranks):
+        found = await lockstep.step_together(
+            call.session,
+            call.ranks,
+            word,
+            argument,
+            count=steps,
+            command=call.line,
+            timeout_s=workspace.run_timeout_s,
+            settle_s=workspace.settle_s,
+            is_given_up=lambda: dispatcher.was_interrupted,
+        )
+    dispatcher.display.flush()
+    return Shown(
+        meeting_text.lockstep(found, source_line, dispatcher.width),
+        answer=dispatcher.without_stops(found.answer),
+        sets=tuple(way.ranks for way in found.ways),
+        line=json_meeting.lockstep(found, functools.partial(render.record, command=call.line)),
+        failed=found.end == "failed",
+    )

@@ -1,0 +1,159 @@
+"""Ranks that step or meet together, as text."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pgdb.frontend.analysis.ways import listed, told_apart
+from pgdb.frontend.api.absentees import Absent, Barrier
+from pgdb.frontend.api.lockstep import STEPPED, Lockstep
+from pgdb.frontend.api.notifications import BarrierNews
+from pgdb.frontend.show.text import event_text
+from pgdb.frontend.show.text.event_text import ReadSource, no_source
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Failure, Record, Stop, is_error
+
+
+def lockstep(found: Lockstep, read_source: ReadSource = no_source, width: int = 0) -> str:
+    """Return where ranks have stopped after steps together, and why they have not stepped on."""
+    stops = [each for each in found.answer.classes if _is_step(each)]
+    lines = []
+    if stops:
+        # The session has kept these stops to itself.
+        lines.append(
+            event_text.events(cast("list[EquivalenceClass[Event]]", stops), read_source, width)
+        )
+    lines.append(reason_of(found))
+    return "\n".join(line for line in lines if line)
+
+
+def reason_of(found: Lockstep) -> str:
+    """Return the reason for the end of a lockstep; empty for one step that is complete."""
+    count = "1 step" if found.steps == 1 else f"{found.steps} steps"
+    after, answer, missing = f"after {count}", found.answer, found.answer.missing
+    places = f"; {listed(found.ways)}" if found.ways else ""
+    match found.end:
+        case "complete":
+            return f"{count}, all together" if found.steps > 1 else ""
+        case "parted":
+            apart = told_apart(found.ways, found.start)
+            return f"the ranks part {after}, at {found.start.text}: {apart}"
+        case "waiting":
+            return _waiting(found, after)
+        case "lost":
+            gone = missing.late | (missing.lost & found.ranks)
+            return f"the lockstep ends {after}: [{gone}] lost or silent{places}"
+        case "failed":
+            why = "; ".join(f"[{each.ranks}] {_message(each)}" for each in answer.errors)
+            return f"the lockstep ends {after}: {why}"
+        case "ended":
+            told = _told(found, lambda record: isinstance(record, Exit))
+        case "error":
+            told = _told(found, lambda record: isinstance(record, Stop) and is_error(record))
+        case "stopped":
+            told = _told(found, lambda record: isinstance(record, Stop) and not _steps(record))
+        case "interrupted":
+            return f"the lockstep was interrupted {after}{places}"
+    return f"the lockstep ends {after}, at {found.start.text}: {told}{places}"
+
+
+def barrier_news(news: BarrierNews) -> str:
+    """Return an event at a barrier in words."""
+    found = news.barrier
+    title = f"barrier {found.number}"
+    there = f"[{found.arrived}] {_is(found.arrived)} there"
+    absent = absent_text(found.absent)
+    match news.event:
+        case "met":
+            without = f"; {absent}" if absent else ""
+            they = "it" if len(found.arrived) == 1 else "they"
+            s = "s" if len(found.arrived) == 1 else ""
+            then = f"{they} run{s} on" if news.going else f"{they} stay{s} stopped"
+            times = f" for the {_ordinal(found.met)} time" if found.met > 1 else ""
+            return f"{title}: {there}{times}{without}; {then}"
+        case "absent":
+            return f"{title}: {absent}; {there}"
+        case "waiting":
+            way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
+            waits = "waits" if len(found.arrived) == 1 else "wait"
+            return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}"
+
+
+def barrier_line(found: Barrier) -> str:
+    """Return a barrier as a line of ``info barriers``."""
+    condition = f" if {found.condition}" if found.condition else ""
+    then = "then they run on" if found.then == "release" else "then they stay stopped"
+    times = f", deleted after {found.times} times" if found.times else ""
+    lines = [
+        f"{found.number}  {found.location}{condition}, for [{found.ranks}], {then}{times}; "
+        f"met {found.met} time{'s' * (found.met != 1)}"
+    ]
+    if found.arrived:
+        lines.append(f"    there: [{found.arrived}]")
+    if found.absent:
+        lines.append(f"    {absent_text(found.absent)}")
+    return "\n".join(lines)
+
+
+def barrier_made(found: Barrier) -> str:
+    """Return the effect of a barrier that was made."""
+    then = "run on" if found.then == "release" else "stay stopped"
+    return (
+        f"barrier {found.number}: [{found.ranks}] {_is(found.ranks)} held there until all have "
+        f"come, and then {then}"
+    )
+
+
+def absent_text(absent: tuple[Absent, ...]) -> str:
+    """Return the ranks that are not there, with the reasons."""
+    return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
+
+
+def _is(ranks: RankSet) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _ordinal(number: int) -> str:
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    is_teen = number // 10 % 10 == 1
+    return f"{number}{'th' if is_teen else ends.get(number % 10, 'th')}"
+
+
+def _waiting(found: Lockstep, after: str) -> str:
+    out = found.answer.missing.running
+    done = found.ranks - out
+    one = len(out) == 1
+    # GDB completes 'next' over a call only when the call returns.
+    why = (
+        f"; [{done}] {'has' if len(done) == 1 else 'have'} completed the step, and "
+        f"[{out}] may wait for {'it' if len(done) == 1 else 'them'} in MPI"
+        if done
+        else ""
+    )
+    return (
+        f"[{out}] still {'steps' if one else 'step'} {after}, from {found.start.text}{why}; "
+        f"'wait' waits longer, 'interrupt' stops {'it' if one else 'them'}"
+    )
+
+
+def _told(found: Lockstep, holds: object) -> str:
+    assert callable(holds)
+    classes = cast("tuple[EquivalenceClass[Event], ...]", found.answer.classes)
+    return "; ".join(
+        f"[{each.ranks}] {event_text.event(each.filled).partition(chr(10))[0]}"
+        for each in classes
+        if holds(each.record)
+    )
+
+
+def _is_step(each: EquivalenceClass[Record]) -> bool:
+    return isinstance(each.record, Stop) and _steps(each.record)
+
+
+def _steps(stop: Stop) -> bool:
+    return stop.reason in STEPPED
+
+
+def _message(each: EquivalenceClass[Record]) -> str:
+    return each.record.message if isinstance(each.record, Failure) else "failed"

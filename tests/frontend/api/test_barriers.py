@@ -1,0 +1,347 @@
+"""Barriers: who is held, who is not waited for, and what happens when all have come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.notifications import BarrierNews
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.text import meeting_text
+from pgdb.overlay.messages import ChangeBreakpoints
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Frame, Stop
+from tests.fakes.moving import MovingJob, Step, at, frame, run
+
+CAME = at(48, "meet", breakpoint=1)
+CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))
+
+
+def ranks(text: str) -> RankSet:
+    return RankSet.parse(text)
+
+
+def job_of(**paths: list[Step]) -> MovingJob:
+    """Return a job of four ranks; all come to the barrier again and again but those given."""
+    return MovingJob({rank: paths.get(f"r{rank}", [CAME] * 9) for rank in range(4)})
+
+
+class Reader:
+    """Reads the news of barriers."""
+
+    def __init__(self, session: Session) -> None:
+        self.news: list[BarrierNews] = []
+        session.subscribe(self._take)
+
+    def _take(self, notification: object) -> None:
+        if isinstance(notification, BarrierNews):
+            self.news.append(notification)
+
+    @property
+    def lines(self) -> list[str]:
+        return [meeting_text.barrier_news(each) for each in self.news]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0)
+
+
+def held(session: Session) -> str:
+    return str(session.held_for.get("barrier 1", RankSet()))
+
+
+def test_ranks_are_held_until_all_have_come() -> None:
+    job = job_of(r3=[None])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        made = await session.barrier("meet")
+        assert (made.number, str(made.ranks), made.then, made.met) == (1, "0-3", "stop", 0)
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        with pytest.raises(CommandError, match="held"):
+            await session.runs.start("continue", "", ranks("0-2"))
+        assert str(session.barriers[0].arrived) == "0-2"
+        job.happen({3: CAME})
+        assert held(session) == ""
+        assert session.barriers[0].met == 1
+        assert reader.lines == ["barrier 1: [0-3] are there; they stay stopped"]
+        await session.runs.start("continue", "", session.set)
+        assert job.resumed[-1] == ("continue", "0-3")
+
+    run(job, test)
+
+
+def test_ranks_that_are_released_do_not_count_as_stopped_for_a_command_that_waits() -> None:
+    job = job_of(**{f"r{rank}": [CAME, CAME, at(50)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release")
+        answer = await session.continue_()
+        assert [each.record.frame.line for each in answer.classes] == [50]
+        assert job.resumed == [("continue", "0-3")] * 3
+        assert reader.lines == [
+            "barrier 1: [0-3] are there; they run on",
+            "barrier 1: [0-3] are there for the 2nd time; they run on",
+        ]
+
+    run(job, test)
+
+
+def test_a_barrier_is_deleted_after_its_times() -> None:
+    job = job_of(**{f"r{rank}": [CAME, CAME, at(50)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet", then="release", times=2)
+        await session.continue_()
+        assert session.barriers == ()
+        assert (await session.wait_barrier(1)).met == 2
+        deleted = [each for each in job.asked if isinstance(each, ChangeBreakpoints)]
+        assert [each.command for each in deleted[:1]] == ["delete"]
+        assert not session.has_breakpoints(session.set)
+
+    run(job, test)
+
+
+def test_a_subset_meets_without_the_others() -> None:
+    async def test(session: Session) -> None:
+        await session.ranks("1-2").barrier("meet")
+        await session.continue_()
+        assert session.barriers[0].met == 1
+        assert str(session.state.held) == ""
+
+    run(job_of(r0=[at(3)], r3=[at(3)]), test)
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (Exit(code=3), "[3] has ended with status 3"),
+        (Exit(signal="SIGKILL"), "[3] has ended by SIGKILL"),
+        (CRASH, "[3] stopped by SIGSEGV"),
+    ],
+)
+def test_a_rank_that_will_never_come_is_named_and_not_waited_for(end: Step, text: str) -> None:
+    job = job_of(r2=[None], r3=[end])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: bool(reader.news))
+        assert reader.lines == [f"barrier 1: {text}; [0-1] are there"]
+        assert held(session) == "0-1"
+        if 2 not in session.state.stopped:  # a crash stops the others
+            job.happen({2: CAME})
+            assert reader.lines[1:] == [f"barrier 1: [0-2] are there; {text}; they stay stopped"]
+
+    run(job, test)
+
+
+def test_no_rank_runs_on_into_a_crash_of_another() -> None:
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release")
+        await session.continue_()
+        assert reader.news[-1].going == RankSet()
+        assert session.state.stopped == session.set
+
+    run(job_of(r3=[CRASH]), test)
+
+
+def test_lost_and_detached_ranks_are_not_waited_for() -> None:
+    job = job_of(r2=[None], r3=[None])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-1")
+        session.state.lose(ranks("3"))
+        session._core.wake()
+        await session.ranks("2").detach()
+        assert reader.lines[0] == "barrier 1: [3] is lost; [0-1] are there"
+        assert reader.lines[-1] == (
+            "barrier 1: [0-1] are there; [3] is lost; [2] is detached; they stay stopped"
+        ) or reader.lines[-1] == (
+            "barrier 1: [0-1] are there; [2] is detached; [3] is lost; they stay stopped"
+        )
+
+    run(job, test)
+
+
+def test_detached_ranks_leave_a_barrier() -> None:
+    job = job_of(r3=[None])
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        await session.ranks("0-1").detach()
+        assert held(session) == "2"
+        await session.detach()
+        assert not session.state.held
+
+    run(job, test)
+
+
+def test_deleting_the_breakpoint_releases_the_ranks() -> None:
+    job = job_of(r3=[None])
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        await session.ranks("0").delete(1)
+        assert held(session) == "1-2"
+        assert str(session.barriers[0].ranks) == "1-3"
+        await session.delete(1)
+        assert not session.state.held
+        assert session.barriers == ()
+
+    run(job, test)
+
+
+def test_ranks_that_the_user_releases_are_not_there_any_longer() -> None:
+    job = job_of(r3=[None, CAME])
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        session.ranks("0").release()
+        job.happen({3: CAME})
+        assert session.barriers[0].met == 0
+        await session.ranks("0").continue_()
+        assert session.barriers[0].met == 1
+
+    run(job, test)
+
+
+def test_where_the_others_are_is_told_when_nothing_happens() -> None:
+    job = job_of(r2=[at(9, "g", breakpoint=2)], r3=[None])
+    job.frames[3] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: bool(reader.news))
+        assert reader.lines == [
+            "barrier 1: [0-1] wait; [2] is stopped at breakpoint 2 in g at a.c:9; [3] is in "
+            "PMPI_Recv and may wait for a held rank; 'release 0-1' or 'delete 1' ends the wait"
+        ]
+        # The glance has set the rank running again, and nobody who waits has noticed.
+        assert job.interrupted == ["3"]
+        assert job.resumed[-1] == ("continue", "3")
+        assert str(session.state.running) == "3"
+        barrier = await session.wait_barrier(1)
+        assert [(each.kind, str(each.ranks)) for each in barrier.absent] == [
+            ("stopped", "2"),
+            ("in MPI", "3"),
+        ]
+
+    run(job, test)
+
+
+def test_a_glance_is_no_stop_for_a_command_that_waits() -> None:
+    job = job_of(r3=[None, None])
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        task = asyncio.create_task(session.continue_())
+        await until(lambda: bool(reader.news) and 3 in session.state.running)
+        assert not task.done()
+        job.happen({3: CAME})
+        assert not (await task).missing
+
+    run(job, test)
+
+
+def test_an_interrupt_during_a_glance_keeps_the_ranks_stopped() -> None:
+    job = job_of(r3=[None, None])
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: bool(session.state.passing))
+        answer = await session.interrupt()
+        assert str(answer.ranks) == "3"
+        await until(lambda: not session.state.passing)
+        assert 3 in session.state.stopped
+
+    run(job, test)
+
+
+def test_ranks_held_at_another_barrier_are_named() -> None:
+    job = job_of(r2=[at(9, "g", breakpoint=2)], r3=[at(9, "g", breakpoint=2)])
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.barrier("g")
+        await session.continue_()
+        await until(lambda: len(reader.news) == 2)
+        assert "barrier 1: [0-1] wait; [2-3] are held at barrier 2" in reader.lines[0]
+        assert "barrier 2: [2-3] wait; [0-1] are held at barrier 1" in reader.lines[1]
+
+    run(job, test)
+
+
+def test_a_step_in_flight_is_not_interrupted_to_look() -> None:
+    job = job_of(r3=[None])
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.ranks("3").step(timeout_s=0.0)
+        await session.ranks("0-2").continue_()
+        await until(lambda: bool(reader.news))
+        assert "[3] runs" in reader.lines[0]
+        assert job.interrupted == []
+
+    run(job, test)
+
+
+def test_a_rank_that_is_there_before_the_answer_is_held() -> None:
+    job = job_of()
+
+    async def test(session: Session) -> None:
+        await session.runs.start("continue", "", ranks("0"))
+        await until(lambda: 0 in session.state.stopped)
+        await session.barrier("meet")
+        assert held(session) == "0"
+
+    run(job, test)
+
+
+def test_bad_input_is_refused() -> None:
+    job = job_of(r3=[Exit(code=0)])
+
+    async def test(session: Session) -> None:
+        await session.ranks("3").continue_()
+        for wrong in (
+            session.barrier(""),
+            session.barrier("meet", times=-1),
+            session.barrier("meet", then="go"),  # type: ignore[arg-type]
+            session.wait_barrier(7),
+        ):
+            with pytest.raises(UsageError):
+                await wrong
+        with pytest.raises(UsageError, match=r"never be met: \[3\] has ended with status 0; 'bar"):
+            await session.ranks("2-3").barrier("meet")
+        # All ranks are those that live.
+        assert str((await session.barrier("meet")).ranks) == "0-2"
+
+    run(job, test)

@@ -1,0 +1,244 @@
+"""Ranks that step together: where their ways part, and what else ends a lockstep."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.ways import Way
+from pgdb.frontend.api.lockstep import Lockstep
+from pgdb.frontend.api.notifications import RankEvents
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.text import meeting_text
+from pgdb.proctable import ProcTable, RankProcess
+from pgdb.ranks import RankSet
+from pgdb.records import Exit, Frame, Stop
+from tests.fakes.moving import MovingJob, Step, at, frame, run
+
+
+def paths(common: list[Step], **others: list[Step]) -> dict[int, list[Step]]:
+    """Return the paths of eight ranks; ``r7`` has that of rank 7."""
+    return {rank: others.get(f"r{rank}", common) for rank in range(8)}
+
+
+def stepped(job: MovingJob, *arguments: Any, **options: Any) -> tuple[Lockstep, list[Stop]]:
+    """Step all ranks together; return what came of it, and the stops that were reported."""
+    found: list[Lockstep] = []
+    stops: list[Stop] = []
+
+    async def test(session: Session) -> None:
+        def note(notification: object) -> None:
+            if isinstance(notification, RankEvents):
+                stops.extend(e.record for e in notification.classes if isinstance(e.record, Stop))
+
+        session.subscribe(note)
+        found.append(await session.lockstep(*arguments, **options))
+
+    run(job, test)
+    return found[0], stops
+
+
+def test_ranks_that_take_another_line_are_named_with_it() -> None:
+    job = MovingJob(paths([at(2), at(3), at(57)], r7=[at(2), at(3), at(61)]))
+    found, stops = stepped(job, "next", 5)
+    assert (found.end, found.steps) == ("parted", 2)
+    assert found.start == Way(job.ranks, "f", "a.c", 3)
+    assert [(str(way.ranks), way.line) for way in found.ways] == [("0-6", 57), ("7", 61)]
+    assert meeting_text.reason_of(found) == (
+        "the ranks part after 2 steps, at f at a.c:3: [0-6] took line 57, [7] line 61"
+    )
+    assert job.resumed == [("next", "0-7")] * 3
+    assert stops == []  # they are in the answer
+
+
+def test_ranks_that_enter_another_function_are_named_with_it() -> None:
+    job = MovingJob(paths([at(2)], r0=[at(9, "g")], r1=[at(9, "g")], r2=[at(0, "memcpy")]))
+    found, _ = stepped(job)
+    assert meeting_text.reason_of(found) == (
+        "the ranks part after 0 steps, at f at a.c:1: [3-7] took line 2, [0-1] g at a.c:9, "
+        "[2] memcpy+3"
+    )
+
+
+def test_steps_that_all_complete_are_counted() -> None:
+    found, _ = stepped(MovingJob(paths([at(2), at(3), at(4)])), "step", 3)
+    assert (found.end, found.steps, found.are_together) == ("complete", 3, True)
+    assert meeting_text.lockstep(found).splitlines()[-1] == "3 steps, all together"
+
+
+def test_instructions_of_one_line_are_places_of_their_own() -> None:
+    def instruction(offset: str) -> Stop:
+        place = Frame(level=0, function="f", file="a.c", line=1, offset=offset)
+        return Stop(reason="end-stepping-range", frame=place)
+
+    both = paths([instruction("+4")], r7=[instruction("+9")])
+    found, _ = stepped(MovingJob(both), "stepi")
+    assert "[0-6] took line 1 at +4, [7] line 1 at +9" in meeting_text.reason_of(found)
+    assert stepped(MovingJob(both), "step")[0].end == "complete"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "text"),
+    [
+        (Exit(code=3), "ended", "[7] exited with code 3"),
+        (Exit(signal="SIGKILL"), "ended", "[7] ended by SIGKILL"),
+        (
+            Stop(reason="signal-received", signal="SIGFPE", meaning="!", frame=frame(61)),
+            "error",
+            "[7] SIGFPE, !: f () at a.c:61",
+        ),
+        (Stop(reason="interrupted", frame=frame(61)), "interrupted", "was interrupted"),
+        (at(2, breakpoint=4), "stopped", "[7] Breakpoint 4, f () at a.c:2"),
+    ],
+)
+def test_another_end_of_a_step_ends_the_lockstep(end: Step, reason: str, text: str) -> None:
+    job = MovingJob(paths([at(2), at(3)], r7=[end]))
+    found, _ = stepped(job, "step", 2)
+    assert (found.end, found.steps) == (reason, 0)
+    assert text in meeting_text.reason_of(found)
+    assert len(job.resumed) == 1
+
+
+def test_a_breakpoint_where_the_others_are_not_is_another_way() -> None:
+    found, stops = stepped(MovingJob(paths([at(2)], r7=[at(61, "g", breakpoint=4)])))
+    assert found.end == "parted"
+    assert [stop.breakpoint for stop in stops] == [4]  # reported at once, unlike a step
+
+
+def test_ranks_that_wait_for_those_that_have_stepped_are_named_after_the_settle_time() -> None:
+    job = MovingJob(paths([None], r7=[at(2)]))
+    found, _ = stepped(job, "next", settle_s=0.0)
+    assert (found.end, found.steps) == ("waiting", 0)
+    assert str(found.answer.missing.running) == "0-6"
+    assert meeting_text.reason_of(found) == (
+        "[0-6] still step after 0 steps, from f at a.c:1; [7] has completed the step, and [0-6] "
+        "may wait for it in MPI; 'wait' waits longer, 'interrupt' stops them"
+    )
+
+
+def test_no_step_begins_after_the_time_limit() -> None:
+    found, _ = stepped(MovingJob(paths([at(2), at(3)])), "step", 2, timeout_s=0.0)
+    assert (found.end, found.steps) == ("interrupted", 0)
+
+
+def test_ranks_at_several_places_are_refused() -> None:
+    job = MovingJob(paths([at(2)]))
+    job.frames[7] = frame(9, "g")
+    with pytest.raises(
+        UsageError, match=r"several functions: \[0-6\] f at a.c:1, \[7\] g at a.c:9"
+    ):
+        stepped(job)
+    job.frames[7] = frame(2)
+    with pytest.raises(UsageError, match=r"several lines: \[0-6\] f at a.c:1, \[7\] f at a.c:2"):
+        stepped(job, "next")
+    assert job.resumed == []
+
+
+def test_finish_and_until_a_location_bring_lines_of_a_function_together() -> None:
+    for word, argument in (("finish", ""), ("until", "9")):
+        job = MovingJob(paths([at(30, "main", reason="function-finished")]))
+        job.frames[7] = frame(2)
+        assert stepped(job, word, argument=argument)[0].are_together
+    with pytest.raises(UsageError, match="several lines"):
+        stepped(moved_apart(), "until")
+
+
+def moved_apart() -> MovingJob:
+    job = MovingJob(paths([at(30)]))
+    job.frames[7] = frame(2)
+    return job
+
+
+def test_ranks_that_run_or_are_held_take_no_part() -> None:
+    job = MovingJob(paths([at(2), at(3)], r7=[None]))
+
+    async def test(session: Session) -> None:
+        await session.ranks("7").continue_(wait=False)
+        with pytest.raises(UsageError, match=r"\[7\] runs; 'interrupt' stops it"):
+            await session.lockstep()
+        rest = session.ranks("0-6")
+        session.ranks("3").hold()
+        found = await rest.lockstep()
+        assert str(found.ranks) == "0-2,4-6"
+        assert str(found.answer.missing.held) == "3"
+        rest.hold()
+        with pytest.raises(CommandError, match="held"):
+            await rest.lockstep()
+
+    run(job, test)
+
+
+@pytest.mark.parametrize(("word", "count"), [("continue", 1), ("jump", 1), ("step", 0)])
+def test_a_step_that_is_none_is_refused(word: Any, count: int) -> None:
+    with pytest.raises(UsageError):
+        stepped(MovingJob(paths([])), word, count)
+
+
+def of_two_programs(job: MovingJob, session: Session) -> None:
+    session.table = ProcTable(
+        processes=tuple(RankProcess(rank, "n", rank, f"/p{rank // 4}") for rank in job.ranks),
+        source="made up",
+    )
+
+
+def test_ranks_of_two_programs_are_compared_by_function_and_line() -> None:
+    job = MovingJob(paths([at(2)]))
+    for rank in range(4, 8):
+        job.frames[rank] = Frame(level=0, function="f", file="../b/a2.c", line=1)
+
+    async def test(session: Session) -> None:
+        of_two_programs(job, session)
+        assert (await session.lockstep()).end == "complete"
+
+    run(job, test)
+
+
+def test_ranks_of_two_programs_without_lines_are_refused() -> None:
+    job = MovingJob(paths([at(2)]))
+    job.frames = dict.fromkeys(job.frames, frame(0, "f"))
+
+    async def test(session: Session) -> None:
+        of_two_programs(job, session)
+        with pytest.raises(CommandError, match="several programs"):
+            await session.lockstep()
+
+    run(job, test)
+
+
+def test_until_diverge_steps_on_until_the_lines_part() -> None:
+    common: list[Step] = [at(line) for line in range(2, 40)]
+    job = MovingJob(paths([*common, at(57)], r3=[*common, at(61)]))
+
+    async def test(session: Session) -> None:
+        found = await session.until_diverge(by="next")
+        assert (found.end, found.steps) == ("parted", 38)
+        assert found.start.line == 39
+
+    run(job, test)
+
+
+def test_a_lockstep_that_is_cancelled_leaves_later_stops_to_be_reported() -> None:
+    job = MovingJob(paths([None]))
+    reported: list[RankSet] = []
+
+    async def test(session: Session) -> None:
+        session.subscribe(
+            lambda news: (
+                reported.extend(e.ranks for e in news.classes if isinstance(e.record, Stop))
+                if isinstance(news, RankEvents)
+                else None
+            )
+        )
+        task = asyncio.create_task(session.lockstep())
+        while not job.resumed:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        job.happen(dict.fromkeys(job.ranks, at(2)))
+
+    run(job, test)
+    assert reported == [job.ranks]

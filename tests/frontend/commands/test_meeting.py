@@ -1,0 +1,206 @@
+"""Commands that keep ranks together, as they are typed and as they are shown."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.exit_status import EXIT_NO_ANSWER, EXIT_OK
+from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.ui.batch import JsonDisplay
+from tests.fakes.moving import MovingJob, Step, at, run
+from tests.fakes.recorded import User
+
+Type = Callable[[str], Awaitable[str]]
+
+
+def typed(job: MovingJob, test: Callable[[Type, User], Awaitable[None]]) -> None:
+    """Carry out a test with the prompt of a session on a job."""
+
+    async def work(session: Session) -> None:
+        user = User(session)
+        user.dispatcher.workspace.settle_s = 0.0
+        await test(user.type, user)
+
+    run(job, work)
+
+
+def as_json(job: MovingJob, *lines: str) -> list[dict[str, Any]]:
+    """Return the JSON lines that typed lines give."""
+    out = io.StringIO()
+
+    async def read(prompt: str) -> str | None:
+        return None
+
+    async def work(session: Session) -> None:
+        display = JsonDisplay(out)
+        dispatcher = Dispatcher(Workspace(session), display, read_line=read)
+        session.subscribe(display.notify)
+        for line in lines:
+            await dispatcher.run_line(line)
+
+    run(job, work)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def four(common: list[Step], last: list[Step]) -> MovingJob:
+    return MovingJob({rank: last if rank == 3 else common for rank in range(4)})
+
+
+def test_a_lockstep_shows_where_the_ranks_are_and_why_it_ends() -> None:
+    async def test(type_: Type, user: User) -> None:
+        assert await type_("next --lockstep 5") == (
+            "[0-2] stopped in f () at a.c:57\n"
+            "[3]   stopped in f () at a.c:61\n"
+            "the ranks part after 1 step, at f at a.c:2: [0-2] took line 57, [3] line 61\n"
+        )
+        assert [str(each) for each in user.dispatcher.workspace.numbered_sets] == ["0-2", "3"]
+        assert user.dispatcher.status == EXIT_OK
+
+    typed(four([at(2), at(57)], [at(2), at(61)]), test)
+
+
+def test_abbreviations_and_the_options_of_mi_have_lockstep_too() -> None:
+    job = four([at(line) for line in range(2, 9)], [at(line) for line in range(2, 9)])
+
+    async def test(type_: Type, user: User) -> None:
+        for line in ("s --lockstep 2", "n 2 --lockstep", "step --all --lockstep", "si --lockstep"):
+            await type_(line)
+        assert [word for word, _ in job.resumed] == ["step"] * 2 + ["next"] * 2 + ["step", "stepi"]
+
+    typed(job, test)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("step --lockstep 0", "takes 1 to"),
+        ("step --lockstep two", "takes 1 to"),
+        ("step --lockstep &", "cannot run in the background"),
+        ("finish --lockstep 2", "takes no argument"),
+        ("until-diverge 0", "'0' is no number of steps"),
+        ("until-diverge x", "'x' is no number of steps"),
+        ("until-diverge --by finish", "--by takes step, next, stepi or nexti"),
+        ("until-diverge &", "cannot run in the background"),
+        ("barrier", "'barrier' needs a location"),
+        ("barrier f 0-9", "no rank 4-9"),
+        ("barrier f nobody", "nobody"),
+        ("barrier f 0-1 --ranks 2", "given twice"),
+        ("barrier f if", "'if' needs a condition"),
+        ("barrier f --then go", "--then takes stop or release"),
+        ("barrier f --times 0", "--times takes 1 to"),
+        ("info barriers x", "'x' is no number of a barrier"),
+        ("info barriers 9", "there is no barrier 9"),
+    ],
+)
+def test_a_wrong_line_names_its_fault(line: str, error: str) -> None:
+    job = four([at(2)], [at(2)])
+
+    async def test(type_: Type, user: User) -> None:
+        assert error in await type_(line)
+        assert job.resumed == []
+
+    typed(job, test)
+
+
+def test_ctrl_c_ends_the_steps() -> None:
+    job = four([at(2), at(3), at(4)], [at(2), at(3), at(4)])
+
+    async def test(type_: Type, user: User) -> None:
+        answer = job.answer
+
+        def interrupted(operation: Any, rank: int, request_id: int) -> Any:
+            user.dispatcher.was_interrupted = bool(job.resumed)
+            return answer(operation, rank, request_id)
+
+        job.answer = interrupted  # type: ignore[method-assign]
+        assert "the lockstep was interrupted after 1 step; [0-3] f at a.c:2" in await type_(
+            "until-diverge"
+        )
+
+    typed(job, test)
+
+
+def test_a_barrier_reads_ranks_and_condition() -> None:
+    job = four([at(2)], [at(2)])
+
+    async def test(type_: Type, user: User) -> None:
+        assert "barrier 1: [0-1] are held there until all have come, and then run on" in (
+            await type_("barrier a.c:48 0-1 --then release if rank > 3")
+        )
+        await type_("barrier -function f -line 3 --ranks 2,3 --times 5")
+        await type_("proc 0 barrier f")
+        assert await type_("info barriers") == (
+            "1  a.c:48 if rank > 3, for [0-1], then they run on; met 0 times\n"
+            "2  -function f -line 3, for [2-3], then they stay stopped, deleted after 5 times; "
+            "met 0 times\n"
+            "3  f, for [0], then they stay stopped; met 0 times\n"
+        )
+        lines = [each.command for each in job.asked if hasattr(each, "first_number")]
+        assert lines == ["break a.c:48 if rank > 3", "break -function f -line 3", "break f"]
+        await type_("delete 1-2")
+        assert await type_("info barr") == "3  f, for [0], then they stay stopped; met 0 times\n"
+        await type_("delete")
+        assert "No barriers" in await type_("info barriers")
+
+    typed(job, test)
+
+
+def test_the_news_of_a_barrier_come_behind_the_stops() -> None:
+    came = at(48, "meet", breakpoint=1)
+
+    async def test(type_: Type, user: User) -> None:
+        await type_("barrier meet")
+        assert await type_("continue") == (
+            "[0-3] Breakpoint 1, meet () at a.c:48\nbarrier 1: [0-3] are there; they stay stopped\n"
+        )
+
+    typed(four([came], [came]), test)
+
+
+def test_json_has_the_ways() -> None:
+    lines = as_json(four([at(2)], [at(61, "g")]), "step --lockstep")
+    [line] = [each for each in lines if each["type"] != "running"]
+    del line["time"], line["elapsed_s"]
+    classes = line.pop("classes")
+    assert [each["ranks"] for each in classes] == ["0-2", "3"]
+    assert line == {
+        "type": "lockstep",
+        "command": "step --lockstep",
+        "ranks": "0-3",
+        "steps": 0,
+        "end": "parted",
+        "start": {"ranks": "0-3", "function": "f", "file": "a.c", "line": 1},
+        "places": [
+            {"ranks": "0-2", "function": "f", "file": "a.c", "line": 2},
+            {"ranks": "3", "function": "g", "file": "a.c", "line": 61},
+        ],
+        "missing": {"late": "", "lost": "", "running": ""},
+    }
+
+
+def test_json_has_the_events_of_a_barrier() -> None:
+    came = at(48, "meet", breakpoint=1)
+    lines = as_json(four([came], [came]), "barrier meet --times 1", "continue", "info barriers")
+    states = [(each["event"], each["barriers"]) for each in lines if each["type"] == "barriers"]
+    base = {"number": 1, "location": "meet", "ranks": "0-3", "then": "stop", "times": 1}
+    assert states == [
+        ("set", [base]),
+        ("met", [{**base, "met": 1, "arrived": "0-3"}]),
+    ]
+
+
+def test_ranks_that_still_step_make_the_status() -> None:
+    async def test(type_: Type, user: User) -> None:
+        user.dispatcher.workspace.settle_s = None
+        user.dispatcher.workspace.run_timeout_s = 0.05
+        assert "[0-2] still step" in await type_("step --lockstep")
+        assert user.dispatcher.status == EXIT_NO_ANSWER
+
+    typed(four([None], [at(2)]), test)
