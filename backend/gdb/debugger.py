@@ -178,7 +178,7 @@ class GdbDebugger:
         if isinstance(operation, Interrupt):
             return await self._interrupter.interrupt()
         if isinstance(operation, Kill):
-            return self._detacher.kill()
+            return await self._detacher.kill(keeps_debugger=operation.keeps_debugger)
         if self._gdb_interrupt.is_ignored:
             return Failure(message=IGNORES, has_no_debugger=True)
         if self._gdb.input.is_lost:

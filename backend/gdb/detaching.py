@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 
@@ -14,6 +16,9 @@ from pgdb.backend.rank import events
 from pgdb.backend.rank.states import Detached, Detaching
 from pgdb.errors import GdbError
 from pgdb.records import Done, Failure, Record
+
+_KILL_S = 5.0
+"""Time limit for a GDB to end its process, in seconds; a GDB that computes takes for ever."""
 
 
 class Detacher:
@@ -75,11 +80,23 @@ class Detacher:
             raise GdbError(result.message)
         executor.feed(events.Freed())
 
-    def kill(self) -> Record:
-        """End the process of the rank by SIGKILL."""
-        if self._executor.state not in ("stopped", "running"):
+    async def kill(self, *, keeps_debugger: bool) -> Record:
+        """End the process of the rank by SIGKILL.
+
+        :param keeps_debugger: the GDB of a stopped rank ends the process itself, and stays.
+        """
+        executor = self._executor
+        if executor.state not in ("stopped", "running"):
             return Done()
-        pid = self._executor.process.pid
+        pid = executor.process.pid
+        if keeps_debugger and executor.state == "stopped" and not executor.gdb.is_remote:
+            executor.feed(events.Killed(by_debugger=True))
+            if await self._is_killed_by_gdb():
+                return Done()
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            executor.gdb.kill()
+            return Done()
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -91,5 +108,14 @@ class Detacher:
         # was stepping over a breakpoint, as it does for every shared object that MPI_Init loads (3
         # of 11 sessions closed just after a continue in main). No rank is left that could keep a
         # breakpoint.
-        self._executor.feed(events.Killed())
+        executor.feed(events.Killed())
         return Done()
+
+    async def _is_killed_by_gdb(self) -> bool:
+        """Have GDB end the process, which must be stopped; return whether GDB has done so."""
+        try:
+            async with asyncio.timeout(_KILL_S):
+                result = await self._executor.gdb.send(console("kill"))
+        except (GdbError, TimeoutError):
+            return False
+        return result.kind != "error"

@@ -107,7 +107,10 @@ class EndLearned(msgspec.Struct, frozen=True):
 
 
 class Killed(msgspec.Struct, frozen=True):
-    """The rank's process was sent SIGKILL."""
+    """The rank's process was sent SIGKILL, or its debugger is about to end it."""
+
+    by_debugger: bool = False
+    """Whether the debugger ends the process, and stays."""
 
 
 class EndBegun(msgspec.Struct, frozen=True):

@@ -408,7 +408,7 @@ class RankMachine:
         actions = (*actions, *self._end(end))
         if not isinstance(state, Ending):
             actions = (*actions, *self._notify(end))
-        return (*actions, KillDebugger())
+        return actions if event.by_debugger else (*actions, KillDebugger())
 
     def _on_end(self, event: EndBegun | EndFailed | Abandoned) -> Actions:
         state = self.state

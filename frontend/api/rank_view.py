@@ -505,9 +505,13 @@ class RankView(RankData):
         return await session.ask("detach", Detach(), ranks, timeout_s=limit_s)
 
     async def kill(self, *, timeout_s: float | None = None) -> Answer:
-        """End the processes of the ranks."""
+        """End the processes of the ranks.
+
+        The GDBs of ranks that were stopped answer from the file of the program then.
+        """
         ranks = self.set & self._session.state.live
-        return await self._session.ask("kill", Kill(), ranks, timeout_s=timeout_s)
+        operation = Kill(keeps_debugger=True)
+        return await self._session.ask("kill", operation, ranks, timeout_s=timeout_s)
 
 
 def _count(count: int) -> str:

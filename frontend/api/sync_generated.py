@@ -572,7 +572,10 @@ class Ranks:
         return self._loop.call(lambda: self._view.detach(timeout_s=timeout_s))
 
     def kill(self, *, timeout_s: float | None = None) -> Answer:
-        """End the processes of the ranks."""
+        """End the processes of the ranks.
+
+        The GDBs of ranks that were stopped answer from the file of the program then.
+        """
         return self._loop.call(lambda: self._view.kill(timeout_s=timeout_s))
 
 

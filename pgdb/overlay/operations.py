@@ -465,6 +465,8 @@ class Detach(Operation, frozen=True, kw_only=True):
 class Kill(Operation, frozen=True, kw_only=True):
     """End the rank's process."""
 
+    keeps_debugger: bool = False
+    """Whether the debugger of a stopped rank stays, to answer from the program's file."""
     is_urgent: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
 

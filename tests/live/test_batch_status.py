@@ -22,7 +22,7 @@ ONE = ("proc 0 break work", "continue", "bt 1")
         (("--timeout", "3", "--settle", "1"), ("proc 0 continue",), 4, "none of them has stopped"),
         ((), ("continue", "tree", "continue"), 0, "[0-1] ended"),
         ((), ("assert argc > 5", "nosuch", "continue", "tree"), 1, "FAILED"),
-        ((), ("print nosuch", "kill", "print 1"), 4, 'No symbol "nosuch"'),
+        ((), ("print nosuch", "kill", "print 1"), 1, 'No symbol "nosuch"'),
         ((), ("continue", "print sizeof(int)", "info line main"), 0, "sizeof(int) = 4"),
         ((), ("continue", "bt"), 1, "No stack."),
     ],

@@ -54,6 +54,18 @@ def test_all_ranks_have_ended(mpi: Mpi, program: Program) -> None:
     assert [each["number"] for each in listed["record"]["breakpoints"]] == [2]
 
 
+def test_ranks_that_were_killed_answer_as_others_that_have_ended(
+    mpi: Mpi, program: Program
+) -> None:
+    lines = ("print table", "info line work", "break work", "info breakpoints")
+    finished = run_json("launch", *ex("break main", "kill", *lines), *mpi.line(2, program))
+    assert values(finished, "print table") == {"0-1": "{2, 3, 5}"}
+    assert "leaves.c" in values(finished, "info line work")["0-1"]
+    (listed,) = finished.answer("info breakpoints")["classes"]
+    assert listed["ranks"] == "0-1"
+    assert [each["number"] for each in listed["record"]["breakpoints"]] == [1, 2]
+
+
 def test_user_defined_commands_run_after_the_end(
     mpi: Mpi, program: Program, tmp_path: Path
 ) -> None:
@@ -115,15 +127,27 @@ def test_the_ended_rank_among_living_ones(mpi: Mpi, program: Program) -> None:
         assert "No stack." in str(job[0].backtrace().errors)
 
 
-def test_a_killed_job_has_no_debuggers(mpi: Mpi, program: Program) -> None:
+def test_a_killed_job_is_not_being_run(mpi: Mpi, program: Program) -> None:
     finished = run_pgdb(
         "launch",
         "--batch",
         *ex("kill", "print sizeof(total)", "bt", "kill"),
         *mpi.line(2, program),
     )
-    assert finished.out.count("\n[0-1] ended\n") == 2, finished.out
+    assert "[0-1] sizeof(total) = 4" in finished.out
+    assert "[0-1] error: No stack." in finished.out
     assert "The program is not being run: [0-1] ended" in finished.out
+    assert finished.status == 1
+
+
+def test_ranks_that_were_killed_while_they_ran_have_no_debuggers(mpi: Mpi, build: Build) -> None:
+    finished = run_pgdb(
+        "launch",
+        "--batch",
+        *ex("continue &", "kill", "print sizeof(int)"),
+        *mpi.line(2, build("storm.c")),
+    )
+    assert finished.out.count("\n[0-1] ended\n") == 1, finished.out
     assert finished.status == 4
 
 

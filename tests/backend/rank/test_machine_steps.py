@@ -314,6 +314,13 @@ def test_a_killed_rank_has_exited() -> None:
     )
 
 
+def test_a_debugger_that_ends_its_process_stays() -> None:
+    machine = controlled()
+    end = Exit(signal="SIGKILL", run=machine.run)
+    assert machine.on(Killed(by_debugger=True)) == (StopWatching(), Notify(end))
+    assert machine.on(DebuggerEnded("ended")) == (StopWatching(forgets=False),)
+
+
 def test_a_stop_is_awaited_still_after_a_debugger_could_not_be_ended() -> None:
     machine = controlled(RunSent(5), IsRunning(), DetachBegun(), StopAwaited())
     machine.on(EndBegun())
