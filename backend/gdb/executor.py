@@ -198,6 +198,15 @@ class Executor:
         """Record that the rank does not run after all, as when a breakpoint cannot be inserted."""
         self.feed(events.RunFailed(self.stops.why_refused(message)))
 
+    def on_partly_stopped(self) -> None:
+        """Stop all threads of a rank of which GDB has stopped some, at an error of its own."""
+        if self.state == "running" and isinstance(self.machine.state, Controlled):
+            self.keep(self._stop_rest())
+
+    async def _stop_rest(self) -> None:
+        with contextlib.suppress(GdbError):
+            await self.stop()
+
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
         if name == "thread-group-exited":

@@ -41,6 +41,9 @@ class Listener(Protocol):
     def on_run_failed(self, message: str) -> None:
         """Receive the report that the inferior does not run after all."""
 
+    def on_partly_stopped(self) -> None:
+        """Receive the finding that only some threads run, without a report of a stop."""
+
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a change: of breakpoints, threads, libraries."""
 
@@ -78,6 +81,8 @@ class GdbSession:
         self._ran: int | None = None
         """The latest command that has set the inferior running."""
         self._run_log = ""
+        self._is_looking = False
+        """Whether GDB is being asked if the inferior is stopped after all."""
         self._announced = ""
         self.runs = 0
         """Number of times that GDB has reported that the inferior runs."""
@@ -358,6 +363,30 @@ class GdbSession:
                 # A command that was sent while the rank runs may be open when GDB complains of the
                 # run.
                 self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
+            if self._ran is not None and not self._is_looking:
+                self._is_looking = True
+                asked = self.ask_together("-thread-info")[0]
+                asked.add_done_callback(functools.partial(self._on_threads, self.runs))
+
+    def _on_threads(self, run: int, asked: asyncio.Future[Result]) -> None:
+        """Report a stop that GDB has not reported.
+
+        GDB 13.1 reports none if it meets an error at the stop, in the format of a ``dprintf`` for
+        example.
+        """
+        self._is_looking = False
+        if asked.cancelled() or asked.exception() is not None:
+            return
+        threads = decode.mappings(asked.result().payload.get("threads"))
+        states = {str(each.get("state")) for each in threads}
+        if "stopped" not in states or self._ran is None or self.runs != run:
+            return
+        if states == {"stopped"}:
+            self._ran = None
+            self._listener.on_run_failed("")
+        else:
+            self._listener.on_output(self.take_run_log() + "\n")
+            self._listener.on_partly_stopped()
 
     def _give_out(self, texts: list[str]) -> None:
         """Report text that belongs to no command."""

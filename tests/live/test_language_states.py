@@ -71,3 +71,17 @@ def test_with_carries_out_the_last_command_again(mpi: Mpi, build: Build) -> None
     ]
     assert [each.partition(" = ")[2] for each in texts] == ['"abc"...', '"ab"...']
     assert "'proc' is a command of PGDB's" in finished.out
+
+
+def test_an_error_of_gdb_at_a_stop_is_a_stop(mpi: Mpi, build: Build) -> None:
+    finished = run_json(
+        "launch",
+        *ex('dprintf work,"%d\\n", nosuch', "continue", "print round", "delete", "continue"),
+        *mpi.line(2, build("bodies.c")),
+    )
+    assert finished.status == 0, finished.out
+    said = [each for each in finished.of_type("output") if "nosuch" in str(each.get("text"))]
+    stops = [each for each in finished.objects if "nosuch" in str(each.get("classes", ""))]
+    assert said or stops, finished.out
+    assert records(finished, "print round")["0-1"]["text"] == "0"
+    assert "rank 0 sum 100 args 1" in finished.out
