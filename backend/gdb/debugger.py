@@ -28,6 +28,7 @@ from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
 from pgdb.backend.gdb.operations import (
+    LASTING,
     Operations,
     computes,
     prints_at_stops,
@@ -50,7 +51,6 @@ from pgdb.overlay.messages import (
     Backtrace,
     Console,
     Detach,
-    Interrupt,
     Kill,
     ListVariables,
     Resume,
@@ -175,28 +175,25 @@ class GdbDebugger:
         :raises NeedsStopError: if the operation needs a stopped rank and the rank runs.
         :raises HasEndedError: if the operation is *of_ended* ranks and GDB is gone.
         """
-        if isinstance(operation, Interrupt):
+        if operation.is_urgent:
+            if isinstance(operation, Kill):
+                return await self._detacher.kill(keeps_debugger=operation.keeps_debugger)
             return await self._interrupter.interrupt()
-        if isinstance(operation, Kill):
-            return await self._detacher.kill(keeps_debugger=operation.keeps_debugger)
         if self._gdb_interrupt.is_ignored:
             return Failure(message=IGNORES, has_no_debugger=True)
         if self._gdb.input.is_lost:
             return Failure(message=LOST, has_no_debugger=True)
         async with self._lock:
-            if self.state == "exited" and of_ended:
+            if (state := self.machine.word) == "exited" and of_ended:
                 if not self._gdb.is_alive:
                     raise HasEndedError
-            elif self.state in _OVER:
-                return Failure(message=_OVER[self.state])
+            elif state in _OVER:
+                return Failure(message=_OVER[state])
             limit = None
             if timeout_s is not None:
-                loop = asyncio.get_running_loop()
-                self._due_s = loop.time() + timeout_s
-                if prints_values(operation):
-                    limit = loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
-                elif computes(operation):
-                    limit = loop.call_later(_COMPUTING_SHARE * timeout_s, self._stop_computing)
+                self._due_s = asyncio.get_running_loop().time() + timeout_s
+                if isinstance(operation, LASTING):
+                    limit = self._limit(operation, timeout_s)
             self._given_up = ""
             self._executor.breakpoints.is_asked = True
             try:
@@ -222,6 +219,15 @@ class GdbDebugger:
             return replace(failure, message=self._given_up.format(failure.message))
         return replace(failure, message=_INTERRUPTED) if failure.message == _QUIT else failure
 
+    def _limit(self, operation: AnyOperation, timeout_s: float) -> asyncio.TimerHandle | None:
+        """Set the time after which GDB is interrupted in an operation, None without a limit."""
+        loop = asyncio.get_running_loop()
+        if prints_values(operation):
+            return loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
+        if computes(operation):
+            return loop.call_later(_COMPUTING_SHARE * timeout_s, self._stop_computing)
+        return None
+
     def _stop_printing(self) -> None:
         """Interrupt a GDB that is still printing; a function that it has called may take longer."""
         if procfs.is_at_rest(self._living_pid):
@@ -237,7 +243,7 @@ class GdbDebugger:
     @property
     def _living_pid(self) -> int:
         """Process id of the rank, 0 once it has ended: another process may have its number."""
-        return 0 if self.state == "exited" else self._process.pid
+        return 0 if self.machine.word == "exited" else self._process.pid
 
     async def is_silent(self) -> bool:
         """Return whether GDB hangs in an overdue operation; takes some seconds if so."""
@@ -379,19 +385,24 @@ class GdbDebugger:
     # -- operations ----------------------------------------------------------------------------
 
     async def _perform(self, operation: AnyOperation, request_id: int) -> Record:
-        is_over = self.state == "exited"
+        state = self.machine.word
+        is_over = state == "exited"
         needs_stop = operation.needs_stopped_rank or operation.sets_running
         if needs_stop and not is_over and not operation.reads_kept_values:
-            self._need_stop()
-            await self._executor.selected_thread.ensure()
+            if state != "stopped":
+                raise NeedsStopError
+            if self._executor.selected_thread.may_have_ended:
+                await self._executor.selected_thread.ensure()
         # Most requests only read, and each rank of a host carries them out in one process.
         if not operation.only_reads:
             if (answer := await self._begin_change(operation, request_id)) is not None:
                 return answer
         record = await self._operations.perform(operation, request_id, self._living_pid)
-        if is_over and isinstance(record, Failure) and record.message == _NO_REGISTERS_AT_ALL:
+        if not isinstance(record, Failure):
+            return record
+        if is_over and record.message == _NO_REGISTERS_AT_ALL:
             return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
-        if isinstance(record, Failure) and self.state == "running":
+        if self.state == "running":
             # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
             if record.message.startswith(_NO_REGISTERS):
                 raise NeedsStopError
@@ -417,10 +428,6 @@ class GdbDebugger:
         if isinstance(operation, Console):
             self._executor.stops.take_command(operation.command)
         return None
-
-    def _need_stop(self) -> None:
-        if self.state != "stopped":
-            raise NeedsStopError
 
     async def _resume(self, command: str, request_id: int) -> Record:
         if self.state == "exited":

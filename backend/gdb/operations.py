@@ -90,6 +90,8 @@ _FULL_STACK = pattern(r"(?:bt|backtrace|where|info (?:s|stack))\b.*[ -]full\b")
 _FRAME_ARGUMENTS_ARE = "print frame-arguments"
 _FRAME_ARGUMENTS = pattern(r"(?:set|show) p(?:r|rint)? frame-ar")
 _SHOWS_ARGUMENTS = (_FULL_STACK, _FRAME_ARGUMENTS)
+LASTING = (Console, Evaluate, SelectFrame, ListVariables, Script)
+"""Kinds of operations of which some print values or carry out code of the user's."""
 _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
