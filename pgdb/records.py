@@ -372,6 +372,9 @@ class Stop(Struct, frozen=True, tag="stop"):
     """Name of that thread, where GDB prints it."""
     location: int = 0
     """Number of the location that was hit, of a breakpoint with several ones; else 0."""
+    stopped_with: str = ""
+    """Ranks whose stop made PGDB interrupt this one, by the stop mode. The front end fills it in.
+    """
 
 
 def is_fatal(stop: Stop) -> bool:

@@ -40,6 +40,7 @@ class JobState:
         """Stopped ranks that PGDB is about to set running by itself. They count as running for
         commands that wait for stops."""
         self._runs: dict[int, RankSet] = {}
+        self._origins: dict[int, int] = {}  # of runs that go on after a stop nobody sees
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
         self._first_dying = RankSet()
@@ -146,9 +147,20 @@ class JobState:
         for other, members in self._replaced.get(run, {}).items():
             self._runs[other] = self._runs.get(other, RankSet()) | (members & ranks)
 
+    def continue_run(self, run: int, before: int, ranks: RankSet) -> None:
+        """Note that PGDB lets ranks of run *before* go on by request *run*: it is one run."""
+        self._runs[before] = self._runs.get(before, RankSet()) - ranks
+        self._runs[run] = ranks
+        self._origins[run] = self._origins.get(before, before)
+        while len(self._origins) > _MOST_REPLACED:
+            del self._origins[next(iter(self._origins))]
+
     def runners(self, run: int) -> RankSet:
         """Return the ranks that run since request *run*."""
-        return self._runs.get(run, RankSet()) & self.running
+        origin = self._origins.get(run, run)
+        same = [number for number, first in self._origins.items() if first == origin]
+        of_it = (self._runs.get(number, RankSet()) for number in (origin, *same))
+        return RankSet.union(of_it) & self.running
 
     def latest(self, ranks: RankSet) -> tuple[EquivalenceClass[Event], ...]:
         """Return the last stop or end of *ranks*, as classes, least rank first."""
@@ -261,8 +273,8 @@ class JobState:
 
 def _are_same(one: EquivalenceClass[Event], other: EquivalenceClass[Event]) -> bool:
     record = one.record
-    if isinstance(record, Stop) and record.after:
-        record = replace(record, after="")
+    if isinstance(record, Stop) and (record.after or record.stopped_with):
+        record = replace(record, after="", stopped_with="")
     return record == other.record and one.slots == other.slots
 
 

@@ -40,6 +40,8 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
+StopMode = Literal["rank", "focus", "all"]
+STOP_MODES: tuple[StopMode, ...] = ("rank", "focus", "all")
 SPAWNED = ("notify", "attach", "hold")
 POINTERS = ("symbol", "raw")
 LAUNCHERS = ("auto", "openmpi", "mpich", "intel", "slurm", "torchrun", "other")
@@ -147,6 +149,15 @@ class SessionOptions:
         kind=bool,
         help="interrupt the rest of a run when one of its ranks gets a fatal signal, or is about "
         "to die",
+    )
+    stop_mode: str = setting(
+        "rank",
+        option="--stop-mode",
+        name="stop-mode",
+        choices=STOP_MODES,
+        kind=StopMode,
+        help="ranks that stop when a rank hits a breakpoint, watchpoint or catchpoint or gets a "
+        "signal: that rank, all ranks of the focus, or all ranks",
     )
     stop_on_report: bool = setting(
         True,

@@ -24,6 +24,7 @@ from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep, step_together
+from pgdb.frontend.api.options import STOP_MODES, StopMode
 from pgdb.frontend.api.rank_data import RankData
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.system import deadline
@@ -255,9 +256,27 @@ class RankView(RankData):
     # -- breakpoints -------------------------------------------------------------------------
 
     async def break_at(
-        self, location: str = "", *, condition: str = "", temporary: bool = False
+        self,
+        location: str = "",
+        *,
+        condition: str = "",
+        temporary: bool = False,
+        stop: StopMode | None = None,
+        members: str = "",
     ) -> Answer:
-        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        """Set a breakpoint; all ranks get the same job-wide number for it.
+
+        *stop* names the ranks that stop with one that hits it, None for the mode of the session.
+        *members* is a rank set such as ``@running`` that is read at each hit: other ranks run on.
+
+        :raises UsageError: if *stop* is no mode.
+        :raises RankSetError: if *members* is malformed.
+        """
+        session = self._session
+        if stop is not None and stop not in STOP_MODES:
+            raise UsageError(f"stop={stop!r} is no stop mode; there are {', '.join(STOP_MODES)}")
+        if members:
+            session.parse_ranks(members)
         line = " ".join(
             part
             for part in (
@@ -267,7 +286,12 @@ class RankView(RankData):
             )
             if part
         )
-        return await self._session.insert_breakpoint(line, self.set)
+        return await session.insert_breakpoint(
+            line,
+            self.set,
+            stop=stop,
+            members=members,
+        )
 
     async def barrier(
         self,

@@ -180,6 +180,7 @@ class RunControl:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await core.wait_change()
+        self._traffic.stop_modes.flush()
         still = moving()
         return Answer(
             command=command,

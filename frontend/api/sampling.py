@@ -143,7 +143,7 @@ def _stopped_for_sample(state: JobState, ranks: RankSet) -> tuple[RankSet, bool]
     for each in state.latest(ranks & state.stopped):
         if isinstance(each.record, Stop):
             has_crashed |= is_error(each.record)
-            if each.record.reason == "interrupted":
+            if each.record.reason == "interrupted" and not each.record.stopped_with:
                 ours = ours | each.ranks
     return ours, has_crashed
 

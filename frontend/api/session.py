@@ -31,7 +31,7 @@ from pgdb.frontend.api.notifications import (
     was_interrupted,
 )
 from pgdb.frontend.api.opening import Opening, hosts_of
-from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_view import RankView
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.run_control import RunControl
@@ -102,6 +102,11 @@ class Session(RankView):
         self.meeting = Barriers(self._core, self)
         self._core.before_wake = self.meeting.on_change
         self.traffic.on_news = self.meeting.on_events
+        self.stop_modes = self.traffic.stop_modes
+        self.stop_modes.parse = self.parse_ranks
+        self.focus: Callable[[], RankSet] = lambda: self.set
+        """Returns the ranks of the stop mode ``focus``; a user interface sets it."""
+        self.stop_modes.focus = lambda: self.focus()
         self.recovery = Recovery(self._core, self.traffic, mode)
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
@@ -348,15 +353,25 @@ class Session(RankView):
         )
 
     async def insert_breakpoint(
-        self, line: str, ranks: RankSet, *, timeout_s: float | None = None
+        self,
+        line: str,
+        ranks: RankSet,
+        *,
+        stop: StopMode | None = None,
+        members: str | Callable[[], RankSet] = "",
+        timeout_s: float | None = None,
     ) -> Answer:
         """Run a GDB command that makes breakpoints, with the next job-wide numbers.
+
+        *stop* is the stop mode of the breakpoint. *members* is a rank set that is read at each hit;
+        other ranks run on.
 
         Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
         other rank has them.
         """
         numbers, journal = self.breakpoint_numbers, self._core.journal
         first = numbers.reserve()
+        self.stop_modes.set_rule(first, stop, members)
         try:
             answer = await self.ask(
                 line,
@@ -367,6 +382,7 @@ class Session(RankView):
             )
         except PgdbError:
             numbers.release(first)  # no rank was asked
+            self.stop_modes.forget_rule(first)
             raise
         made = last_made(answer.classes)
         is_kept = journal.has(first)
@@ -378,6 +394,7 @@ class Session(RankView):
         numbers.has_failed = not made and not is_kept and not answer.missing.late
         if not made and not is_kept and not answer.missing.late:
             numbers.release(first)
+            self.stop_modes.forget_rule(first)
         return answer
 
     @property
@@ -482,6 +499,7 @@ class Session(RankView):
         self.sets = {name: ranks for name, ranks in before.sets.items() if name not in gone}
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
         self.all_traces.take_over(before.all_traces, before.set, self.set)
+        self.stop_modes.take_over(before.stop_modes)
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
         self.meeting.take_over(before.meeting)
 

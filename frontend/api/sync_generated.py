@@ -23,7 +23,7 @@ from pgdb.frontend.api.absentees import Barrier, BarrierThen
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
-from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
@@ -387,11 +387,26 @@ class Ranks:
         )
 
     def break_at(
-        self, location: str = "", *, condition: str = "", temporary: bool = False
+        self,
+        location: str = "",
+        *,
+        condition: str = "",
+        temporary: bool = False,
+        stop: StopMode | None = None,
+        members: str = "",
     ) -> Answer:
-        """Set a breakpoint; all ranks get the same job-wide number for it."""
+        """Set a breakpoint; all ranks get the same job-wide number for it.
+
+        *stop* names the ranks that stop with one that hits it, None for the mode of the session.
+        *members* is a rank set such as ``@running`` that is read at each hit: other ranks run on.
+
+        :raises UsageError: if *stop* is no mode.
+        :raises RankSetError: if *members* is malformed.
+        """
         return self._loop.call(
-            lambda: self._view.break_at(location, condition=condition, temporary=temporary)
+            lambda: self._view.break_at(
+                location, condition=condition, temporary=temporary, stop=stop, members=members
+            )
         )
 
     def barrier(

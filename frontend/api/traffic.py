@@ -24,6 +24,7 @@ from pgdb.frontend.api.notifications import (
     SessionNotice,
     Starting,
 )
+from pgdb.frontend.api.stop_modes import StopModes
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
@@ -88,6 +89,7 @@ class Traffic:
         self._unsent = 0
         """Number of requests to advance breakpoints that come before any other request."""
         self.late_answers = LateAnswers(self._report_late)
+        self.stop_modes = StopModes(core, self)
         self.on_stopped_again: Callable[[int, Sequence[EquivalenceClass[Record]]], None] = (
             lambda request_id, classes: None
         )
@@ -162,6 +164,7 @@ class Traffic:
             gathered = Gathered(number, (), Missing(late=reachable))
         else:
             self._in_flight[number] = reachable
+            self.stop_modes.sent(number, operation, reachable)
             try:
                 gathered = await transport.ask(
                     number,
@@ -360,6 +363,7 @@ class Traffic:
             self._numbers.begins_anew(gone)
         # Their GDBs work, whether they have answered or were replaced.
         self.silent -= RankSet.union(e.ranks for e in classes if isinstance(e.record, Stop))
+        classes = self.stop_modes.admit(classes)
         core.journal.hit(classes)
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
@@ -370,9 +374,10 @@ class Traffic:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
         if news and core.is_started:
             core.record_soon()
-            notifier.notify(RankEvents(classes=news))
             if core.options.stop_on_error:
                 self._stop_others(news)
+            if told := self.stop_modes.join(news):
+                notifier.notify(RankEvents(classes=told))
         elif news:
             notifier.notify_at_once(RankEvents(classes=news))
         core.wake()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.options import STOP_MODES
 from pgdb.frontend.commands import bodies
-from pgdb.frontend.commands.options import is_number
+from pgdb.frontend.commands.options import Option, Rest, Syntax, is_number
 from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -33,9 +34,47 @@ class NoBreakpointError(UsageError):
     """A command is about the last breakpoint, which could not be made."""
 
 
+_OPTIONS = (
+    Option(
+        name="--ranks",
+        value="SET",
+        help="the ranks that it is for; a set that changes, such as @running, is read at each hit",
+        completes=lambda workspace: workspace.set_names,
+        default="",
+    ),
+    Option(
+        name="--stop",
+        value="MODE",
+        help="the ranks that stop with one that hits it: rank, focus or all, in place of 'set "
+        "stop-mode'",
+        choices=STOP_MODES,
+    ),
+)
+_SYNTAX = Syntax(_OPTIONS, Rest.EXPRESSION)
+_NUMBERED_SET = pattern(r"@\d+")
+
+
 async def insert(call: Call) -> Outcome:
     """Carry out a GDB command that makes breakpoints."""
-    return await call.session.insert_breakpoint(call.line, call.ranks)
+    parsed = _SYNTAX.parse(call.word, call.argument)
+    stop, text = parsed.values["stop"], parsed.values["ranks"]
+    if not stop and not text:
+        return await call.session.insert_breakpoint(call.line, call.ranks)
+    line = f"{call.line.removesuffix(call.argument).rstrip()} {parsed.rest}".rstrip()
+    if not text:
+        return await call.session.insert_breakpoint(line, call.ranks, stop=stop)
+    workspace, session = call.workspace, call.session
+    ranks = workspace.parse_ranks(text)
+    if "@" not in _NUMBERED_SET.sub("", text):
+        if not ranks:
+            raise UsageError(f"{call.word}: --ranks {text} is an empty set")
+        return await session.insert_breakpoint(line, ranks, stop=stop)
+    members = workspace.set_read_later(text)
+    answer = await session.insert_breakpoint(line, session.set, stop=stop, members=members)
+    if not answer.errors:
+        now = f"[{ranks}]" if ranks else "empty"
+        session.note(f"ranks outside {text} run on when they hit it; the set is {now} now")
+    return answer
 
 
 def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
@@ -46,6 +85,8 @@ def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text
         summary=summary,
         aliases=aliases,
         description=text,
+        options=_OPTIONS,
+        is_parsed=False,
     )(insert)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pgdb.errors import CommandError, PgdbError
@@ -27,6 +28,8 @@ HISTORY_BYTES = 256 * 1024 * 1024
 """Limit for the size of all kept answers together; the last one is kept whatever its size."""
 
 
+SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@held", "@error")
+"""Sets that every session has."""
 PANES = ("src", "asm", "regs")
 """The contents of the pane above the prompt."""
 
@@ -64,6 +67,7 @@ class Workspace:
         run_timeout_s: float | None = None,
     ) -> None:
         self.session = session
+        session.focus = lambda: self.focus
         self._focus: RankSet | None = None  # all
         self.sets: dict[str, RankSet] = {}
         """The sets that ``defset`` has defined, by name."""
@@ -101,6 +105,7 @@ class Workspace:
         """Continue with the session of the job's next launch: focus, sets and answers stay."""
         focus = self.focus & session.set
         self.session = session
+        session.focus = lambda: self.focus
         self.user.known.clear()  # the new GDBs have not carried out the Python code
         if self._focus is not None:
             self.focus = focus or session.set
@@ -133,6 +138,30 @@ class Workspace:
             return self.numbered_sets[number] if 0 <= number < len(self.numbered_sets) else None
         found = self.sets.get(name)
         return found if found is not None else self.session.named_set(name)
+
+    def set_read_later(self, text: str) -> Callable[[], RankSet]:
+        """Return the function that reads a rank set when it is called; ``@1`` stays what it is now.
+
+        The function raises :class:`~pgdb.errors.RankSetError` for a set that is forgotten by then.
+        """
+        numbered = self.numbered_sets
+
+        def named(name: str) -> RankSet | None:
+            if name.isdecimal():
+                return numbered[int(name) - 1]
+            return self.named_set(name)
+
+        def read() -> RankSet:
+            session = self.session
+            text_now = session.numbered_on(text)
+            return RankSet.parse(text_now, everything=session.set, named=named)
+
+        return read
+
+    @property
+    def set_names(self) -> list[str]:
+        """The names of the sets, for completion."""
+        return [*SETS, *(f"@{name}" for name in self.all_sets)]
 
     @property
     def all_sets(self) -> dict[str, RankSet]:

@@ -32,7 +32,6 @@ _TOPICS = (
     "args breakpoints display files frame functions line locals proc registers sharedlibrary "
     "signals source sources symbol threads types variables".split()
 )
-_SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@held", "@error")
 _FILE_VALUES = ("FILE", "DIR", "PATH", "LOG")
 _FILES_BEHIND = {("save", "breakpoints"), ("session", "save"), ("set", "logging", "file")}
 _SWITCHES = ("on", "off")
@@ -229,7 +228,7 @@ class LineCompleter:
         return sorted(own | known)
 
     def _sets(self) -> list[str]:
-        return [*_SETS, *(f"@{name}" for name in self._workspace.all_sets)]
+        return self._workspace.set_names
 
 
 def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:

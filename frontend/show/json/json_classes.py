@@ -167,6 +167,7 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         thread=stop.thread,
         thread_name=stop.thread_name,
         location=stop.location,
+        stopped_with=stop.stopped_with,
     )
 
 

@@ -240,6 +240,8 @@ class StopClass(Part, frozen=True, kw_only=True):
     thread: str = ""
     thread_name: str = ""
     location: int = 0
+    stopped_with: RankText = ""
+    """Ranks whose stop made PGDB interrupt these, by the stop mode."""
 
 
 class ExitClass(Part, frozen=True, kw_only=True):

@@ -155,6 +155,8 @@ def _stop(record: Stop) -> str:
             received = _thread(record, "received")
             return f"{received}{record.signal}, {record.meaning}: {where}{detail}"
         case "interrupted":
+            if record.stopped_with:
+                return f"stopped with {brackets(RankSet.parse(record.stopped_with))} in {where}"
             return f"interrupted in {where}"
         case "function-finished":
             return f"returned to {where}{detail}"

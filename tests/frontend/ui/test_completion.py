@@ -79,7 +79,10 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("set -k", ["set -keep"]),
         (
             "set -keep stop",
-            ["set -keep stop-before-death", "set -keep stop-on-error", "set -keep stop-on-report"],
+            [
+                *("set -keep stop-before-death", "set -keep stop-mode"),
+                *("set -keep stop-on-error", "set -keep stop-on-report"),
+            ],
         ),
         ("set stop-on-error ", ["set stop-on-error off", "set stop-on-error on"]),
         ("show compare", ["show compare-pointers"]),

@@ -113,6 +113,7 @@ def test_a_setting_is_declared_once() -> None:
         "spawned",
         "status-line",
         "stop-before-death",
+        "stop-mode",
         "stop-on-error",
         "stop-on-report",
         "style",

@@ -299,6 +299,7 @@ def test_places_say_who_is_where_and_does_what() -> None:
         ],
         {"late": RankSet([1])},
         text_of,
+        {"barrier 2": RankSet([0])},
     )
     assert {**shown(line), "time": NOW_S} == {
         "type": "ranks",
@@ -307,4 +308,5 @@ def test_places_say_who_is_where_and_does_what() -> None:
         "stops": [{"ranks": "0", "reason": "interrupted", "text": "<Stop>"}],
         "exits": [{"ranks": "1", "text": "<Exit>", "code": 3}],
         "sets": {"late": "1"},
+        "held": [{"ranks": "0", "why": "barrier 2"}],
     }

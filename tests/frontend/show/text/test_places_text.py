@@ -15,14 +15,17 @@ def test_places_are_merged_by_host_and_state() -> None:
     latest = (
         EquivalenceClass[Event](ranks=ranks("0-30"), record=Stop(reason="other", meaning="odd")),
     )
-    assert place_lines(found, latest, {"late": ranks("3")}).splitlines() == [
+    held = {"hold": ranks("0-1"), "barrier 2": ranks("4")}
+    assert place_lines(found, latest, {"late": ranks("3")}, held).splitlines() == [
         "[0-15]  stopped on node0, pid 100-115",
         "[16-30] stopped on node1, pid 116-130",
         "[31]    running on node1, pid 131",
         "[0-30]  stopped (odd) in ??",
+        "[0-1]   held",
+        "[4]     held for barrier 2",
         "@late = [3]",
     ]
     scattered = [RankProcess(rank, "n", 100 + 7 * rank, "a") for rank in range(32)]
     only = places(scattered, {"running": ranks("0-31")})
-    assert place_lines(only, (), {}) == "[0-31] running on n, pid 100,… 32 processes"
-    assert place_lines((), (), {}) == "no ranks"
+    assert place_lines(only, (), {}, {}) == "[0-31] running on n, pid 100,… 32 processes"
+    assert place_lines((), (), {}, {}) == "no ranks"

@@ -1,0 +1,292 @@
+"""Who stops with whom: the ranks that PGDB interrupts when others stop.
+
+Every decision is about classes of ranks: the stops of one moment come merged, and one request with
+a rank set interrupts the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import PgdbError, RankSetError
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.job_state import BY_USER
+from pgdb.frontend.api.notifications import Events, RankEvents
+from pgdb.frontend.api.options import StopMode
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
+from pgdb.overlay.node import EventBuffer
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Failure, Running, Stop
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.traffic import Traffic
+
+TOGETHER_S = 1.0
+"""Longest time for which a stop is not reported, so that it comes with those of the others."""
+INTERRUPT_S = 10.0
+"""Time after which ranks that have not stopped with the others are named."""
+_ALONE = (
+    *("interrupted", "end-stepping-range", "function-finished", "location-reached"),
+    *("watchpoint-scope", "attached", "main", "entry"),
+)
+"""Reasons of stops that concern no other rank."""
+_MOST_RUNS = 100
+_GO_ON = ("continue", "jump", "signal")
+"""Run commands that a further ``continue`` completes."""
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    """The options of one breakpoint."""
+
+    mode: StopMode | None = None
+    """The mode of this breakpoint, None for that of the session."""
+    members: str | Callable[[], RankSet] = ""
+    """The ranks that stop at it: a rank set as text, or a function that returns it; empty for all.
+    """
+
+
+class _Moment(msgspec.Struct):
+    """Stops that belong together: the first ones, and those of the ranks interrupted for them."""
+
+    cause: RankSet
+    interrupted: RankSet
+    """Ranks that PGDB has interrupted, and that have not stopped yet."""
+    kept: list[EquivalenceClass[Event]]
+    """Events that are not reported yet."""
+    is_late: bool = False
+    """Whether the first stops have been reported without those of all the others."""
+
+
+class StopModes:
+    """Interrupts the ranks that stop with others, and joins the stops to one notification."""
+
+    def __init__(self, core: Core, traffic: Traffic) -> None:
+        self._core = core
+        self._traffic = traffic
+        self.focus: Callable[[], RankSet] = lambda: core.state.ranks
+        """Returns the ranks of the mode ``focus``; a user interface has a focus of its own."""
+        self.parse: Callable[[str], RankSet] = RankSet.parse
+        """Reads a rank set of the session."""
+        self._rules: dict[int, _Rule] = {}
+        self._moment: _Moment | None = None
+        self._goes_on: dict[int, bool] = {0: True}  # by run: whether 'continue' completes it
+        self._interrupted = RankSet()  # asked to stop, without a stop since then
+        self._refused = RankSet()  # their stop is shown, since they could not go on
+
+    # -- rules of breakpoints ----------------------------------------------------------------
+
+    def set_rule(
+        self,
+        number: int,
+        mode: StopMode | None = None,
+        members: str | Callable[[], RankSet] = "",
+    ) -> None:
+        """Give breakpoint *number* a mode, or a set of ranks that is read at each hit."""
+        if mode is not None or members:
+            self._rules[number] = _Rule(mode, members)
+
+    def forget_rule(self, number: int) -> None:
+        """Forget the options of a breakpoint that could not be made."""
+        self._rules.pop(number, None)
+
+    def take_over(self, before: StopModes) -> None:
+        """Give breakpoints the options that they had at an earlier launch."""
+        self._rules = dict(before._rules)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def sent(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
+        """Note a request that is sent to *ranks*."""
+        match operation:
+            case Interrupt():
+                self._interrupted = self._interrupted | ranks
+            case Resume(command=word) | Console(command=word, run=True):
+                self._interrupted = self._interrupted - ranks
+                self._goes_on[number] = word.partition(" ")[0] in _GO_ON
+                while len(self._goes_on) > _MOST_RUNS:
+                    del self._goes_on[next(iter(self._goes_on))]
+            case _:
+                pass
+
+    # -- events ------------------------------------------------------------------------------
+
+    def admit(self, classes: Events) -> Events:
+        """Return the events for the session: without stops of ranks that go on at once.
+
+        Stops of ranks that PGDB has interrupted name the ranks for which it did.
+        """
+        if not self._rules and self._moment is None and not self._interrupted:
+            return classes
+        admitted: list[EquivalenceClass[Event]] = []
+        for each in classes:
+            event = each.record
+            if isinstance(event, Stop):
+                each = self._without_outsiders(each, event)
+                self._interrupted = self._interrupted - each.ranks
+                admitted += self._marked(each, event)
+            else:
+                admitted.append(each)
+        return tuple(each for each in admitted if each.ranks)
+
+    def _without_outsiders(
+        self, each: EquivalenceClass[Event], stop: Stop
+    ) -> EquivalenceClass[Event]:
+        """Let ranks go on that are not in the set of the breakpoint; return the others."""
+        rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
+        if rule is None or not rule.members or not self._goes_on.get(stop.run, False):
+            return each
+        try:
+            given = rule.members
+            members = self.parse(given) if isinstance(given, str) else given()
+        except RankSetError as error:
+            self._core.note(f"breakpoint {stop.breakpoint} stops all ranks now: {error}")
+            self._rules[stop.breakpoint] = _Rule(rule.mode)
+            return each
+        state = self._core.state
+        outside = each.ranks & state.running - members - self._interrupted - self._refused
+        self._refused = self._refused - each.ranks
+        if outside:
+            self._core.begin(self._go_on(each.part(outside), stop))
+        return each.part(each.ranks - outside) if outside else each
+
+    async def _go_on(self, each: EquivalenceClass[Event], stop: Stop) -> None:
+        core, ranks = self._core, each.ranks
+        if interrupted := ranks & self._interrupted:
+            # The user has interrupted them meanwhile: the order to stop found them stopped.
+            self._show(each.part(interrupted))
+            ranks = ranks - interrupted
+        if not ranks:
+            return
+        number = core.transport.next_id()
+        core.state.continue_run(number, stop.run, ranks)
+        started = RankSet()
+        with contextlib.suppress(PgdbError):
+            answer = await self._traffic.ask(
+                "", Resume(command="continue"), ranks, request_id=number
+            )
+            started = answer.missing.late | RankSet.union(
+                each.ranks for each in answer.classes if isinstance(each.record, Running)
+            )
+        if left := ranks - started & core.state.live:
+            core.state.cancel_run(number, left)
+            self._show(each.part(left))
+
+    def _show(self, each: EquivalenceClass[Event]) -> None:
+        """Report a stop of ranks that cannot go on."""
+        self._refused = self._refused | each.ranks
+        self._traffic.on_events((each,))
+
+    def _marked(self, each: EquivalenceClass[Event], stop: Stop) -> list[EquivalenceClass[Event]]:
+        moment = self._moment
+        if moment is None:
+            return [each]
+        with_others = each.ranks & moment.interrupted
+        moment.interrupted = moment.interrupted - each.ranks
+        if stop.reason != "interrupted":
+            return [each]
+        record = replace(stop, stopped_with=str(moment.cause))
+        return [
+            EquivalenceClass(with_others, record, each.slots),
+            each.part(each.ranks - with_others),
+        ]
+
+    def join(self, news: Events) -> Events:
+        """Interrupt the ranks that stop with others; return the events to report now.
+
+        The stops of one moment are reported together.
+        """
+        if self._core.is_over or not self._core.is_started:
+            return news
+        cause = others = RankSet()
+        # Ranks that arrive at a barrier wait there for those that run.
+        held_for = self._core.state.held_for
+        arrived = RankSet.union(held_for[why] for why in held_for if why != BY_USER)
+        for each in news:
+            if isinstance(each.record, Stop) and each.record.reason not in _ALONE:
+                ranks = each.ranks - arrived
+                if ranks and (found := self._others(ranks, each.record)):
+                    cause, others = cause | ranks, others | found
+        moment = self._moment
+        if others and moment is None:
+            moment = self._moment = _Moment(cause, others, [])
+            self._core.begin(self._interrupt(moment, others))
+        elif others and moment is not None and (more := others - moment.interrupted):
+            moment.interrupted = moment.interrupted | more
+            self._core.begin(self._interrupt(moment, more))
+        if moment is None:
+            return news
+        moment.kept += news
+        is_complete = moment.interrupted.isdisjoint(self._core.state.running)
+        if is_complete:
+            self._moment = None
+        if not is_complete and not moment.is_late:
+            return ()
+        return _taken(moment)
+
+    def _others(self, ranks: RankSet, stop: Stop) -> RankSet:
+        """Return the running ranks that stop with *ranks*."""
+        rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
+        mode = (rule.mode if rule is not None else None) or self._core.options.stop_mode
+        state = self._core.state
+        if mode == "all":
+            return state.running
+        if mode == "focus" and not ranks.isdisjoint(focus := self.focus()):
+            return state.running & focus
+        return RankSet()
+
+    async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:
+        core = self._core
+        asking = core.begin(self._traffic.ask("interrupt", Interrupt(), ranks))
+        await self._wait(moment, ranks, TOGETHER_S)
+        self.flush(moment)
+        await self._wait(moment, ranks, INTERRUPT_S - TOGETHER_S)
+        left = ranks & moment.interrupted & core.state.running
+        moment.interrupted = moment.interrupted - ranks
+        if self._moment is moment and not moment.interrupted:
+            self._moment = None
+        if asking.done() and not asking.cancelled() and asking.exception() is None:
+            for each in asking.result().errors:
+                if isinstance(each.filled, Failure) and each.ranks & left:
+                    core.note(
+                        f"[{each.ranks & left}] not stopped with [{moment.cause}]: "
+                        f"{each.filled.message}"
+                    )
+                    left = left - each.ranks
+        if left:
+            them = "it has" if len(left) == 1 else "they have"
+            core.note(
+                f"[{left}] not stopped with [{moment.cause}]: {them} not answered the interrupt "
+                f"for {INTERRUPT_S:g} s; the stop is shown when it comes"
+            )
+
+    async def _wait(self, moment: _Moment, ranks: RankSet, timeout_s: float) -> None:
+        core = self._core
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while ranks & moment.interrupted & core.state.running and not core.is_over:
+                    await core.wait_change()
+
+    def flush(self, only: _Moment | None = None) -> None:
+        """Report the stops that wait for those of other ranks."""
+        moment = self._moment
+        if moment is None or (only is not None and only is not moment):
+            return
+        moment.is_late = True
+        if events := _taken(moment):
+            self._core.notifier.notify(RankEvents(classes=events))
+
+
+def _taken(moment: _Moment) -> Events:
+    """Return the events of a moment that are not reported; equal stops are one class again."""
+    kept, moment.kept = moment.kept, []
+    buffer = EventBuffer()
+    for each in kept:
+        buffer.add(each.ranks, each.record, each.slots)
+    return tuple(each for group in buffer.take() for each in group)

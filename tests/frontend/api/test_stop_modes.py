@@ -1,0 +1,378 @@
+"""Stop modes: which ranks stop with others, how that is reported, and who runs on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pgdb.errors import RankSetError, UsageError
+from pgdb.frontend.api import stop_modes
+from pgdb.frontend.api.notifications import Notification, RankEvents, SessionNotice
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.json.json_notifications import notification
+from pgdb.frontend.show.json.json_shapes import StopLine
+from pgdb.frontend.show.text import render
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import AnyOperation, Interrupt, Resume
+from pgdb.overlay.router import Gathered
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Failure, Record, Stop
+from tests.fakes.recorded import ALL, Job, User, begin
+
+
+def ranks(text: str) -> RankSet:
+    return RankSet.parse(text) if text else RankSet()
+
+
+class StoppingJob(Job):
+    """Ranks that stop when they are interrupted, except some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interrupted: list[str] = []
+        self.resumed: list[str] = []
+        self.deaf = RankSet()
+        """Ranks that do not stop."""
+        self.refuses = False
+        """Whether ranks refuse to go on."""
+        self.session: Session | None = None
+        self.told: list[Notification] = []
+
+    async def ask(
+        self,
+        request_id: int,
+        ranks: RankSet,
+        operation: AnyOperation,
+        timeout_s: float,
+        command: str = "",
+        *,
+        of_ended: bool = False,
+    ) -> Gathered:
+        gathered = await super().ask(request_id, ranks, operation, timeout_s)
+        if isinstance(operation, Interrupt):
+            self.interrupted.append(str(ranks))
+            # One by one, as they come from several hosts.
+            assert self.session is not None
+            for rank in ranks & self.session.state.running - self.deaf:
+                self.tell(str(rank), Stop(reason="interrupted", frame=self.frame(0)))
+        elif isinstance(operation, Resume):
+            self.resumed.append(str(ranks))
+        return gathered
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, Interrupt) and rank in self.deaf:
+            return Failure(message="all threads block SIGURG")
+        if isinstance(operation, Resume) and self.refuses:
+            return Failure(message="no")
+        return super().answer(operation, rank, request_id)
+
+    def tell(self, text: str, event: Event) -> None:
+        assert self.session is not None
+        state = self.session.state
+        if isinstance(event, Stop):
+            run = next((each for each in sorted(state._runs) if state._runs[each] & ranks(text)), 0)
+            event = replace(event, run=run)
+        self.session.traffic.on_events((EquivalenceClass(ranks(text), event),))
+
+    def hit(self, text: str, number: int = 1, **fields: Any) -> None:
+        self.tell(text, Stop(reason="breakpoint-hit", breakpoint=number, **fields))
+
+    @property
+    def events(self) -> list[list[tuple[str, str, str]]]:
+        """Ranks, reason and cause of the stops, a list for each notification of stops."""
+        found = []
+        for each in self.told:
+            if isinstance(each, RankEvents):
+                stops = [one for one in each.classes if isinstance(one.record, Stop)]
+                rows = [(str(x.ranks), x.record.reason, x.record.stopped_with) for x in stops]
+                found += [rows] if rows else []
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        return [each.text for each in self.told if isinstance(each, SessionNotice)]
+
+
+Test = Callable[[StoppingJob, Session], Coroutine[Any, Any, None]]
+
+
+def run(test: Test, mode: str = "rank", *, runs: bool = True) -> None:
+    async def work() -> None:
+        job = StoppingJob()
+        job.session = session = begin(job, options=SessionOptions(stop_mode=mode))
+        session.subscribe(job.told.append)
+        if runs:
+            await session.run("continue", wait=False)
+            job.resumed.clear()
+        await test(job, session)
+        await session.close()
+
+    asyncio.run(work())
+
+
+async def until(session: Session, holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+def test_a_stop_of_one_rank_stops_all_and_is_one_notification() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        waiting = asyncio.create_task(session.wait())
+        await asyncio.sleep(0)
+        job.hit("3")
+        answer = await waiting
+        assert job.interrupted == ["0-2"] and session.state.stopped == ALL
+        assert job.events == [[("0-2", "interrupted", "3"), ("3", "breakpoint-hit", "")]]
+        texts = {str(each.ranks): render.record(each) for each in answer.classes}
+        assert texts["0-2"].startswith("stopped with [3] in f (") and "Breakpoint 1" in texts["3"]
+        told = next(each for each in job.told if isinstance(each, RankEvents) and each.classes[1:])
+        lines = notification(told, lambda each: "", 0.0)
+        assert isinstance(lines[0], StopLine) and len(lines) == 1
+        assert [each.stopped_with for each in lines[0].classes] == ["3", ""]
+
+    run(test, "all")
+
+
+def test_the_mode_rank_leaves_the_others_alone() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.hit("3")
+        await asyncio.sleep(0)
+        assert not job.interrupted and session.state.running == ranks("0-2")
+        assert job.events == [[("3", "breakpoint-hit", "")]]
+
+    run(test)
+
+
+def test_the_mode_focus_is_about_the_focus() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        user = User(session)
+        await user.type("focus 1-2")
+        job.hit("3")
+        await asyncio.sleep(0)
+        assert not job.interrupted
+        job.hit("1")
+        await until(session, lambda: session.state.running == ranks("0"))
+        assert job.interrupted == ["2"]
+        assert job.events[1:] == [[("1", "breakpoint-hit", ""), ("2", "interrupted", "1")]]
+
+    run(test, "focus")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Stop(reason="end-stepping-range"),
+        Stop(reason="function-finished"),
+        Stop(reason="interrupted"),
+        Exit(code=0),
+    ],
+)
+def test_steps_and_interrupts_concern_no_other_rank(event: Stop | Exit) -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.tell("3", event)
+        await asyncio.sleep(0)
+        assert not job.interrupted and session.state.running == ranks("0-2")
+
+    run(test, "all")
+
+
+@pytest.mark.parametrize("reason", ["watchpoint-trigger", "signal-received", "exec"])
+def test_other_stops_are_as_breakpoints(reason: Any) -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.tell("3", Stop(reason=reason))
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["0-2"]
+
+    run(test, "all")
+
+
+def test_ranks_at_a_barrier_wait_for_the_others() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        point = await session.barrier("f")
+        job.hit("3", point.number)
+        await asyncio.sleep(0)
+        assert not job.interrupted and session.state.running == ranks("0-2")
+        job.hit("2", point.number + 1)
+        await until(session, lambda: not session.state.running)
+        assert job.interrupted == ["0-1"]
+
+    run(test, "all")
+
+
+def test_a_breakpoint_has_a_mode_of_its_own() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        await session.break_at("f", stop="all")
+        await session.break_at("g")
+        job.hit("3", session.last_breakpoint)
+        await asyncio.sleep(0)
+        assert not job.interrupted
+        job.hit("2", session.last_breakpoint - 1)
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["0-1"]
+        with pytest.raises(UsageError, match="there are rank, focus, all"):
+            await session.break_at("f", stop="some")  # type: ignore[arg-type]
+
+    run(test)
+
+
+def test_a_rank_that_hits_it_too_is_part_of_the_moment() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.deaf = ranks("1")
+        job.hit("3")
+        await until(session, lambda: session.state.running == ranks("1"))
+        assert not job.events
+        job.hit("1")
+        assert job.events == [
+            [("0,2", "interrupted", "3"), ("1,3", "breakpoint-hit", "")],
+        ]
+        # The moment is over: an interrupt of the user's is one again.
+        await session.run("continue", wait=False)
+        job.deaf = RankSet()
+        await session.interrupt()
+        assert job.events[1:] == [[(str(rank), "interrupted", "")] for rank in ALL]
+
+    run(test, "all")
+
+
+def test_a_rank_that_does_not_stop_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_modes, "TOGETHER_S", 0.0)
+    monkeypatch.setattr(stop_modes, "INTERRUPT_S", 0.0)
+
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.deaf = ranks("1")
+        job.hit("3")
+        await until(session, lambda: job.notes)
+        assert job.notes == ["[1] not stopped with [3]: all threads block SIGURG"]
+        told = [row for rows in job.events for row in rows]
+        assert ("3", "breakpoint-hit", "") in told and len(told) >= 2
+        # Its later stop is one of its own.
+        job.deaf = RankSet()
+        await session.interrupt()
+        assert job.events[-1] == [("1", "interrupted", "")]
+
+    run(test, "all")
+
+
+def test_a_wait_that_ends_before_the_others_stop_shows_the_first_stop() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        job.deaf = ranks("0-2")
+        waiting = asyncio.create_task(session.wait(settle_s=0.001))
+        await asyncio.sleep(0)
+        job.hit("3")
+        assert not job.events
+        answer = await waiting
+        assert answer.missing.running == ranks("0-2")
+        assert job.events == [[("3", "breakpoint-hit", "")]]
+
+    run(test, "all")
+
+
+def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1-2")
+        await session.break_at("f", members="@mine")
+        number = session.last_breakpoint
+        waiting = asyncio.create_task(session.wait())
+        job.hit("0-1", number)
+        await until(session, lambda: job.resumed == ["0"])
+        assert job.events == [[("1", "breakpoint-hit", "")]] and not waiting.done()
+        session.sets["mine"] = ranks("0")
+        job.hit("0", number)
+        assert job.events[1:] == [[("0", "breakpoint-hit", "")]]
+        job.hit("2-3", number)
+        await until(session, lambda: job.resumed == ["0", "2-3"])
+        assert session.state.running == ranks("2-3")
+        # They are of the same run still: an error of one stops the others.
+        job.tell("3", Stop(reason="signal-received", signal="SIGSEGV"))
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["2"]
+        await waiting
+        with pytest.raises(RankSetError, match="no set named '@nosuch'"):
+            await session.break_at("f", members="@nosuch")
+
+    run(test)
+
+
+def test_a_rank_that_steps_stops_at_it() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        await session.break_at("f", members="@lost")
+        await session.run("next", wait=False)
+        job.hit("0", session.last_breakpoint)
+        assert job.events == [[("0", "breakpoint-hit", "")]]
+
+    run(test, runs=False)
+
+
+def test_an_interrupted_rank_does_not_run_on() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        await session.break_at("f", members="@lost")
+        job.deaf = ALL
+        asking = asyncio.create_task(session.interrupt())
+        await until(session, lambda: job.interrupted)
+        job.hit("0-3", session.last_breakpoint)
+        await asking
+        assert not job.resumed[1:] and session.state.stopped == ALL
+
+    run(test)
+
+
+def test_a_rank_that_cannot_go_on_is_shown() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        await session.break_at("f", members="@lost")
+        job.refuses = True
+        job.hit("0", session.last_breakpoint)
+        await until(session, lambda: session.state.stopped == ranks("0"))
+        assert job.events == [[("0", "breakpoint-hit", "")]]
+
+    run(test)
+
+
+def test_a_set_that_is_forgotten_stops_all() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await session.break_at("f", members="@mine")
+        del session.sets["mine"]
+        job.hit("0-1", session.last_breakpoint)
+        assert job.events == [[("0-1", "breakpoint-hit", "")]]
+        assert "stops all ranks now" in job.notes[0] and "@mine" in job.notes[0]
+
+    run(test)
+
+
+def test_the_prompt_takes_a_set_and_a_mode() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        user = User(session)
+        await user.type("focus 0-1")
+        assert "[2]" in await user.type("break f --ranks 2 --stop all")
+        assert session.breakpoint_numbers.last == 1
+        job.hit("2", 1)
+        await until(session, lambda: session.state.stopped == ALL)
+        await user.type("defset late 1,3")
+        shown = await user.type("tbreak g if x > 1 --ranks @late")
+        assert "ranks outside @late run on when they hit it; the set is [1,3] now" in shown
+        assert job.asked[-1].command == "tbreak g if x > 1"  # type: ignore[union-attr]
+        await user.type("defset late 0")
+        await session.run("continue", wait=False)
+        job.hit("0-1", 2)
+        await until(session, lambda: job.resumed[1:])
+        assert job.resumed[1:] == ["1"] and session.state.stopped == ranks("0")
+        for line, error in (
+            ("break f --stop some", "--stop takes rank, focus or all, not 'some'"),
+            ("break f --ranks", "--ranks needs a value"),
+            ("break f --ranks 9", "no rank 9"),
+            ("break f --ranks @nosuch", "there is no set named '@nosuch'"),
+            ("break f --ranks 1!1", "--ranks 1!1 is an empty set"),
+            ("break f --rank 1", "no option '--rank'"),
+            ("set stop-mode some", "some"),
+        ):
+            assert error in await user.type(line), line
+        await user.type("set stop-mode all")
+        assert session.options.stop_mode == "all"
+
+    run(test)
