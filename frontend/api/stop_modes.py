@@ -1,4 +1,4 @@
-"""Who stops with whom: the ranks that PGDB interrupts when others stop.
+"""Stop modes: the ranks that PGDB interrupts when others stop.
 
 Every decision is about classes of ranks: the stops of one moment come merged, and one request with
 a rank set interrupts the others.

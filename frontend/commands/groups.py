@@ -1,4 +1,4 @@
-"""Commands about groups of ranks in motion: who goes and who stays."""
+"""Commands about groups of ranks in motion: held ranks."""
 
 from __future__ import annotations
 
