@@ -92,6 +92,8 @@ _FRAME_ARGUMENTS = pattern(r"(?:set|show) p(?:r|rint)? frame-ar")
 _SHOWS_ARGUMENTS = (_FULL_STACK, _FRAME_ARGUMENTS)
 LASTING = (Console, Evaluate, SelectFrame, ListVariables, Script)
 """Kinds of operations of which some print values or carry out code of the user's."""
+# GDB says nothing to it at its own prompt, but shows the frame to a program that uses MI.
+_SELECTS = pattern(r"sel[a-z-]*(?:\s|\Z)")
 _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
@@ -172,6 +174,8 @@ class Operations:
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     # GDB itself would print the arguments at each stop.
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
+                if result.kind == "done" and _SELECTS.match(command):
+                    result.text = result.log = ""
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
                 if watch is not None and result.kind == "done":

@@ -17,7 +17,7 @@ _NOTICE = pattern(
     r"|(?:Switching|Attaching|Detaching) |Inferior \d+ |Thread debugging using libthread_db)"
     r"|Using host libthread_db library |process \d+ is executing new program: "
     r"|Reading symbols from |Run till exit from |Continuing(?:\.| with signal )|Couldn't get regist"
-    r"|\(no debugging symbols found\)"
+    r"|\(no debugging symbols found\)|(?:Program|Thread .*) stopped\.\Z"
 )
 """Lines about threads, processes and files, which differ from rank to rank."""
 _HIT = pattern(

@@ -21,6 +21,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_values import StopValues
 from pgdb.backend.gdb.stop_words import stop_words
 from pgdb.errors import GdbError
+from pgdb.patterns import pattern
 from pgdb.records import ARROW, Frame, Stop, StopReason
 
 _FRAMES_FOR_STOP = 64
@@ -48,6 +49,9 @@ _REASONS_OF_RUNS: dict[str, StopReason] = {
 }
 """Reasons of stops for which GDB has none, by the command that has set the rank running."""
 _CALLED_FIRST = "has not returned yet; the handler of a signal was called first"
+_NOT_RECORDED = "Process record"
+# "Process record does not support instruction 0x62 at address 0x7f2bf5284ac2."
+_UNKNOWN_INSTRUCTION = pattern(r"does not support (instruction 0x[0-9a-f]+)")
 _CONDITION_FAILED = "Error in testing "
 """First words of GDB's message that a rank is stopped because a condition failed."""
 
@@ -90,7 +94,9 @@ class StopReports:
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
             why = log[begin:]
             stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why, values=())
-        if stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
+        if stop.signal == "0" and _NOT_RECORDED in log:
+            stop = replace(stop, reason="other", signal="", meaning=_about_record(log))
+        elif stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
             stop = as_interrupt(stop)
         self._death, self._stacks.death_code = self._breakpoints.deaths.at(payload), None
         self._report = self._breakpoints.reports.at(payload)
@@ -138,7 +144,7 @@ class StopReports:
     def why_refused(self, message: str) -> str:
         """Return GDB's reason for not setting the rank running."""
         log = self._gdb.take_run_log().removeprefix("Warning: ")
-        return log or message
+        return _about_record(log) if _NOT_RECORDED in log + message else log or message
 
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
@@ -285,6 +291,16 @@ class StopReports:
         self._stacks.arguments.see(frame)
         if frame is not None and frame.level:
             await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
+
+
+def _about_record(log: str) -> str:
+    """Return the reason why GDB cannot record further, and the way out."""
+    instructions = _UNKNOWN_INSTRUCTION.findall(log)
+    what = f": it does not know {instructions[-1]}" if instructions else ""
+    return (
+        f"GDB cannot record the execution further{what}; 'record stop' lets the rank run on, "
+        "without the record"
+    )
 
 
 def as_interrupt(stop: Stop) -> Stop:

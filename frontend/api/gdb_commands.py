@@ -20,7 +20,7 @@ from pgdb.frontend.api.gdb_blocks import (
 )
 from pgdb.frontend.api.gdb_words import ALIASES as ALIASES
 from pgdb.frontend.api.gdb_words import KINDS as KINDS
-from pgdb.frontend.api.gdb_words import REFUSED
+from pgdb.frontend.api.gdb_words import ONE_PROCESS, REFUSED
 from pgdb.frontend.api.gdb_words import Kind as Kind
 from pgdb.frontend.api.gdb_words import first_word as first_word
 from pgdb.frontend.api.gdb_words import resolve as resolve
@@ -114,6 +114,8 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
         return Kind.REFUSED, ""
     if word == "with" and _is_setting_of_forks(argument.partition("--")[0]):
         return Kind.REFUSED, ""
+    if word == "inferior" and argument in ("", "1"):
+        return Kind.FREE, ""
     if word == "info" and _lets_run(argument):
         return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
@@ -161,6 +163,12 @@ def _is_setting_of_forks(argument: str) -> bool:
     )
 
 
+def why_not_at_start(line: str) -> str:
+    """Return why the GDBs may not get a command before they attach; empty if they may."""
+    word, argument = resolve(line), argument_of(line)
+    return why_refused(word, line) if word == "set" and _is_setting_of_forks(argument) else ""
+
+
 def _lets_run(topic: str) -> bool:
     """Return whether an ``info`` sets the rank running.
 
@@ -196,15 +204,15 @@ def why_refused(word: str, line: str = "") -> str:
             return f"'{word}' is refused inside another command: give it alone"
     if word in ("set", "with") and _is_setting_of_forks(line.partition(" ")[2].partition("--")[0]):
         return (
-            f"'{word}' with this setting is refused: a rank is one process. 'pgdb attach --pids' "
-            "debugs its children; --program NAME names the program that a wrapper starts"
+            f"'{word}' with this setting is refused: {ONE_PROCESS}; --program NAME names the "
+            "program that a wrapper starts"
         )
     if word == "info":
         return f"'{line.strip()}' is refused: GDB would let the rank run for it"
     for why, words in REFUSED.items():
         if word in words.split():
             return f"'{word}' is refused: {why}"
-    return f"'{word}' with this setting is refused: PGDB needs it as it is"
+    return f"'{line.strip() or word}' is refused: PGDB needs that setting as it is"
 
 
 def check_script(lines: Sequence[str]) -> None:

@@ -42,15 +42,16 @@ _OURS = (
     "quit kill detach interrupt help delete disable enable condition ignore passcount clear "
     "backtrace print info frame list"
 )
+ONE_PROCESS = "a rank is one process; 'pgdb attach --pids PID' debugs a child of it"
 REFUSED = {
     "'restart' launches the job again, session.restart() of the Python API does": (
         "run start restart"
     ),
     "the launcher starts the program; 'restart' stops it in main": "starti",
     "the session has its ranks; leave and use 'pgdb attach' or 'pgdb launch'": (
-        "attach target file exec-file core-file add-inferior clone-inferior remove-inferiors "
-        "inferior disconnect"
+        "attach target file exec-file core-file disconnect"
     ),
+    ONE_PROCESS: "inferior add-inferior clone-inferior remove-inferiors",
     "inside another command it would run on every host of the job": "shell make edit pipe",
     "it would wait for lines that nobody can type": "python-interactive guile-repl",
     "GDB has no terminal here": "tui layout refresh winheight winwidth wh new-ui fs focus tty",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from msgspec import structs
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
 from pgdb.frontend.api.interface_options import SETTLE as SETTLE
 from pgdb.frontend.api.setting import (
@@ -416,6 +417,9 @@ class SessionOptions:
         for each in SESSION_SETTINGS:
             each.validate(getattr(self, each.key))
         self._check_sbd()
+        for line in self.gdb_commands:
+            if why := gdb_commands.why_not_at_start(line):
+                raise UsageError(f"--gdb-command {line!r}: {why}")
         if self.listen and self.calls:
             what = "--host" if self.host else "--connect"
             raise UsageError(f"--listen and {what} exclude each other: one end of a link listens")

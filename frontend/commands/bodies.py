@@ -30,7 +30,7 @@ _SAME = frozenset(
 _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
 # GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
 _LOOPS = ("loop_break", "loop_continue")
-_OFF = pattern(r"\S+\s+(?:off|0|unlimited)\Z")
+_OFF = pattern(r"(?:\S+\s+)+(?:off|0|unlimited)\Z")
 _ARGUMENT = pattern(r"\s*[\w.-]*\$arg[c\d]")
 _GUILE = pattern(r"\(\s*execute\s+\"([^\"\\]*)\"")
 _DEATH = pattern(r"death\b")
@@ -102,6 +102,8 @@ class Checker:
             raise self._error(line, why)
         if self._for_gdb and gdb_commands.resolve(gdb_commands.innermost(text)) in _ENDS_RANKS:
             raise self._error(line, f"'{word}' is refused: the rank's GDB carries this body out")
+        if word == "select-frame" and not self._for_gdb:
+            return True  # in a body of theirs the GDBs show the frame
         if command is None:
             kind = gdb_commands.kind_of(word, text)
             return kind in (Kind.RUN, Kind.BREAKPOINT)
@@ -195,7 +197,8 @@ def check_python(user: UserCommands, title: str, code: str) -> None:
 
 
 def executed(code: str) -> list[tuple[int, str]]:
-    """Return the literal commands that Python code gives to ``gdb.execute``, with their lines.
+    """Return the literal commands that Python code gives to ``gdb.execute``, with their lines, and
+    the settings that it gives to ``gdb.set_parameter`` as commands.
 
     >>> executed('gdb.execute("run")')
     [(1, 'run')]
@@ -208,11 +211,16 @@ def executed(code: str) -> list[tuple[int, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
-        name = node.func
-        is_execute = isinstance(name, ast.Attribute) and name.attr == "execute"
-        first = node.args[0]
-        if is_execute and isinstance(first, ast.Constant) and isinstance(first.value, str):
-            found.append((node.lineno, first.value))
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        constants = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        if not constants or not isinstance(first := constants[0], str):
+            continue
+        if name == "execute":
+            found.append((node.lineno, first))
+        elif name == "set_parameter" and len(constants) > 1:
+            given = constants[1]
+            value = ("off", "on")[given] if isinstance(given, bool) else str(given)
+            found.append((node.lineno, f"set {first} {value}"))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.notifications import LateAnswer, Notification, RankEvents
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.system.host_commands import HostResult, run_in_shell
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _DEFAULT_EDITOR = "vi"
 _CODE_S = 5.0
 """Timeout for the GDBs that get the exit status, in seconds."""
+_DIVERTED = (RankEvents, LateAnswer)
+"""The notifications that belong to the output of a command."""
 _ABSOLUTE = "with filename-display absolute"
 _PLACE = pattern(r'Line (\d+) of "(.+)"(?: |\n|$)')
 
@@ -75,19 +78,21 @@ async def _make(call: Call) -> Outcome:
 async def _pipe(call: Call) -> Outcome:
     """Carry out COMMAND, and give its output to a command of the shell on this host.
 
-    The output is whole: it is not cut to the width of the terminal. Without COMMAND it is the last
+    The output is whole: it is not cut to the width of the terminal. The stops of 'pipe continue |'
+    and the like belong to it, the output of the job does not. Without COMMAND it is the last
     one again. '-d DELIMITER' has another word stand between the two, for a COMMAND with a '|'.
     The exit status of the SHELL-COMMAND is kept as 'shell' keeps it.
     """
     line, command = _parts(call)
     dispatcher = call.dispatcher
-    with _captured(call) as out:
-        try:
+    out = io.StringIO()
+    try:
+        with _captured(call, out):
             await dispatcher.run_on(line, call.ranks)
-        except PgdbError:
-            if out.getvalue():
-                dispatcher.display.text(out.getvalue().removesuffix("\n"))
-            raise
+    except PgdbError:
+        if out.getvalue():
+            dispatcher.display.text(out.getvalue().removesuffix("\n"))
+        raise
     return await _run(call, command, out.getvalue().encode("utf-8", "backslashreplace"))
 
 
@@ -253,12 +258,25 @@ class _Captured(TextDisplay):
 
 
 @contextlib.contextmanager
-def _captured(call: Call) -> Iterator[io.StringIO]:
-    """Have what commands show written to a string, whole."""
-    dispatcher, out = call.dispatcher, io.StringIO()
-    display = dispatcher.display
-    dispatcher.display = _Captured(out)
+def _captured(call: Call, out: io.StringIO) -> Iterator[None]:
+    """Have what commands show written to a string, whole, and the stops of ranks with it.
+
+    The output of the job and notices go to the terminal, as in GDB.
+    """
+    dispatcher = call.dispatcher
+    display, captured = dispatcher.display, _Captured(out)
+
+    def take(notification: Notification) -> None:
+        if isinstance(notification, _DIVERTED):
+            captured.notify(notification)
+
+    display.flush()
+    before, display.diverted = display.diverted, _DIVERTED
+    stop_listening = call.session.subscribe(take)
+    dispatcher.display = captured
     try:
-        yield out
+        yield
     finally:
-        dispatcher.display = display
+        captured.flush()
+        stop_listening()
+        dispatcher.display, display.diverted = display, before

@@ -13,7 +13,7 @@ _LEAST, _MOST = 3, 200
 @COMMANDS.command(
     "layout",
     group=Group.STACK,
-    usage="layout src|asm|regs|next|prev",
+    usage="layout src|asm|split|regs|next|prev",
     summary="show source, instructions or registers above the prompt",
 )
 async def _layout(call: Call) -> Outcome:
@@ -23,6 +23,7 @@ async def _layout(call: Call) -> Outcome:
             has the ranks of every class that stands in this file (▶ the selected one), and
             breakpoints (b where they are disabled, else B)
     asm     the instructions from its program counter on
+    split   the source, and below it the instructions
     regs    its registers
 
     'tui disable' and Ctrl-X A remove the pane, Ctrl-X A shows it again; 'winheight N' sets its

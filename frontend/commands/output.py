@@ -36,6 +36,9 @@ class Display(Protocol):
     def flush(self) -> None:
         """Show the notifications that are kept back."""
 
+    diverted: tuple[type, ...]
+    """The notifications that another display shows meanwhile."""
+
     transcript: Transcript
     """Gets a copy of all output."""
 

@@ -187,7 +187,7 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
         if gdb_commands.changes_nothing(call.argument):
             return None
         if gdb_commands.kind_of("set", call.line) is gdb_commands.Kind.REFUSED:
-            raise UsageError(f"'{call.line}' is refused: PGDB needs that setting as it is")
+            raise UsageError(gdb_commands.why_refused("set", call.line))
         said = await call.view.execute_plain(call.line)
         if _is_of_starts(name) and not value.strip().startswith("="):
             call.session.note(

@@ -30,7 +30,7 @@ HISTORY_BYTES = 256 * 1024 * 1024
 
 SETS = ("all", "@running", "@stopped", "@exited", "@lost", "@held", "@error")
 """Sets that every session has."""
-PANES = ("src", "asm", "regs")
+PANES = ("src", "asm", "split", "regs")
 """The contents of the pane above the prompt."""
 
 

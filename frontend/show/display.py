@@ -71,6 +71,8 @@ class TextDisplay:
         stream = out if out is not None else sys.stdout
         self._is_terminal = stream.isatty()
         self._palette = _palette() if self._is_terminal else None
+        self.diverted: tuple[type, ...] = ()
+        """The notifications that another display shows meanwhile."""
         self._events = EventBuffer()
         self._timer: asyncio.TimerHandle | None = None
         self._open_lines: dict[str, str] = {}
@@ -168,6 +170,8 @@ class TextDisplay:
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
+        if isinstance(notification, self.diverted):
+            return
         with self._noticing():
             self._notify(notification)
 

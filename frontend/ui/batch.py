@@ -121,6 +121,8 @@ class JsonDisplay:
         self._out = out
         self.transcript = Transcript()
         """Gets a copy of every line."""
+        self.diverted: tuple[type, ...] = ()
+        """Has no effect: programs get a line for each notification."""
 
     @property
     def width(self) -> int:

@@ -78,8 +78,12 @@ class Pane:
             case "src":
                 rows = await self._source(rank, height, size.columns)
             case "asm":
-                line = f"disassemble $pc,+{height * _BYTES_OF_AN_INSTRUCTION}"
-                rows = await self._text(rank, line, "instructions", height, size.columns)
+                rows = await self._instructions(rank, height, size.columns)
+            case "split":
+                # The title of the second half takes a row of the height.
+                lower = max(1, (height - 1) // 2)
+                rows = await self._source(rank, max(1, height - 1 - lower), size.columns)
+                rows += await self._instructions(rank, lower, size.columns)
             case _:
                 rows = await self._text(rank, "info registers", "registers", height, size.columns)
         self._rows = rows or before
@@ -102,6 +106,10 @@ class Pane:
         except PgdbError:
             return None
         return gathered.classes[0].filled if gathered.classes else None
+
+    async def _instructions(self, rank: RankSet, height: int, width: int) -> list[Row]:
+        line = f"disassemble $pc,+{height * _BYTES_OF_AN_INSTRUCTION}"
+        return await self._text(rank, line, "instructions", height, width)
 
     async def _text(
         self, rank: RankSet, line: str, what: str, height: int, width: int

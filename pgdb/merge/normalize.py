@@ -49,6 +49,7 @@ _FREE_TEXT = pattern(
     rf"""{SLOT}
     | \b0x0*(?:5[5-6][0-9a-f]{{10}}|7[ef][0-9a-f]{{10}})\b
     | (?:(?<=\(LWP[ ])|(?<=\(process[ ]))\d+(?=\))
+    | (?<=\[process[ ])\d+(?=\])
     | (?P<before>
         ^[* ][ ]+\d+(?:\.\d+)?[ ]+(?:LWP|process)[ ]
         | \Aprocess[ ](?=\d+\n)

@@ -125,6 +125,21 @@ def test_a_stop_without_a_reason_is_none_at_an_earlier_breakpoint(word: str, rea
     assert (stop.reason, stop.breakpoint) == (reason, 0)
 
 
+def test_a_record_that_cannot_go_on_is_no_interrupt() -> None:
+    stop = stop_after(
+        "next",
+        RUNNING,
+        r'&"Process record does not support instruction bound.\n"',
+        r'&"Process record does not support instruction 0x62 at address 0x7ffff7dfcac2.\n"',
+        r'&"Process record: failed to record execution log.\n"',
+        rf'*stopped,reason="signal-received",signal-name="0",signal-meaning="Signal 0",{FRAME}',
+    )
+    assert (stop.reason, stop.signal) == ("other", "")
+    assert "it does not know instruction 0x62; 'record stop' lets the rank run on" in stop.meaning
+    silent = rf'*stopped,reason="signal-received",signal-name="0",signal-meaning="Signal 0",{FRAME}'
+    assert stop_after("next", RUNNING, silent).reason == "interrupted"
+
+
 def test_a_silent_breakpoint_stops_without_a_word() -> None:
     stop = stop_after("continue", RUNNING, HIT, '*stopped,thread-id="1"')
     assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 2)

@@ -14,6 +14,7 @@ from pgdb.frontend.api.gdb_commands import (
     first_word,
     kind_of,
     resolve,
+    why_not_at_start,
     why_refused,
 )
 
@@ -198,12 +199,20 @@ def test_a_setting_may_get_the_value_that_pgdb_needs(argument: str, expected: bo
     assert changes_nothing(argument) is expected
 
 
+def test_a_rank_stays_one_process_from_the_start() -> None:
+    assert "a rank is one process" in why_not_at_start("set det off")
+    assert not why_not_at_start("set detach-on-fork on")
+    assert not why_not_at_start("set confirm off")
+    assert kind("inferior") is kind("inferior 1") is Kind.FREE
+    assert kind("inferior 2") is Kind.REFUSED
+
+
 def test_every_refusal_says_why() -> None:
     for word, found in KINDS.items():
         if found is Kind.REFUSED:
             why = why_refused(word)
             assert why.startswith(f"'{word}' is refused: ") and len(why) > len(word) + 20
-    assert why_refused("set") == "'set' with this setting is refused: PGDB needs it as it is"
+    assert why_refused("set") == "'set' is refused: PGDB needs that setting as it is"
 
 
 def test_aliases_stand_for_words_of_the_table() -> None:

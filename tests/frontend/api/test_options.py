@@ -83,6 +83,10 @@ def test_a_cache_matters_where_it_is_used() -> None:
             {"sbd": True, "gdb_commands": (" set sysroot /x",)},
             "'set sysroot /x' exclude each other",
         ),
+        (
+            {"gdb_commands": ("set detach-on-fork off",)},
+            "--gdb-command 'set detach-on-fork off': .*a rank is one process",
+        ),
     ],
 )
 def test_what_would_be_without_effect_is_refused(given: dict[str, Any], message: str) -> None:

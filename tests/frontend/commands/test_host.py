@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.notifications import (
+    JobOutput,
+    Notification,
+    RankEvents,
+    SessionNotice,
+)
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
@@ -37,6 +44,8 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.listeners: list[Callable[[Notification], None]] = []
+        self.on_command: Callable[[], None] = lambda: None
         self.set = ALL
         self.asked = RankSet()
         self.options = SessionOptions()
@@ -49,11 +58,16 @@ class FakeSession:
     def ranks(self, which: RankSet) -> FakeSession:
         return self
 
+    def subscribe(self, listener: Callable[[Notification], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
     def has_breakpoints(self, ranks: RankSet) -> bool:
         return self.has_some
 
     async def execute_plain(self, line: str, timeout_s: float | None = None) -> Answer:
         self.lines.append(line)
+        self.on_command()
         if not self.text:
             return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Failure("No symbol.")),))
         return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Text(self.text)),))
@@ -250,6 +264,33 @@ def test_edit_says_why_there_is_nothing_to_open() -> None:
     assert "has no source; 'up' selects its caller" in typed("edit")
     typed.session.frame = Frame(level=0, function="f", file="f.c", fullname="/nosuch/f.c", line=1)
     assert "there is no file /nosuch/f.c on this host" in typed("edit")
+
+
+def test_stops_go_to_the_command_of_a_pipe(tmp_path: Path) -> None:
+    typed = Typed()
+    session, display = typed.session, typed.dispatcher.display
+    assert isinstance(display, TextDisplay)
+    session.listeners.append(display.notify)
+    session.text = "said"
+    stop = Stop(reason="breakpoint-hit", breakpoint=1, frame=Frame(level=0, function="work"))
+
+    def happens() -> None:
+        if not session.lines[-1].startswith("ptype"):
+            return  # the status of the shell is kept
+        for each in list(session.listeners):
+            each(RankEvents(classes=(EquivalenceClass(ranks=ALL, record=stop),)))
+            each(JobOutput(stream="stdout", text="from the job\n"))
+            each(SessionNotice(text="a notice"))
+
+    session.on_command = happens
+    shown = typed("pipe ptype x | cat > piped; echo shell")
+    assert "from the job" in shown and "note: a notice" in shown and "shell" in shown
+    assert "Breakpoint 1" not in shown
+    piped = (tmp_path / "piped").read_text()
+    assert "[0-3] Breakpoint 1, work" in piped and "said" in piped
+    assert "from the job" not in piped and "a notice" not in piped
+    # Later stops are shown as ever.
+    assert "[0-3] Breakpoint 1, work" in typed("ptype y")
 
 
 @pytest.mark.parametrize(

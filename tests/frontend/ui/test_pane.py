@@ -153,12 +153,23 @@ def test_a_small_screen_keeps_room_for_the_prompt(workspace: Workspace) -> None:
     assert len(drawn(workspace, lines=3)) == 2
 
 
+def test_source_and_instructions_share_the_height(workspace: Workspace) -> None:
+    typed(workspace, "layout split", "winheight 9")
+    rows = drawn(workspace)
+    heads = [at for at, row in enumerate(rows) if "· rank 0" in row]
+    assert heads[0] == 0 and len(heads) == 2 and len(rows) <= 10
+    assert "instructions" in rows[heads[1]]
+    assert "disassemble $pc" in rows[heads[1] + 1]
+
+
 def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
     pane = workspace.pane
     for line, kind in (
-        ("layout asm", "asm"), ("layout next", "regs"), ("layout next", "src"),
+        ("layout asm", "asm"), ("layout next", "split"), ("layout next", "regs"),
+        ("layout next", "src"), ("layout spl", "split"), ("layout next", "regs"),
+        ("layout next", "src"),
         ("layout prev", "regs"), ("tui disable", ""), ("tui enable", "regs"),
-        ("layout s", "src"), ("tui reg general", "regs"), ("tui layout asm", "asm"),
+        ("layout sr", "src"), ("tui reg general", "regs"), ("tui layout asm", "asm"),
     ):  # fmt: skip
         assert typed(workspace, line) == "" and pane.kind == kind, line
     assert "disassemble $pc" in drawn(workspace)[1]
@@ -171,8 +182,9 @@ def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("layout", "one of src, asm, regs"),
-        ("layout nosuch", "one of src, asm, regs"),
+        ("layout", "one of src, asm, split, regs"),
+        ("layout s", "one of src, asm, split, regs"),
+        ("layout nosuch", "one of src, asm, split, regs"),
         ("tui", "enable or disable"),
         ("tui nosuch", "enable or disable"),
         ("winheight", "is no number of lines"),
