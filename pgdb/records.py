@@ -180,6 +180,10 @@ class Text(Struct, frozen=True, tag="text"):
     text: str
 
 
+READS_ITS_INPUT = "its GDB reads commands as the input of a command that it carries out"
+"""First words of the failure of a rank whose debugger the front end replaces."""
+
+
 class FileWritten(Struct, frozen=True, tag="written"):
     """A command has written a file on the host of the rank."""
 

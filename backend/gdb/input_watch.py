@@ -15,15 +15,13 @@ from typing import Protocol, cast
 
 from pgdb.backend.gdb.mi import Result
 from pgdb.jobs import procfs
+from pgdb.records import READS_ITS_INPUT
 
 LOOK_S = 1.0
 """Time between two looks at a command without an answer, in seconds."""
 RECOVER_S = 3.0
 """Time that GDB has to answer after a SIGINT, in seconds."""
-LOST = (
-    "its GDB reads commands as the input of a command that it carries out; 'reattach' gives the "
-    "rank another GDB at the same place"
-)
+LOST = f"{READS_ITS_INPUT}; another GDB is needed, as 'reattach' gives the rank at the same place"
 READS_INPUT = "it waits for input, which a command cannot have here; GDB was interrupted"
 EATEN = "GDB has read this command as the input of another one"
 

@@ -63,6 +63,8 @@ STALL_S = 20.0
 """A GDB that does not compute for this time will not finish reading symbols, in seconds."""
 _FORK_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
+_NO_REASON = "Error while executing Python code"
+_MOST_WORDS = 200
 _LAST_WORDS_S = 1.0
 """Time that a process may take to end after it closed its socket, in seconds."""
 
@@ -304,7 +306,8 @@ class Nursery:
         self._collect_errors()
         why = f"the nursery {how_ended(code)}{why_ended(code, self._errors)}"
         if code == 0 and not self._has_answered:
-            return f"{why}, as a GDB without Python does"
+            said = _last_words(self._errors)
+            return f"{why}, as a GDB without Python does{f'; it says: {said}' if said else ''}"
         return why
 
     def _collect_errors(self) -> None:
@@ -431,3 +434,10 @@ class Nurseries:
             if not nursery.is_alive:
                 await wake(pid)
                 raise
+
+
+def _last_words(errors: str) -> str:
+    """Return the last line of a GDB's standard error that says more than that code has failed."""
+    lines = (line.strip() for line in reversed(errors.split("\n")))
+    said = next((line for line in lines if line and not line.startswith(_NO_REASON)), "")
+    return said[:_MOST_WORDS]

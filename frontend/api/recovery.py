@@ -18,9 +18,9 @@ from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.overlay.messages import Console, InsertBreakpoint, Reattach
+from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Reattach
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Failure, Record, Stop, Text
+from pgdb.records import READS_ITS_INPUT, Event, Exit, Failure, Record, Stop, Text
 from pgdb.report_switch import switch, switch_line
 
 _PENDING_ON = "set breakpoint pending on"
@@ -39,6 +39,43 @@ class Recovery:
         """Returns the ranks of each world whose number is not 0."""
         traffic.on_unacquired = self.acquire_rest
         traffic.on_stopped_again = self.begin_stopped_again
+
+    async def ask(
+        self,
+        command: str,
+        operation: AnyOperation,
+        ranks: RankSet,
+        *,
+        timeout_s: float | None = None,
+        request_id: int | None = None,
+        of_ended: bool = False,
+    ) -> Answer:
+        """Ask ranks as :meth:`Traffic.ask` does, and replace debuggers that have given up.
+
+        Ranks that run keep theirs until they have stopped: another one would stop them.
+        """
+        answer = await self._traffic.ask(
+            command,
+            operation,
+            ranks,
+            timeout_s=timeout_s,
+            request_id=request_id,
+            of_ended=of_ended,
+        )
+        dead = RankSet.union(each.ranks for each in answer.classes if _reads_its_input(each))
+        if dead := dead & self._core.state.stopped:
+            replaced = await self.reattach(dead)
+            back = RankSet.union(
+                each.ranks for each in replaced.classes if isinstance(each.record, Stop)
+            )
+            if back:
+                self._core.note(
+                    f"[{back}] have another GDB now, at the same place and with the breakpoints; "
+                    "settings, values of $ and displays are as at the start"
+                )
+            if left := dead - back:
+                self._core.note(f"[{left}] could not be given another GDB; 'reattach' tries again")
+        return answer
 
     async def reattach(self, ranks: RankSet, *, timeout_s: float | None = None) -> Answer:
         """Reattach to ranks whose debugger is gone or hangs, or that were detached.
@@ -221,6 +258,12 @@ class Recovery:
         while ranks := self._core.transport.unacquired - tried:
             tried |= ranks
             await self._reattach_and_report(ranks & self._core.state.lost)
+
+
+def _reads_its_input(each: EquivalenceClass[Record]) -> bool:
+    """Return whether the debugger of ranks reads PGDB's commands as the input of another one."""
+    record = each.record
+    return isinstance(record, Failure) and record.message.startswith(READS_ITS_INPUT)
 
 
 def stops_in(classes: Sequence[EquivalenceClass[Record]], lost: RankSet) -> Events:

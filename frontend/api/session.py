@@ -95,7 +95,6 @@ class Session(RankView):
         self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()
         self.traffic = Traffic(self._core, self.breakpoint_numbers)
-        self.ask = self.traffic.ask
         self.note = self._core.note
         self.runs = RunControl(self._core, self.traffic)
         self.holding = Holding(self._core)
@@ -108,6 +107,7 @@ class Session(RankView):
         """Returns the ranks of the stop mode ``focus``; a user interface sets it."""
         self.stop_modes.focus = lambda: self.focus()
         self.recovery = Recovery(self._core, self.traffic, mode)
+        self.ask = self.recovery.ask
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
         self.ending = Ending(self._core, self.traffic, self.runs, save=self.save)

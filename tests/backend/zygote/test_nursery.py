@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pgdb.backend.gdb.process import ForkedGdb
-from pgdb.backend.zygote.nursery import why_not
+from pgdb.backend.zygote.nursery import _last_words, why_not
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,13 @@ def test_the_end_of_a_gdb_that_never_spoke_is_nobodys(is_first: bool) -> None:
         return is_ready, ends
 
     assert asyncio.run(run()) == (False, [])
+
+
+def test_the_last_words_of_a_gdb_say_why() -> None:
+    errors = (
+        "Python Exception <class 'ImportError'>: no module forking_in_gdb\n"
+        "Error while executing Python code.\n\n"
+    )
+    assert _last_words(errors) == "Python Exception <class 'ImportError'>: no module forking_in_gdb"
+    assert _last_words("") == ""
+    assert len(_last_words("x" * 500)) == 200
