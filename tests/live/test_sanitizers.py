@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgdb.ranks import RankSet
 from tests.conftest import StartJob
 from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import Finished, ex, foreign_code, run_json, run_pgdb
@@ -88,6 +89,37 @@ def test_each_report_stops_once(
     reasons = {e["reason"] for line in finished.of_type("stop") for e in line["classes"]}
     assert "death" not in reasons, finished.out
     assert finished.of_type("exit"), finished.out
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "errors", "kind", "mark"),
+    [
+        ("sanitized.c", (ADDRESS,), ("h",), "heap-buffer-overflow", "behind"),
+        ("race.c", ("-fsanitize=thread",), (), "data race", ""),
+    ],
+    ids=["address", "thread"],
+)
+def test_reports_of_several_ranks_are_equal_but_for_addresses(
+    source: str,
+    flags: tuple[str, ...],
+    errors: tuple[str, ...],
+    kind: str,
+    mark: str,
+    openmpi: Mpi,
+    builder: Builder,
+) -> None:
+    program = builder.build(openmpi, source, *flags)
+    line = openmpi.line(3, program, *errors)
+    finished = run_json("launch", *ex("c", "kill"), *line, changes=NO_LEAKS, deadline_s=150.0)
+    found = finished.answer("continue")["classes"]
+    ranks = RankSet.union(RankSet.parse(each["ranks"]) for each in found)
+    assert ranks == RankSet(range(3)), finished.out
+    if mark:
+        assert set(reports(finished)) == {(kind, program.line(mark))}
+        assert len(found) == 1, finished.out
+    else:
+        # Either of the two threads meets the race.
+        assert {each for each, _ in reports(finished)} == {kind}
 
 
 def test_reports_do_not_stop_when_that_is_off(openmpi: Mpi, builder: Builder) -> None:
