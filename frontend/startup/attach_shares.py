@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pgdb.errors import (
@@ -140,13 +141,18 @@ async def attach_shares(starting: Starting, located: Located) -> tuple[Share, ..
 
 def nodes_of(host: str, overlay: Overlay) -> list[int]:
     """Return the aggregators on a host, by any of the names that launchers have for it."""
+    return nodes_among(host, overlay.nodes)
+
+
+def nodes_among(host: str, hellos: Mapping[int, Hello]) -> list[int]:
+    """Return those of some aggregators that are on a host."""
     address = addresses.resolve(host)
     found = [
         node
-        for node, hello in overlay.nodes.items()
+        for node, hello in hellos.items()
         if host in (hello.host, *hello.names) or (address is not None and address in hello.names)
     ]
-    by_name = [node for node in found if overlay.nodes[node].host == host]
+    by_name = [node for node in found if hellos[node].host == host]
     return sorted(by_name or found)
 
 

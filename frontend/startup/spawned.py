@@ -14,7 +14,7 @@ from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery import worlds
 from pgdb.frontend.discovery.found_job import describe_world
-from pgdb.frontend.startup.attach_shares import found_parts, nodes_of
+from pgdb.frontend.startup.attach_shares import found_parts, nodes_among, nodes_of
 from pgdb.frontend.startup.held import HeldWorld
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.system import deadline
@@ -85,10 +85,12 @@ class SpawnedWorlds:
         places = await overlay.site.world_places(self.launcher_pid)
         if not places.family:
             return ()
+        # A host whose aggregators are lost gets others in their places by 'reattach', not further
+        # ones beside them.
         further = [
             host
             for host in places.hosts
-            if host not in self._unsearched and not nodes_of(host, overlay)
+            if host not in self._unsearched and not nodes_among(host, overlay.root.known)
         ]
         if further:
             failed = await overlay.add_hosts(further, job_pid=self.launcher_pid)

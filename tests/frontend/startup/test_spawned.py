@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,9 +15,12 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup import spawned
 from pgdb.frontend.startup.overlay import Overlay
+from pgdb.frontend.startup.site import WorldPlaces
 from pgdb.frontend.startup.spawned import SpawnedWorlds
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.proctable import RankProcess, World
+from pgdb.overlay import addresses
+from pgdb.overlay.messages import Hello
+from pgdb.proctable import ProcTable, RankProcess, World
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 
@@ -175,3 +179,42 @@ def test_the_end_of_the_session_ends_the_search() -> None:
             await asyncio.sleep(0)
 
     run(test)
+
+
+@pytest.mark.parametrize("known", [(), ("n1",), ("n1", "n2")])
+def test_hosts_whose_aggregators_are_lost_get_no_further_ones(
+    monkeypatch: pytest.MonkeyPatch, known: tuple[str, ...]
+) -> None:
+    """None of the known ones is in the tree."""
+    started: list[str] = []
+
+    async def world_places(launcher_pid: int) -> WorldPlaces:
+        return WorldPlaces("family", ("n1", "n2"))
+
+    async def add_hosts(hosts: list[str], *, job_pid: int) -> dict[str, str]:
+        started.extend(hosts)
+        return {}
+
+    async def found_parts(overlay: Overlay, selector: str) -> list[object]:
+        return []
+
+    hellos = {
+        node: Hello(version=1, release="", node=node, host=host, pid=1)
+        for node, host in enumerate(known)
+    }
+    overlay = SimpleNamespace(
+        site=SimpleNamespace(world_places=world_places),
+        root=SimpleNamespace(known=hellos),
+        nodes={},
+        add_hosts=add_hosts,
+    )
+    monkeypatch.setattr(spawned, "found_parts", found_parts)
+    monkeypatch.setattr(addresses, "resolve", lambda host: None)
+    session = SimpleNamespace(
+        all_worlds=SimpleNamespace(first_number=0, known=[]),
+        table=ProcTable(processes=(), source="a table"),
+        note=started.append,
+    )
+    worlds = SpawnedWorlds(cast("Session", session), cast("Overlay", overlay))
+    assert asyncio.run(worlds.look()) == ()
+    assert started == [host for host in ("n1", "n2") if host not in known]
