@@ -1,7 +1,8 @@
 """Write the calls of the synchronous API, from the asynchronous one.
 
 Run ``python scripts/generate_sync.py`` after a change of a signature or a docstring: they exist
-once, in ``rank_data.py``, ``rank_view.py`` and ``session.py`` of ``frontend/api``.
+once, in ``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py`` of
+``frontend/api``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ WIDTH = 100
 
 INNER = {
     "RankData": {"set"},
+    "RankGroups": set(),
     "RankView": {"execute_plain"},
     "Session": {
         # For the user interfaces, which run in the session's thread.
@@ -44,7 +46,7 @@ HEAD = '''\
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_data.py``, ``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py``, and run it.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
+from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, World
@@ -139,8 +142,8 @@ def main() -> None:
 
 def generate() -> str:
     """Return the text of the generated module."""
-    data, view = _class("rank_data.py", "RankData"), _class("rank_view.py", "RankView")
-    calls = "".join([*_members(*data), *_members(*view)])
+    parts = (("rank_data", "RankData"), ("rank_groups", "RankGroups"), ("rank_view", "RankView"))
+    calls = "".join(text for file, name in parts for text in _members(*_class(f"{file}.py", name)))
     text = HEAD + calls + BETWEEN + "".join(_members(*_class("session.py", "Session")))
     return text.rstrip() + "\n"
 

@@ -19,6 +19,7 @@ from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import absentees, sampling
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
+from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
@@ -41,7 +42,7 @@ _GO_ON_TIMEOUT_S = 30.0
 class _Point(msgspec.Struct):
     """A barrier and its state."""
 
-    number: int
+    arrival: Arrival
     location: str
     ranks: RankSet
     condition: str
@@ -52,6 +53,11 @@ class _Point(msgspec.Struct):
     """The ranks that are not there, as last reported."""
     is_over: bool = False
     """Whether its breakpoint is deleted."""
+
+    @property
+    def number(self) -> int:
+        """The number of its breakpoint."""
+        return self.arrival.number
 
     @property
     def reason(self) -> str:
@@ -129,7 +135,8 @@ class Barriers:
             )
             silent = f"[{answer.missing.ranks}] have not answered" if answer.missing else ""
             raise CommandError(f"barrier {location}: {text or silent or 'no breakpoint was made'}")
-        point = _Point(number, location, ranks - failed, condition, then, times)
+        arrival = arrival_at(number, answer.classes, is_conditional=bool(condition))
+        point = _Point(arrival, location, ranks - failed, condition, then, times)
         self._points[number] = point
         # A rank that runs can be there before the answer is.
         self._hold(point, state.named(f"bp{number}") or RankSet())
@@ -173,7 +180,7 @@ class Barriers:
         """Hold the ranks that have arrived."""
         for point in self._points.values():
             for each in news:
-                if isinstance(each.record, Stop) and each.record.breakpoint == point.number:
+                if isinstance(each.record, Stop) and point.arrival.is_at(each.record):
                     self._hold(point, each.ranks)
 
     def on_change(self) -> None:

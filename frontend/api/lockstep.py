@@ -105,18 +105,7 @@ class _Group:
         self._word: RunWord = word
         self._argument = argument
         self._command = command
-        state = session.state
-        if running := ranks & state.running:
-            raise UsageError(
-                f"{command}: [{running}] {_verb(running, 'runs', 'run')}; 'interrupt' stops "
-                f"{_them(running)}, and 'proc SET {command}' leaves {_them(running)} out"
-            )
-        self.ranks = ranks & state.stopped - state.held
-        if not self.ranks:
-            why = "; ".join(state.absent(ranks - state.stopped))
-            held = f"[{ranks & state.held}] held" if ranks & state.held else ""
-            raise CommandError(f"{command}: no rank can step: {why or held}")
-        self._left_out = Missing(lost=ranks - state.live, held=ranks & state.held & state.stopped)
+        self.ranks, self._left_out = free_ranks(session, ranks, command)
         programs = {each.executable for each in session.table.processes if each.rank in self.ranks}
         self._has_one_program = len(programs) <= 1
 
@@ -134,7 +123,7 @@ class _Group:
         end: LockstepEnd = "complete"
         steps, start = 0, ways[0]
         answer = Answer(self._command, self.ranks, ())
-        with session.hushed(self.ranks, lambda stop: stop.reason in STEPPED):
+        with session.hushed(self.ranks, is_step):
             while end == "complete" and steps < count:
                 if is_given_up() or deadline.is_over():
                     end = "interrupted"
@@ -148,7 +137,9 @@ class _Group:
                     started = await session.runs.start(self._word, self._argument, self.ranks)
                     answer = await session.runs.finish(started, timeout_s=left_s, settle_s=settle_s)
                     ways = await self._places()
-                end = self._end(answer, ways)
+                end = end_of(answer, is_step)
+                if end in ("complete", "stopped") and len(ways) > 1:
+                    end = "parted"
                 steps += end == "complete"
         return Lockstep(
             command=self._command,
@@ -211,26 +202,54 @@ class _Group:
             f"'proc {ways[0].ranks} {self._command}' steps [{ways[0].ranks}] only"
         )
 
-    def _end(self, answer: Answer, ways: tuple[Way, ...]) -> LockstepEnd:
-        """Return the reason for which the group does not step on; ``complete`` if it does."""
-        missing = answer.missing
-        records = [each.record for each in answer.classes]
-        stops = [record for record in records if isinstance(record, Stop)]
-        if any(isinstance(record, Exit) for record in records):
-            return "ended"
-        if missing.lost or missing.late:
-            return "lost"
-        if answer.errors:
-            return "failed"
-        if any(is_error(stop) for stop in stops):
-            return "error"
-        if any(stop.reason == "interrupted" for stop in stops):
-            return "interrupted"
-        if missing.running:
-            return "waiting"
-        if len(ways) > 1:
-            return "parted"
-        return "complete" if all(stop.reason in STEPPED for stop in stops) else "stopped"
+
+def free_ranks(session: Session, ranks: RankSet, command: str) -> tuple[RankSet, Missing]:
+    """Return those of *ranks* that can be set running together, and the others.
+
+    :raises UsageError: if some run.
+    :raises CommandError: if no rank is stopped, or all are held.
+    """
+    state = session.state
+    if running := ranks & (state.running | state.passing):
+        raise UsageError(
+            f"{command}: [{running}] {_verb(running, 'runs', 'run')}; 'interrupt' stops "
+            f"{_them(running)}, and 'proc SET {command}' leaves {_them(running)} out"
+        )
+    free = ranks & state.stopped - state.held
+    if not free:
+        why = "; ".join(state.absent(ranks - state.stopped))
+        if held := ranks & state.held:
+            why = f"[{held}] {_verb(held, 'is', 'are')} held; 'release {held}' lets them run"
+        raise CommandError(f"{command}: no rank can be set running: {why}")
+    return free, Missing(lost=ranks - state.live, held=ranks & state.held & state.stopped)
+
+
+def end_of(answer: Answer, is_expected: Callable[[Stop], bool]) -> LockstepEnd:
+    """Return the reason for which ranks do not go on together; ``complete`` if they do.
+
+    A stop that is not expected is ``stopped``, if nothing worse has happened.
+    """
+    missing = answer.missing
+    records = [each.record for each in answer.classes]
+    stops = [record for record in records if isinstance(record, Stop)]
+    if any(isinstance(record, Exit) for record in records):
+        return "ended"
+    if missing.lost or missing.late:
+        return "lost"
+    if answer.errors:
+        return "failed"
+    if any(is_error(stop) for stop in stops):
+        return "error"
+    if any(stop.reason == "interrupted" for stop in stops):
+        return "interrupted"
+    if missing.running:
+        return "waiting"
+    return "complete" if all(map(is_expected, stops)) else "stopped"
+
+
+def is_step(stop: Stop) -> bool:
+    """Return whether a stop completes a step."""
+    return stop.reason in STEPPED
 
 
 def _verb(ranks: RankSet, one: str, several: str) -> str:

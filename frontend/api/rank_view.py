@@ -21,11 +21,9 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts
-from pgdb.frontend.api.absentees import Barrier, BarrierThen
 from pgdb.frontend.api.host_files import GatheredFile
-from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep, step_together
 from pgdb.frontend.api.options import STOP_MODES, StopMode
-from pgdb.frontend.api.rank_data import RankData
+from pgdb.frontend.api.rank_groups import RankGroups
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import (
@@ -59,7 +57,7 @@ class HasValues(Protocol):
         ...
 
 
-class RankView(RankData):
+class RankView(RankGroups):
     """A view on some ranks of a session."""
 
     async def backtrace(
@@ -293,29 +291,6 @@ class RankView(RankData):
             members=members,
         )
 
-    async def barrier(
-        self,
-        location: str,
-        *,
-        condition: str = "",
-        then: BarrierThen = "stop",
-        times: int = 0,
-    ) -> Barrier:
-        """Set a barrier: each rank is held at *location* until all of these ranks are there.
-
-        It is a breakpoint with a job-wide number, whose deletion ends it. Ranks that end, crash, or
-        are detached are not waited for any longer. *then* says what the others do when all have
-        come: they stay stopped, or run on (``release``). After *times* it is deleted; 0 means that
-        it stays.
-
-        :raises UsageError: if it can never be met.
-        :raises CommandError: if no rank has the location.
-        """
-        made, _ = await self._session.meeting.make(
-            location, self.set, condition=condition, then=then, times=times
-        )
-        return made
-
     async def watch(self, expression: str) -> Answer:
         """Stop when the value of *expression* changes."""
         return await self._session.insert_breakpoint(f"watch {expression}", self.set)
@@ -403,57 +378,6 @@ class RankView(RankData):
         """Run until *location*; see :meth:`run`."""
         return await self.run("advance", location, timeout_s=timeout_s)
 
-    async def lockstep(
-        self,
-        word: RunWord = "step",
-        count: int = 1,
-        *,
-        argument: str = "",
-        timeout_s: float | None = None,
-        settle_s: float | None = None,
-    ) -> Lockstep:
-        """Step the ranks together *count* times, or until their ways part.
-
-        *word* is step, next, stepi, nexti, finish or until; *argument* is the location of until. A
-        step is complete when all ranks have stopped. The ranks also end to step when one of them
-        ends, is lost, or stops for another reason. *timeout_s* is for all steps together. With
-        *settle_s*, they end when a rank has completed the step and no other has for that long: the
-        others may wait in MPI for the ranks that have stopped.
-
-        :raises UsageError: if ranks run, or stand at several places.
-        """
-        return await step_together(
-            self._session,
-            self.set,
-            word,
-            argument,
-            count=count,
-            timeout_s=timeout_s,
-            settle_s=settle_s,
-        )
-
-    async def until_diverge(
-        self,
-        limit: int = MOST_STEPS,
-        *,
-        by: RunWord = "step",
-        timeout_s: float | None = None,
-        settle_s: float | None = None,
-    ) -> Lockstep:
-        """Step the ranks together until their control flow parts, *limit* times at most.
-
-        See :meth:`lockstep`.
-        """
-        return await step_together(
-            self._session,
-            self.set,
-            by,
-            count=limit,
-            command="until-diverge",
-            timeout_s=timeout_s,
-            settle_s=settle_s,
-        )
-
     async def wait(
         self, *, timeout_s: float | None = None, settle_s: float | None = None
     ) -> Answer:
@@ -494,26 +418,6 @@ class RankView(RankData):
         is not complete by then goes on, and a notification reports its end.
         """
         return await self._session.recovery.reattach(self.set, timeout_s=timeout_s)
-
-    def hold(self) -> RankSet:
-        """Hold the ranks: run commands leave them where they are. Return those that are newly held.
-
-        A rank that runs goes on to its next stop, and stays there. :meth:`release`, the end of the
-        rank and :meth:`detach` end the hold.
-
-        :raises UsageError: if there is no job, but a recording.
-        :raises CommandError: if none of the ranks lives under a debugger.
-        """
-        return self._session.holding.hold(self.set)
-
-    def release(self) -> RankSet:
-        """Hold the ranks no longer, for whatever reason; return those that were held.
-
-        They stay stopped until a run command.
-
-        :raises CommandError: if none of the ranks is held.
-        """
-        return self._session.holding.release(self.set)
 
     # -- leaving -----------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_data.py``, ``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py``, and run it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
+from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, World
@@ -256,6 +257,115 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.trace_data(number, timeout_s=timeout_s))
 
+    def hold(self) -> RankSet:
+        """Hold the ranks: run commands leave them where they are. Return those that are newly held.
+
+        A rank that runs goes on to its next stop, and stays there. :meth:`release`, the end of the
+        rank and :meth:`detach` end the hold.
+
+        :raises UsageError: if there is no job, but a recording.
+        :raises CommandError: if none of the ranks lives under a debugger.
+        """
+        return self._loop.do(lambda: self._view.hold())
+
+    def release(self) -> RankSet:
+        """Hold the ranks no longer, for whatever reason; return those that were held.
+
+        They stay stopped until a run command.
+
+        :raises CommandError: if none of the ranks is held.
+        """
+        return self._loop.do(lambda: self._view.release())
+
+    def barrier(
+        self, location: str, *, condition: str = "", then: BarrierThen = "stop", times: int = 0
+    ) -> Barrier:
+        """Set a barrier: each rank is held at *location* until all of these ranks are there.
+
+        It is a breakpoint with a job-wide number, whose deletion ends it. Ranks that end, crash, or
+        are detached are not waited for any longer. *then* says what the others do when all have
+        come: they stay stopped, or run on (``release``). After *times* it is deleted; 0 means that
+        it stays.
+
+        :raises UsageError: if it can never be met.
+        :raises CommandError: if no rank has the location.
+        """
+        return self._loop.call(
+            lambda: self._view.barrier(location, condition=condition, then=then, times=times)
+        )
+
+    def lockstep(
+        self,
+        word: RunWord = "step",
+        count: int = 1,
+        *,
+        argument: str = "",
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Lockstep:
+        """Step the ranks together *count* times, or until their ways part.
+
+        *word* is step, next, stepi, nexti, finish or until; *argument* is the location of until. A
+        step is complete when all ranks have stopped. The ranks also end to step when one of them
+        ends, is lost, or stops for another reason. *timeout_s* is for all steps together. With
+        *settle_s*, they end when a rank has completed the step and no other has for that long: the
+        others may wait in MPI for the ranks that have stopped.
+
+        :raises UsageError: if ranks run, or stand at several places.
+        """
+        return self._loop.call(
+            lambda: self._view.lockstep(
+                word, count, argument=argument, timeout_s=timeout_s, settle_s=settle_s
+            )
+        )
+
+    def until_diverge(
+        self,
+        limit: int = MOST_STEPS,
+        *,
+        by: RunWord = "step",
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Lockstep:
+        """Step the ranks together until their control flow parts, *limit* times at most.
+
+        See :meth:`lockstep`.
+        """
+        return self._loop.call(
+            lambda: self._view.until_diverge(limit, by=by, timeout_s=timeout_s, settle_s=settle_s)
+        )
+
+    def until_differ(
+        self,
+        expression: str,
+        *,
+        at: str = "",
+        limit: int = MOST_HITS,
+        recording: Path | str | None = None,
+        timeout_s: float | None = None,
+        settle_s: float | None = None,
+    ) -> Differ:
+        """Run the ranks from hit to hit of *at* until the values of *expression* differ.
+
+        Without *at*, it is the line at which they are, and the values are compared there first.
+        With a *recording*, the values of each rank are compared with its values there, hit by hit,
+        which an earlier ``until_differ`` or ``evaluate`` has recorded. *limit* is the most hits. No
+        breakpoint is left behind.
+
+        :raises UsageError: if ranks run, or if they are at several places and none is given.
+        :raises CommandError: if a rank does not have the place, or the recording has no value.
+        """
+        return self._loop.call(
+            lambda: self._view.until_differ(
+                expression,
+                at=at,
+                limit=limit,
+                recording=recording,
+                timeout_s=timeout_s,
+                settle_s=settle_s,
+            )
+        )
+
     def backtrace(
         self,
         limit: int = 0,
@@ -409,23 +519,6 @@ class Ranks:
             )
         )
 
-    def barrier(
-        self, location: str, *, condition: str = "", then: BarrierThen = "stop", times: int = 0
-    ) -> Barrier:
-        """Set a barrier: each rank is held at *location* until all of these ranks are there.
-
-        It is a breakpoint with a job-wide number, whose deletion ends it. Ranks that end, crash, or
-        are detached are not waited for any longer. *then* says what the others do when all have
-        come: they stay stopped, or run on (``release``). After *times* it is deleted; 0 means that
-        it stays.
-
-        :raises UsageError: if it can never be met.
-        :raises CommandError: if no rank has the location.
-        """
-        return self._loop.call(
-            lambda: self._view.barrier(location, condition=condition, then=then, times=times)
-        )
-
     def watch(self, expression: str) -> Answer:
         """Stop when the value of *expression* changes."""
         return self._loop.call(lambda: self._view.watch(expression))
@@ -497,47 +590,6 @@ class Ranks:
         """Run until *location*; see :meth:`run`."""
         return self._loop.call(lambda: self._view.advance(location, timeout_s=timeout_s))
 
-    def lockstep(
-        self,
-        word: RunWord = "step",
-        count: int = 1,
-        *,
-        argument: str = "",
-        timeout_s: float | None = None,
-        settle_s: float | None = None,
-    ) -> Lockstep:
-        """Step the ranks together *count* times, or until their ways part.
-
-        *word* is step, next, stepi, nexti, finish or until; *argument* is the location of until. A
-        step is complete when all ranks have stopped. The ranks also end to step when one of them
-        ends, is lost, or stops for another reason. *timeout_s* is for all steps together. With
-        *settle_s*, they end when a rank has completed the step and no other has for that long: the
-        others may wait in MPI for the ranks that have stopped.
-
-        :raises UsageError: if ranks run, or stand at several places.
-        """
-        return self._loop.call(
-            lambda: self._view.lockstep(
-                word, count, argument=argument, timeout_s=timeout_s, settle_s=settle_s
-            )
-        )
-
-    def until_diverge(
-        self,
-        limit: int = MOST_STEPS,
-        *,
-        by: RunWord = "step",
-        timeout_s: float | None = None,
-        settle_s: float | None = None,
-    ) -> Lockstep:
-        """Step the ranks together until their control flow parts, *limit* times at most.
-
-        See :meth:`lockstep`.
-        """
-        return self._loop.call(
-            lambda: self._view.until_diverge(limit, by=by, timeout_s=timeout_s, settle_s=settle_s)
-        )
-
     def wait(self, *, timeout_s: float | None = None, settle_s: float | None = None) -> Answer:
         """Wait until these ranks have stopped or ended; see :meth:`run`."""
         return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
@@ -557,26 +609,6 @@ class Ranks:
         is not complete by then goes on, and a notification reports its end.
         """
         return self._loop.call(lambda: self._view.reattach(timeout_s=timeout_s))
-
-    def hold(self) -> RankSet:
-        """Hold the ranks: run commands leave them where they are. Return those that are newly held.
-
-        A rank that runs goes on to its next stop, and stays there. :meth:`release`, the end of the
-        rank and :meth:`detach` end the hold.
-
-        :raises UsageError: if there is no job, but a recording.
-        :raises CommandError: if none of the ranks lives under a debugger.
-        """
-        return self._loop.do(lambda: self._view.hold())
-
-    def release(self) -> RankSet:
-        """Hold the ranks no longer, for whatever reason; return those that were held.
-
-        They stay stopped until a run command.
-
-        :raises CommandError: if none of the ranks is held.
-        """
-        return self._loop.do(lambda: self._view.release())
 
     def detach(self, *, timeout_s: float | None = None) -> Answer:
         """Detach from the ranks: they run on, without any breakpoint in them.

@@ -7,12 +7,14 @@ from typing import get_args
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api import barriers, lockstep
+from pgdb.frontend.api import until_differ as differing
 from pgdb.frontend.api.absentees import BarrierThen
 from pgdb.frontend.commands.options import Option, Rest, count, is_number, split_words
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import meeting_text, render
+from pgdb.frontend.system.user_files import user_path
 from pgdb.overlay.messages import RunWord
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -71,6 +73,73 @@ async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
         raise UsageError(f"until-diverge: {text!r} is no number of steps")
     steps = count(lockstep.MOST_STEPS)("until-diverge", text) if text else lockstep.MOST_STEPS
     return await _together(call, _WORDS[by], steps=steps)
+
+
+@COMMANDS.command(
+    "until-differ",
+    group=Group.RUNNING,
+    usage="until-differ EXPR",
+    summary="run from hit to hit until values differ across ranks",
+    completes=Completes.EXPRESSION,
+    needs="an expression",
+    options=(
+        Option(
+            name="--at",
+            value="LOCATION",
+            help="the place to compare at; without it, the line at which the ranks are",
+            default="",
+        ),
+        Option(
+            name="--hits",
+            value="N",
+            help="end after N hits",
+            read=count(differing.MOST_HITS),
+            default=differing.MOST_HITS,
+            argument="limit",
+        ),
+        Option(
+            name="--from",
+            value="RECORDING",
+            help="compare each rank with its values in a recording, hit by hit",
+            argument="recording",
+        ),
+    ),
+)
+async def _until_differ(
+    call: Call, expression: str, *, at: str, limit: int, recording: str | None
+) -> Outcome:
+    """Continue the ranks from hit to hit of LOCATION until the values of EXPR differ.
+
+    The hit has a number, which is shown with the ranks whose value is not that of most. All stop
+    at each hit, and EXPR is compared as 'assert EXPR same' does. Without --at the values are
+    compared where the ranks are, before the first hit. With --from, values are compared with those
+    that an earlier 'until-differ EXPR', or 'print EXPR' at each hit, has left in a recording. The
+    breakpoint for the hits is deleted at the end. Ctrl-C ends it.
+    """
+    if call.background:
+        raise UsageError("'until-differ' cannot run in the background: it compares")
+    dispatcher, workspace = call.dispatcher, call.workspace
+    with dispatcher.foreground(call.ranks):
+        found = await differing.until_differ(
+            call.session,
+            call.ranks,
+            expression,
+            at=at,
+            limit=limit,
+            recording=user_path(recording) if recording is not None else None,
+            command=call.line,
+            timeout_s=workspace.run_timeout_s,
+            settle_s=workspace.settle_s,
+            is_given_up=lambda: dispatcher.was_interrupted,
+        )
+    failing = found.check.failing if found.check is not None else ()
+    return Shown(
+        meeting_text.differ(found, dispatcher.width),
+        answer=dispatcher.without_stops(found.answer),
+        sets=tuple(each.ranks for each in failing),
+        line=json_meeting.differ(found, functools.partial(render.record, command=call.line)),
+        failed=found.end == "failed",
+    )
 
 
 @COMMANDS.command(

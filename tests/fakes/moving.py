@@ -14,13 +14,24 @@ from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,
     Evaluate,
+    InsertBreakpoint,
     Interrupt,
     Resume,
     SelectFrame,
 )
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Frame, Record, Stack, Stop, Value
+from pgdb.records import (
+    Breakpoint,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Frame,
+    Record,
+    Stack,
+    Stop,
+    Value,
+)
 from tests.fakes.recorded import Job, begin
 
 DEADLINE_S = 20.0
@@ -53,6 +64,8 @@ class MovingJob(Job):
         self._runs: dict[int, int] = {}
         self.values: dict[int, list[str]] = {}
         """The values of any expression at its evaluations; the last one stays."""
+        self.lines: dict[str, int] = {}
+        """The lines at which commands make breakpoints."""
         self.resumed: list[tuple[str, str]] = []
         """The run commands, each with the ranks that it reached."""
         self.interrupted: list[str] = []
@@ -86,6 +99,11 @@ class MovingJob(Job):
         match operation:
             case Backtrace() | SelectFrame():
                 return Stack(frames=(self.frames[rank],))
+            case InsertBreakpoint(command=command, first_number=number):
+                line = self.lines.get(command, 0)
+                file = "a.c" if line else ""
+                made = Breakpoint(number=number, kind="breakpoint", file=file, line=line)
+                return BreakpointsMade(breakpoints=(made,))
             case Evaluate() if rank in self.values:
                 values = self.values[rank]
                 return Value(text=values.pop(0) if len(values) > 1 else values[0])

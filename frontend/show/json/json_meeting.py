@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from pgdb.frontend.analysis.ways import Way
 from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.lockstep import Lockstep
+from pgdb.frontend.api.until_differ import Differ
+from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.json.json_classes import ClassText, answer_classes, missing_ranks
 from pgdb.frontend.show.json.json_parts import AbsentRanks, BarrierState, PlaceRanks
-from pgdb.frontend.show.json.json_shapes import BarriersEvent, BarriersLine, LockstepLine
+from pgdb.frontend.show.json.json_shapes import (
+    BarriersEvent,
+    BarriersLine,
+    DifferLine,
+    LockstepLine,
+)
 from pgdb.ranks import RankSet
 
 
@@ -23,6 +30,32 @@ def lockstep(found: Lockstep, text: ClassText) -> LockstepLine:
         end=found.end,
         start=place(found.start),
         places=tuple(map(place, found.ways)),
+        classes=answer_classes(found.answer, text),
+        missing=missing_ranks(found.answer.missing),
+        elapsed_s=round(found.answer.elapsed_s, 6),
+    )
+
+
+def differ(found: Differ, text: ClassText) -> DifferLine:
+    """Return the line of a run from hit to hit."""
+    check, comparison = found.check, found.comparison
+    return DifferLine(
+        time=0.0,
+        command=found.command,
+        expression=found.expression,
+        location=found.location,
+        ranks=str(found.ranks),
+        hit=found.hit,
+        end=found.end,
+        common=check.common if check is not None else "",
+        failing=json_lines.checked(check).failing if check is not None else (),
+        differences=(
+            json_lines.comparison(
+                comparison, found.expression, before="recording", after="now", text=text
+            ).differences
+            if comparison is not None
+            else ()
+        ),
         classes=answer_classes(found.answer, text),
         missing=missing_ranks(found.answer.missing),
         elapsed_s=round(found.answer.elapsed_s, 6),

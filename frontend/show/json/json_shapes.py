@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from pgdb.frontend.api.lockstep import LockstepEnd
+from pgdb.frontend.api.until_differ import DifferEnd
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
     ArrayFailure,
@@ -342,6 +343,29 @@ class LockstepLine(LineBase, frozen=True, kw_only=True, tag="lockstep"):
     elapsed_s: float
 
 
+class DifferLine(LineBase, frozen=True, kw_only=True, tag="differ"):
+    """A run from hit to hit of a place until values differ."""
+
+    command: str
+    expression: str
+    location: str
+    """The place of the hits."""
+    ranks: RankText
+    """The ranks whose values were compared."""
+    hit: int
+    """Number of the last hit; 0 for the place at which the ranks stood at first."""
+    end: DifferEnd
+    common: str = ""
+    """The value of most ranks at the last hit."""
+    failing: tuple[FailingRanks, ...] = ()
+    """The ranks with other values at the last hit."""
+    differences: tuple[ComparedRanks, ...] = ()
+    """The differences from the recording at the last hit."""
+    classes: tuple[AnswerClass, ...]
+    missing: MissingRanks
+    elapsed_s: float
+
+
 BarriersEvent = Literal["set", "listed", "met", "absent", "waiting"]
 
 
@@ -387,6 +411,7 @@ Line = (
     | WorldsLine
     | LockstepLine
     | BarriersLine
+    | DifferLine
     | ErrorLine
     | EndLine
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import listed, told_apart
 from pgdb.frontend.api.absentees import Absent, Barrier
-from pgdb.frontend.api.lockstep import STEPPED, Lockstep
+from pgdb.frontend.api.lockstep import Lockstep, is_step
 from pgdb.frontend.api.notifications import BarrierNews
-from pgdb.frontend.show.text import event_text
+from pgdb.frontend.api.until_differ import Differ
+from pgdb.frontend.show.text import comparison_text, event_text
 from pgdb.frontend.show.text.event_text import ReadSource, no_source
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -48,14 +51,60 @@ def reason_of(found: Lockstep) -> str:
             why = "; ".join(f"[{each.ranks}] {_message(each)}" for each in answer.errors)
             return f"the lockstep ends {after}: {why}"
         case "ended":
-            told = _told(found, lambda record: isinstance(record, Exit))
+            ends = _ends_of(answer, lambda end: isinstance(end, Exit))
         case "error":
-            told = _told(found, lambda record: isinstance(record, Stop) and is_error(record))
+            ends = _ends_of(answer, lambda stop: isinstance(stop, Stop) and is_error(stop))
         case "stopped":
-            told = _told(found, lambda record: isinstance(record, Stop) and not _steps(record))
+            ends = _ends_of(answer, lambda stop: isinstance(stop, Stop) and not is_step(stop))
         case "interrupted":
             return f"the lockstep was interrupted {after}{places}"
-    return f"the lockstep ends {after}, at {found.start.text}: {told}{places}"
+    return f"the lockstep ends {after}, at {found.start.text}: {ends}{places}"
+
+
+def differ(found: Differ, width: int = 0) -> str:
+    """Return how a run from hit to hit has ended, with the values that differ."""
+    hits = "1 hit" if found.hit == 1 else f"{found.hit} hits"
+    where = f"hit {found.hit} of {found.location}" if found.hit else f"here, at {found.location}"
+    after = f"after {hits} of {found.location}"
+    match found.end:
+        case "differ" if found.comparison is not None:
+            text = comparison_text.comparison(
+                found.comparison, found.expression, before="recording", after="now", width=width
+            )
+            return f"{where}: {found.expression} is not as in the recording\n{text}"
+        case "differ" if found.check is not None:
+            text = comparison_text.check(found.check, width=width)
+            return f"{where}: {found.expression} differs\n{text}"
+        case "recording":
+            return f"{found.expression} is as in the recording, whose values end before {where}"
+        case "failed" if found.check is not None and not found.answer.errors:
+            return f"{where}:\n{comparison_text.check(found.check, width=width)}"
+        case "failed" if found.comparison is not None and not found.answer.errors:
+            text = comparison_text.comparison(
+                found.comparison, found.expression, before="recording", after="now", width=width
+            )
+            return f"{where}:\n{text}"
+        case "complete":
+            as_ = "as in the recording" if found.comparison is not None else "the same"
+            all_ = f"all {hits}" if found.hit > 1 else hits
+            return f"{found.expression} is {as_} on [{found.ranks}] at {all_} of {found.location}"
+        case "waiting":
+            out = found.answer.missing.running
+            came = found.ranks - out
+            runs = "runs" if len(out) == 1 else "run"
+            return (
+                f"[{out}] still {runs} {after}; [{came}] came and may be waited for in MPI; 'wait' "
+                f"waits longer, 'interrupt' stops [{out}]"
+                if came
+                else f"[{out}] still {runs} {after}; 'interrupt' stops [{out}]"
+            )
+        case "interrupted":
+            return f"interrupted {after}; {found.expression} was the same so far"
+        case "lost":
+            missing = found.answer.missing
+            return f"the run ends {after}: [{missing.late | missing.lost}] lost or silent"
+    ends = _ends_of(found.answer, lambda record: not _is_at_hit(found, record))
+    return f"the run ends {after}: {ends or 'a rank has failed'}"
 
 
 def barrier_news(news: BarrierNews) -> str:
@@ -137,23 +186,26 @@ def _waiting(found: Lockstep, after: str) -> str:
     )
 
 
-def _told(found: Lockstep, holds: object) -> str:
-    assert callable(holds)
-    classes = cast("tuple[EquivalenceClass[Event], ...]", found.answer.classes)
+def _is_at_hit(found: Differ, record: object) -> bool:
+    return isinstance(record, Stop) and found.end != "stopped" and not is_error(record)
+
+
+def _ends_of(answer: Answer, holds: Callable[[object], bool]) -> str:
+    classes = cast("tuple[EquivalenceClass[Event], ...]", answer.classes)
     return "; ".join(
-        f"[{each.ranks}] {event_text.event(each.filled).partition(chr(10))[0]}"
+        f"[{each.ranks}] {_message(each) if each.is_error else _first_line(each)}"
         for each in classes
         if holds(each.record)
     )
 
 
+def _first_line(each: EquivalenceClass[Event]) -> str:
+    return event_text.event(each.filled).partition("\n")[0]
+
+
 def _is_step(each: EquivalenceClass[Record]) -> bool:
-    return isinstance(each.record, Stop) and _steps(each.record)
+    return isinstance(each.record, Stop) and is_step(each.record)
 
 
-def _steps(stop: Stop) -> bool:
-    return stop.reason in STEPPED
-
-
-def _message(each: EquivalenceClass[Record]) -> str:
+def _message(each: EquivalenceClass[Any]) -> str:
     return each.record.message if isinstance(each.record, Failure) else "failed"

@@ -326,6 +326,20 @@ def test_a_rank_that_is_there_before_the_answer_is_held() -> None:
     run(job, test)
 
 
+def test_a_rank_that_another_breakpoint_has_stopped_at_the_place_is_there() -> None:
+    job = job_of()
+    job.lines = {"break meet": 48, "break meet if x": 48}
+
+    async def test(session: Session) -> None:
+        await session.break_at("a.c:48")
+        await session.barrier("meet")
+        await session.barrier("meet", condition="x")
+        await session.continue_()
+        assert [each.met for each in session.barriers] == [1, 0]
+
+    run(job, test)
+
+
 def test_bad_input_is_refused() -> None:
     job = job_of(r3=[Exit(code=0)])
 

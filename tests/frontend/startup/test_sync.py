@@ -25,7 +25,7 @@ import pgdb
 from pgdb import records
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import rank_data, rank_view, sync_generated
+from pgdb.frontend.api import rank_data, rank_groups, rank_view, sync_generated
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notification
@@ -82,7 +82,8 @@ def test_generated_calls_are_fresh() -> None:
 
 
 def test_every_call_on_ranks_is_there_with_the_same_arguments() -> None:
-    calls = public(rank_data.RankData) | public(rank_view.RankView)
+    classes = (rank_data.RankData, rank_groups.RankGroups, rank_view.RankView)
+    calls = set().union(*map(public, classes))
     wanted = calls - INNER["RankData"] - INNER["RankView"] | {"set"}
     assert wanted - public(sync.Ranks) == set()
     for name in sorted(wanted - {"set"}):

@@ -1,0 +1,180 @@
+"""Runs from hit to hit of a place until values differ."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.api.until_differ import Differ
+from pgdb.frontend.show.text import meeting_text
+from pgdb.overlay.messages import ChangeBreakpoints, InsertBreakpoint
+from pgdb.records import Exit, Stop
+from tests.fakes.moving import MovingJob, Step, at, frame, run
+
+HIT = at(7, breakpoint=1)
+
+
+def job_of(*values: str, odd: list[str] | None = None, **paths: list[Step]) -> MovingJob:
+    """Return a job of four ranks; the last has other values if they are given."""
+    job = MovingJob({rank: paths.get(f"r{rank}", [HIT] * 9) for rank in range(4)})
+    job.values = {rank: list(values) for rank in range(4)}
+    if odd is not None:
+        job.values[3] = list(odd)
+    return job
+
+
+def found_by(job: MovingJob, expression: str = "x", **options: Any) -> Differ:
+    """Run a job until values differ; return what came of it."""
+    found: list[Differ] = []
+
+    async def test(session: Session) -> None:
+        found.append(await session.until_differ(expression, **options))
+        # No breakpoint is left behind.
+        assert not session.has_breakpoints(session.state.live)
+
+    run(job, test)
+    made = [each for each in job.asked if isinstance(each, InsertBreakpoint)]
+    deleted = [each for each in job.asked if isinstance(each, ChangeBreakpoints)]
+    assert len(made) <= 1 and bool(made) == bool(deleted)
+    return found[0]
+
+
+def test_the_hit_is_named_at_which_values_differ() -> None:
+    job = job_of("1", "2", "3", "4", odd=["1", "2", "9", "4"])
+    found = found_by(job, at="f")
+    assert (found.end, found.hit, found.location) == ("differ", 3, "f")
+    assert found.check is not None
+    assert [(str(each.ranks), each.value) for each in found.check.failing] == [("3", "9")]
+    assert job.resumed == [("continue", "0-3")] * 3
+    first, *rest = meeting_text.differ(found).splitlines()
+    assert first == "hit 3 of f: x differs"
+    assert any("[3]" in line and "9" in line for line in rest)
+
+
+def test_values_are_compared_at_once_where_the_ranks_are() -> None:
+    job = job_of("1", odd=["2"])
+    found = found_by(job)
+    assert (found.end, found.hit, found.location, job.resumed) == ("differ", 0, "a.c:1", [])
+    assert meeting_text.differ(found).startswith("here, at a.c:1: x differs")
+    same = found_by(job_of("1", "2", odd=["1", "3"]))
+    assert (same.end, same.hit) == ("differ", 1)
+
+
+def test_equal_values_are_reported_after_the_last_hit() -> None:
+    found = found_by(job_of("1"), at="f", limit=4)
+    assert (found.end, found.hit) == ("complete", 4)
+    assert meeting_text.differ(found) == "x is the same on [0-3] at all 4 hits of f"
+
+
+def test_another_breakpoint_at_the_place_is_a_hit_too() -> None:
+    job = job_of("1", "2", odd=["1", "9"])
+    job.lines = {"break f": 7}
+
+    async def test(session: Session) -> None:
+        await session.break_at("a.c:7")
+        found = await session.until_differ("x", at="f")
+        assert (found.end, found.hit) == ("differ", 2)
+        assert session.breakpoints_text  # the user's own stays
+
+    run(job, test)
+
+
+def test_another_breakpoint_does_not_say_that_the_condition_is_true() -> None:
+    job = job_of("1")
+    job.lines = {"break f if x > 3": 7}
+
+    async def test(session: Session) -> None:
+        await session.break_at("a.c:7")
+        found = await session.until_differ("x", at="f if x > 3")
+        assert (found.end, found.hit) == ("stopped", 0)
+
+    run(job, test)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "text"),
+    [
+        (Exit(code=0), "ended", "after 1 hit of f: [3] exited normally"),
+        (Stop(reason="signal-received", signal="SIGBUS", frame=frame(9)), "error", "[3] SIGBUS"),
+        (at(9, "g", breakpoint=8), "stopped", "Breakpoint 8, g () at a.c:9"),
+        (Stop(reason="interrupted", frame=frame(9)), "interrupted", "interrupted after 1 hit"),
+    ],
+)
+def test_a_rank_that_does_not_come_ends_the_run(end: Step, reason: str, text: str) -> None:
+    found = found_by(job_of("1", r3=[HIT, end]), at="f")
+    assert (found.end, found.hit) == (reason, 1)
+    assert text in meeting_text.differ(found)
+
+
+def test_ranks_that_do_not_come_in_time_are_named() -> None:
+    found = found_by(job_of("1", r3=[HIT, None]), at="f", settle_s=0.0)
+    assert (found.end, found.hit, str(found.answer.missing.running)) == ("waiting", 1, "3")
+    assert meeting_text.differ(found).startswith("[3] still runs after 1 hit of f; [0-2] came")
+
+
+def test_no_breakpoint_is_left_when_the_run_is_cancelled() -> None:
+    job = job_of("1", r3=[None])
+
+    async def test(session: Session) -> None:
+        task = asyncio.create_task(session.until_differ("x", at="f"))
+        while not job.resumed:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not session.has_breakpoints(session.set)
+
+    run(job, test)
+
+
+@pytest.mark.parametrize(
+    ("expression", "options"),
+    [
+        ("", {}),
+        ("x", {"limit": 0}),
+        ("x = 3", {}),
+    ],
+)
+def test_wrong_arguments_are_refused(expression: str, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        found_by(job_of("1"), expression, **options)
+
+
+def test_ranks_at_several_places_need_a_place() -> None:
+    job = job_of("1")
+    job.frames[3] = frame(9)
+    with pytest.raises(UsageError, match=r"not at one line.*'--at LOCATION'"):
+        found_by(job)
+
+
+def recorded(path: Path, *values: str, odd: list[str] | None = None) -> Path:
+    """Write a recording of a run in which the values were compared at each hit."""
+    job = job_of(*values, odd=odd)
+
+    async def test(session: Session) -> None:
+        await session.until_differ("x", at="f", limit=len(values))
+        await session.save(path)
+
+    run(job, test)
+    return path
+
+
+def test_values_are_compared_with_a_recording_hit_by_hit(tmp_path: Path) -> None:
+    saved = recorded(tmp_path / "before.pgdb", "1", "2", "3")
+    found = found_by(job_of("1", "2", "3", odd=["1", "2", "8"]), at="f", recording=saved)
+    assert (found.end, found.hit) == ("differ", 3)
+    assert found.comparison is not None
+    assert [str(each.ranks) for each in found.comparison.differences] == ["3"]
+    assert "hit 3 of f: x is not as in the recording" in meeting_text.differ(found)
+    same = found_by(job_of("1", "2", "3"), at="f", recording=saved)
+    assert (same.end, same.hit) == ("recording", 4)
+    assert "values end before hit 4 of f" in meeting_text.differ(same)
+    with pytest.raises(CommandError, match="has no value of 'y'"):
+        found_by(job_of("1"), "y", recording=saved)
+    with pytest.raises(CommandError):
+        found_by(job_of("1"), recording=tmp_path / "none.pgdb")

@@ -1,0 +1,194 @@
+"""Ranks of real jobs that step in lockstep, meet at barriers, and run until values differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.records import Exit, Stop
+from tests.conftest import Build
+from tests.support.programs import Mpi, Program
+from tests.support.terminal import PGDB, PROMPT, Terminal
+
+pytestmark = [pytest.mark.mpi]
+
+RANKS = 4
+ODD = 3
+RUN_TIMEOUT_S = 120.0
+RUNS_FOR_EVER_S = 0.5
+
+
+@pytest.fixture
+def meet(build: Build) -> Program:
+    return build("meet.c")
+
+
+def launched(mpi: Mpi, program: Program, *words: str) -> pgdb.Session:
+    """Launch ranks that stand in main; in step 2 the last one does something else."""
+    return pgdb.launch(mpi.line(RANKS, program, str(ODD), "2", *words))
+
+
+@pytest.fixture
+def parting(mpi: Mpi, meet: Program) -> Iterator[pgdb.Session]:
+    with launched(mpi, meet) as session:
+        yield session
+
+
+def test_lockstep_ends_where_the_ways_part(parting: pgdb.Session, meet: Program) -> None:
+    parting.break_at(f"{meet.at('step')}", temporary=True).check()
+    parting.continue_(timeout_s=RUN_TIMEOUT_S).check()
+    found = parting.until_diverge(timeout_s=RUN_TIMEOUT_S)
+    if any(way.function.startswith("__strcmp") for way in found.ways):
+        # The library's symbols are installed: only one rank calls strcmp.
+        assert [str(way.ranks) for way in found.ways] == ["0-2", "3"]
+        return
+    assert (found.end, found.start.line) == ("parted", meet.line("test"))
+    assert [(str(way.ranks), way.line) for way in found.ways] == [
+        ("0-2", meet.line("even")),
+        ("3", meet.line("odd")),
+    ]
+    with pytest.raises(pgdb.UsageError, match="several lines"):
+        parting.lockstep("next")
+    # A function brings them together again.
+    assert parting.lockstep("finish", timeout_s=RUN_TIMEOUT_S).are_together
+
+
+def test_lockstep_counts_steps_and_instructions(parting: pgdb.Session, meet: Program) -> None:
+    found = parting.lockstep("next", 3, timeout_s=RUN_TIMEOUT_S)
+    assert (found.end, found.steps) == ("complete", 3)
+    assert found.ways[0].line > meet.line("main")
+    found = parting.lockstep("stepi", 2, timeout_s=RUN_TIMEOUT_S)
+    assert (found.end, found.steps) == ("complete", 2)
+    found = parting.lockstep("until", argument=meet.at("solve"), timeout_s=RUN_TIMEOUT_S)
+    assert found.ways[0].line == meet.line("solve")
+
+
+def test_a_rank_that_waits_for_one_that_has_stepped_is_named(mpi: Mpi, meet: Program) -> None:
+    with launched(mpi, meet, "recv") as session:
+        session.break_at(meet.at("step"), temporary=True).check()
+        session.continue_(timeout_s=RUN_TIMEOUT_S).check()
+        session.break_at("act").check()
+        session.ranks("3").continue_(timeout_s=RUN_TIMEOUT_S).check()
+        session.ranks("3").lockstep("next", 1, timeout_s=RUN_TIMEOUT_S)
+        while (way := session.ranks("3").lockstep("next", timeout_s=RUN_TIMEOUT_S).ways[0]).line:
+            if way.line == meet.line("recv"):
+                break
+        found = session.ranks("3").lockstep("next", timeout_s=RUNS_FOR_EVER_S)
+        assert (found.end, str(found.answer.missing.running)) == ("waiting", "3")
+        assert found.start.line == meet.line("recv")
+        session.delete()
+        session.ranks("0-2").continue_(wait=False)
+        assert session.ranks("3").wait(timeout_s=RUN_TIMEOUT_S).ok
+
+
+def test_a_barrier_holds_all_until_the_last_has_come(parting: pgdb.Session) -> None:
+    barrier = parting.barrier("meet")
+    parting.ranks("0-2").continue_(timeout_s=RUN_TIMEOUT_S).check()
+    assert dict(parting.held_for) == {f"barrier {barrier.number}": pgdb.RankSet.parse("0-2")}
+    with pytest.raises(pgdb.CommandError, match="held"):
+        parting.ranks("0-2").continue_()
+    parting.continue_(timeout_s=RUN_TIMEOUT_S)
+    assert parting.wait_barrier(barrier.number, timeout_s=RUN_TIMEOUT_S).met == 1
+    assert not parting.held_for
+    assert parting.evaluate("step").check().values == dict.fromkeys(range(RANKS), 0)
+
+
+def test_ranks_run_on_from_a_barrier_until_its_times_are_over(
+    parting: pgdb.Session, meet: Program
+) -> None:
+    barrier = parting.barrier("meet", then="release", times=5)
+    parting.break_at(meet.at("barrier")).check()
+    answer = parting.continue_(timeout_s=RUN_TIMEOUT_S).check()
+    assert {each.record.frame.line for each in answer if isinstance(each.record, Stop)} == {
+        meet.line("barrier")
+    }
+    assert parting.barriers == ()
+    assert parting.wait_barrier(barrier.number).met == 5
+
+
+def test_a_rank_in_mpi_is_found_that_waits_for_a_held_one(mpi: Mpi, meet: Program) -> None:
+    with launched(mpi, meet, "recv") as session:
+        number = session.barrier("meet").number
+        for met in (1, 2):
+            session.continue_(timeout_s=RUN_TIMEOUT_S)
+            assert session.wait_barrier(number, met=met, timeout_s=RUN_TIMEOUT_S).met == met
+        session.continue_(wait=False)
+        found = session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S)
+        assert (found.met, str(found.arrived)) == (2, "0-2")
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [("in MPI", "3")]
+        assert "Recv" in found.absent[0].text
+        # It still runs, and comes when the rank it waits for may go on.
+        session.ranks("0").release()
+        session.ranks("0").continue_(wait=False)
+        assert session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S).met == 3
+
+
+@pytest.mark.parametrize("mode", ["crash", "exit"])
+def test_a_rank_that_dies_is_not_waited_for(mpi: Mpi, meet: Program, mode: str) -> None:
+    with launched(mpi, meet, mode) as session:
+        number = session.barrier("meet").number
+        for _ in range(2):
+            session.continue_(timeout_s=RUN_TIMEOUT_S)
+        answer = session.continue_(timeout_s=RUN_TIMEOUT_S)
+        end = answer.for_rank(ODD)
+        assert isinstance(end, Stop if mode == "crash" else Exit)
+        found = session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S)
+        # The launcher may have ended the others before they came.
+        assert found.met == 3 or not session.held_for
+
+
+def test_values_that_differ_are_found_with_their_hit(parting: pgdb.Session, meet: Program) -> None:
+    found = parting.until_differ("value", at=meet.at("call"), timeout_s=RUN_TIMEOUT_S)
+    assert (found.end, found.hit) == ("differ", 3)
+    assert found.check is not None
+    assert [(str(each.ranks), each.value) for each in found.check.failing] == [("3", "4.5")]
+    assert not parting.breakpoints().classes or parting.breakpoints_text == ""
+
+
+def test_another_run_is_compared_with_a_recording(mpi: Mpi, meet: Program, tmp_path: Path) -> None:
+    path = f"{tmp_path}/before.pgdb"
+    with pgdb.launch(mpi.line(RANKS, meet, "9")) as session:
+        assert session.until_differ("value", at=meet.at("call"), limit=4).end == "complete"
+        session.save(path)
+    with launched(mpi, meet) as session:
+        found = session.until_differ("value", at=meet.at("call"), recording=path)
+        assert (found.end, found.hit) == ("differ", 3)
+        assert found.comparison is not None
+        assert [str(each.ranks) for each in found.comparison.differences] == ["3"]
+
+
+def test_ranks_that_are_detached_in_the_wait_run_free(mpi: Mpi, meet: Program) -> None:
+    with launched(mpi, meet, "spin") as session:
+        session.barrier("meet", then="release")
+        session.continue_(timeout_s=RUNS_FOR_EVER_S)
+        session.ranks("3").interrupt(timeout_s=RUN_TIMEOUT_S)
+        session.ranks("3").evaluate("spins = 0").check()
+        session.detach(timeout_s=RUN_TIMEOUT_S).check()
+        assert not session.held_for
+
+
+def test_ctrl_c_ends_each_wait(mpi: Mpi, meet: Program) -> None:
+    line = mpi.line(RANKS, meet, str(ODD), "2", "spin")
+    with Terminal(*PGDB, "launch", "--settle", "600", "--", *line) as terminal:
+        terminal.expect(PROMPT)
+        terminal.line("barrier meet")
+        terminal.expect(r"barrier 1: .0-3. are held")
+        for came in (r"they stay", r"for the 2nd time"):
+            terminal.line("continue")
+            terminal.expect(came)
+        terminal.line("continue")
+        terminal.expect(r"barrier 1: .0-2. wait; .3. runs, in ")
+        terminal.control_c()
+        terminal.expect(r"\[3\] interrupted")
+        terminal.line("info barriers")
+        terminal.expect(r"there: .0-2.")
+        terminal.line("delete 1")
+        terminal.line("proc 3 print spins = 0")
+        terminal.expect(r"= 0")
+        terminal.line("proc 0-2 until-differ step --at meet")
+        terminal.expect(r"step is|still run|ends|interrupted")
+        terminal.line("detach")
+        terminal.expect(r"detached; they run on")
