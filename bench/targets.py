@@ -53,6 +53,7 @@ CHOICES = {
     ),
     "step": Choice(answers.measure, (answers.RANKS,), "a step of all ranks, likewise"),
     "storm": Choice(answers.measure, (answers.RANKS,), "a stop of all at a breakpoint, likewise"),
+    "barrier": Choice(answers.measure, (answers.RANKS,), "a barrier that all ranks reach at once"),
     "stops": Choice(stops.measure, (stops.RANKS,), "CPU of stops that a condition turns down"),
     "idle": Choice(idle.measure, (idle.RANKS,), "CPU of an idle session, slowdown of the job"),
     "start": Choice(starting.measure, (starting.RANKS,), "of aggregators, launch to ready"),

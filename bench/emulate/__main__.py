@@ -2,12 +2,16 @@
 
     python -m bench.emulate sessions [--ranks N] [--aggregators N] [--fan-out N] [--classes N ...]
     python -m bench.emulate levels [--ranks N ...] [-o FILE]
+    python -m bench.emulate barrier [--ranks N ...]
 
 *sessions* runs real sessions over one emulated GDB for each rank and prints the costs of commands.
 *levels* runs one real aggregator of each level of a tree with 128 ranks to an aggregator and a
 fan-out of 32, with all of its children, and adds up the longest path:
 
     path = front end + sum over the levels of a node's time with all of its replies
+
+*barrier* measures the addition of a barrier to a stop storm: work of the front end. The aggregators
+do the same for both.
 
 CPU time counts, so other work on the machine does not matter. The hosts of a level work at the same
 time, so each level counts once. The sum does not include GDB, which *sessions* measures, and the
@@ -22,7 +26,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from bench.emulate import sessions
+from bench.emulate import barrier, sessions
 from bench.emulate.farm import Plan
 from bench.emulate.levels import Level, measure_levels
 from bench.emulate.made_up import Case
@@ -50,7 +54,9 @@ def main() -> None:
     tree.add_argument("--ranks", type=int, nargs="*", default=[65_536, 1_048_576])
     tree.add_argument("--only", default="", help="cases whose names begin so")
     tree.add_argument("-o", "--output", metavar="FILE", help="a plot, by Matplotlib")
-    for each in (real, tree):
+    front = ways.add_parser("barrier")
+    front.add_argument("--ranks", type=int, nargs="*", default=[4096, 65_536])
+    for each in (real, tree, front):
         each.add_argument("--whole", type=float, default=WHOLE_S, metavar="SECONDS")
     chosen = parser.parse_args()
     if chosen.way == "sessions":
@@ -61,6 +67,9 @@ def main() -> None:
             )
         ]
         _print(sessions.report(runs, chosen.whole))
+        return
+    if chosen.way == "barrier":
+        _print(barrier.report([barrier.measure(ranks) for ranks in chosen.ranks], chosen.whole))
         return
     measured = []
     for ranks in chosen.ranks:

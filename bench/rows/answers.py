@@ -1,12 +1,14 @@
-"""Rows ``bt``, ``first``, ``values``, ``step``, ``storm``: command to answer, beside a bare loop.
+"""Rows of commands and their answers, beside a bare loop: ``bt``, ``first``, ``values``, ``step``,
+``storm``, ``barrier``.
 
 Each round attaches a session to the job, stops all ranks in one place, and asks again and again.
 Then plain GDBs attach to the same ranks, stop them in the same place, and get -stack-list-frames
 (-exec-step, -exec-continue) from a bare asyncio loop that reads their lines. A round's value is the
 median of the session's times over the median of the loop's. In ``storm`` the loop that all ranks
 are in has a breakpoint, so all reach it at once. In ``bt`` nothing happens in between; in ``first``
-all ranks make a step before each measured time, on both sides. ``values`` has no session: it is the
-time of the bare loop itself with the values of arguments, which every ``bt`` shows.
+all ranks make a step before each measured time, on both sides. ``barrier`` is ``storm`` with a
+barrier in place of the breakpoint: all ranks are held and released. ``values`` has no session: it
+is the time of the bare loop itself with the values of arguments, which every ``bt`` shows.
 
 The CPU time of each part is printed too, over that of the loop with its GDBs.
 """
@@ -58,6 +60,7 @@ REFERENCES = {
     "values": "-stack-list-frames",
     "step": "-exec-step",
     "storm": "-exec-continue",
+    "barrier": "-exec-continue",
 }
 NAMES = {
     "first": "the first bt after a step",
@@ -127,6 +130,14 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Costs:
         async def storm() -> None:
             _check(await session.continue_())
 
+        async def meet() -> None:
+            _check(await session.continue_())
+            if session.held_for:
+                raise RuntimeError(f"ranks are held still: {session.held_for}")
+
+        async def set_barrier() -> None:
+            await session.barrier(at("step"))
+
         async def set_breakpoint() -> None:
             _check(await session.break_at(at("step")))
 
@@ -138,6 +149,7 @@ async def time_session(job: Job, wanted: Sequence[str]) -> Costs:
             "first": Way(bt, before=step),
             "step": Way(step),
             "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
+            "barrier": Way(meet, begin=set_barrier, end=delete_breakpoint),
         }
         return await _costs(ways, wanted, _parts(session))
     finally:
@@ -174,6 +186,7 @@ async def time_plain(job: Job, wanted: Sequence[str]) -> Costs:
             "values": Way(values),
             "step": Way(step),
             "storm": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
+            "barrier": Way(storm, begin=set_breakpoint, end=delete_breakpoint),
         }
         more = (FRAMES,) if "values" in wanted else ()
         pids = [gdb.process.pid for gdb in gdbs]

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.soak.groups import GroupFaults
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
@@ -74,6 +75,7 @@ class OneHost(Soak):
             "children forked while commands run": self._fork,
             "clock set": self._set_clock,
             "disk full": self._fill_disk,
+            **GroupFaults(self, self._random).all,
         }
         self._ends = {
             "front end killed": lambda job: self._end_front_end(job, signal.SIGKILL),
