@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 import pgdb
 from pgdb.records import Exit, Stop
 from tests.conftest import Build
-from tests.support.programs import Mpi, Program
+from tests.support.programs import ROOT, Mpi, Program
 from tests.support.terminal import PGDB, PROMPT, Terminal
 
 pytestmark = [pytest.mark.mpi]
@@ -27,8 +29,11 @@ def meet(build: Build) -> Program:
 
 
 def launched(mpi: Mpi, program: Program, *words: str) -> pgdb.Session:
-    """Launch ranks that stand in main; in step 2 the last one does something else."""
-    return pgdb.launch(mpi.line(RANKS, program, str(ODD), "2", *words))
+    """Launch ranks that stand before their steps; in step 2 the last one does something else."""
+    session = pgdb.launch(mpi.line(RANKS, program, str(ODD), "2", *words))
+    session.break_at(program.at("step"), temporary=True).check()
+    session.continue_(timeout_s=RUN_TIMEOUT_S).check()
+    return session
 
 
 @pytest.fixture
@@ -38,8 +43,6 @@ def parting(mpi: Mpi, meet: Program) -> Iterator[pgdb.Session]:
 
 
 def test_lockstep_ends_where_the_ways_part(parting: pgdb.Session, meet: Program) -> None:
-    parting.break_at(f"{meet.at('step')}", temporary=True).check()
-    parting.continue_(timeout_s=RUN_TIMEOUT_S).check()
     found = parting.until_diverge(timeout_s=RUN_TIMEOUT_S)
     if any(way.function.startswith("__strcmp") for way in found.ways):
         # The library's symbols are installed: only one rank calls strcmp.
@@ -68,8 +71,6 @@ def test_lockstep_counts_steps_and_instructions(parting: pgdb.Session, meet: Pro
 
 def test_a_rank_that_waits_for_one_that_has_stepped_is_named(mpi: Mpi, meet: Program) -> None:
     with launched(mpi, meet, "recv") as session:
-        session.break_at(meet.at("step"), temporary=True).check()
-        session.continue_(timeout_s=RUN_TIMEOUT_S).check()
         session.break_at("act").check()
         session.ranks("3").continue_(timeout_s=RUN_TIMEOUT_S).check()
         session.ranks("3").lockstep("next", 1, timeout_s=RUN_TIMEOUT_S)
@@ -192,3 +193,35 @@ def test_ctrl_c_ends_each_wait(mpi: Mpi, meet: Program) -> None:
         terminal.expect(r"step is|still run|ends|interrupted")
         terminal.line("detach")
         terminal.expect(r"detached; they run on")
+
+
+def run_example(name: str, *args: str) -> list[str]:
+    """Run an example; return its output by lines."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "scripts" / name), *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )
+    assert not done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.any_mpi
+def test_example_parting(mpi: Mpi, meet: Program) -> None:
+    job = mpi.line(RANKS, meet, str(ODD), "2")
+    lines = run_example("parting.py", meet.at("call"), "value", *job)
+    assert lines[:3] == [f"hit 3 of {meet.at('call')}: most ranks have 4", "  [3] 4.5", lines[2]]
+    assert lines[2].startswith("after hit 2: ")
+    assert lines[2].endswith("then parted")
+
+
+@pytest.mark.any_mpi
+def test_example_two_ranks(mpi: Mpi, meet: Program) -> None:
+    job = mpi.line(RANKS, meet, str(ODD), "2", "recv")
+    lines = run_example("two_ranks.py", meet.at("call"), "1", str(ODD), *job)
+    assert lines[0] == "held: [0,2]"
+    # One of them receives from a rank that is held.
+    assert any(f"[{ODD}] still" in line for line in lines) or "parted" in lines[-1]

@@ -1,0 +1,48 @@
+"""Find the iteration in which a rank parts from the others, and the line at which it does.
+
+    python parting.py LOCATION EXPRESSION mpirun -n 8 ./program arguments...
+
+The job runs twice: from hit to hit of LOCATION until the value of EXPRESSION differs across ranks,
+then to the hit before, and step by step from there. The exit status is 1 if ranks part.
+"""
+
+import sys
+
+import pgdb
+
+TIMEOUT_S = 600.0
+
+
+def main() -> int:
+    if len(sys.argv) < 5:
+        print(__doc__, file=sys.stderr)
+        return 2
+    location, expression, *job = sys.argv[1:]
+    try:
+        # The program's output is discarded.
+        with pgdb.launch(job, on_output=lambda stream, data: None) as session:
+            found = session.until_differ(expression, at=location, timeout_s=TIMEOUT_S)
+        if found.check is None or not found.differs:
+            print(f"{expression} is the same at {found.hit} hits of {location} ({found.end})")
+            return 0
+        print(f"hit {found.hit} of {location}: most ranks have {found.check.common}")
+        for each in found.check.failing:
+            print(f"  [{each.ranks}] {each.value}")
+        if found.hit < 2:
+            return 1  # there is no hit from which the ranks could step
+        with pgdb.launch(job, on_output=lambda stream, data: None) as session:
+            before = found.hit - 1
+            session.until_differ(expression, at=location, limit=before, timeout_s=TIMEOUT_S)
+            parted = session.until_diverge(by="next", timeout_s=TIMEOUT_S)
+            print(f"after hit {before}: {parted.steps} steps, then {parted.end}")
+            print(f"  from {parted.start.text}")
+            for way in parted.ways:
+                print(f"  [{way.ranks}] {way.text}")
+    except pgdb.PgdbError as error:
+        print(f"parting.py: {error}", file=sys.stderr)
+        return 3
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
