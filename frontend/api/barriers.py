@@ -36,6 +36,7 @@ MOST_TIMES = 1_000_000_000
 QUIET_S = 1.0
 """Time without an event after which PGDB looks where the ranks are that have not come."""
 _MOST_QUIET_S = 64.0
+_FOR_EVER = ("ended", "error", "lost", "detached")
 _GO_ON_TIMEOUT_S = 30.0
 
 
@@ -51,6 +52,10 @@ class _Point(msgspec.Struct):
     met: int = 0
     told: tuple[Absent, ...] = ()
     """The ranks that are not there, as last reported."""
+    awaited: tuple[RankSet, ...] = ()
+    """The ranks that are there, that are not, and those of them that are stopped."""
+    is_stuck: bool = False
+    """Whether no rank that is not there seems to be on its way."""
     is_over: bool = False
     """Whether its breakpoint is deleted."""
 
@@ -156,7 +161,7 @@ class Barriers:
         limit_s = deadline.stops_s(timeout_s)
         end_s = None if limit_s is None else time.monotonic() + limit_s
         while point.met < met and not point.is_over and not core.is_over:
-            if point.told and all(each.kind != "running" for each in point.told):
+            if point.is_stuck:
                 break
             left_s = None if end_s is None else end_s - time.monotonic()
             if left_s is not None and left_s <= 0:
@@ -197,12 +202,16 @@ class Barriers:
             if not out:
                 self._met(point, arrived, never)
                 continue
+            stopped = out & self._core.state.stopped - self._core.state.passing
+            if point.awaited != (awaited := (arrived, out, stopped)):
+                # The last report about ranks that may come is out of date.
+                point.awaited, point.is_stuck = awaited, False
+                point.told = tuple(each for each in point.told if each.kind in _FOR_EVER)
             known = RankSet.union(each.ranks for each in point.told)
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.told = never
                 self._notify(point, "absent", fresh)
-            stopped = out & self._core.state.stopped - self._core.state.passing
-            pending.append((point.number, arrived, out, stopped))
+            pending.append((point.number, awaited))
         self._look_soon(tuple(pending))
 
     def _hold(self, point: _Point, ranks: RankSet) -> None:
@@ -225,7 +234,7 @@ class Barriers:
         state = self._core.state
         state.release(arrived, point.reason)
         point.met += 1
-        point.told = ()
+        point.told, point.awaited, point.is_stuck = (), (), False
         is_last = bool(point.times) and point.met >= point.times
         # Ranks that ran on would wait for one that does not.
         has_fault = any(each.kind == "error" for each in never)
@@ -299,7 +308,9 @@ class Barriers:
                 *absentees.gone(state, point.ranks),
                 *absentees.waited_for(state, out, stacks),
             )
-            does_one_run |= any(each.kind == "running" for each in absent)
+            is_stuck = all(each.kind != "running" for each in absent)
+            does_one_run |= not is_stuck
+            point.is_stuck = is_stuck
             if absent != point.told:
                 point.told = absent
                 self._notify(point, "waiting", absent)

@@ -189,8 +189,10 @@ def test_ctrl_c_ends_each_wait(mpi: Mpi, meet: Program) -> None:
         terminal.line("delete 1")
         terminal.line("proc 3 print spins = 0")
         terminal.expect(r"= 0")
-        terminal.line("proc 0-2 until-differ step --at meet")
-        terminal.expect(r"step is|still run|ends|interrupted")
+        terminal.line("proc 0-2 until-differ step --at meet --hits 3")
+        terminal.expect(r"step is the same on .0-2. at all 3 hits of meet")
+        terminal.line("proc 0-2 next --lockstep 2")
+        terminal.expect(r"2 steps, all together")
         terminal.line("detach")
         terminal.expect(r"detached; they run on")
 

@@ -250,6 +250,28 @@ def test_where_the_others_are_is_told_when_nothing_happens() -> None:
     run(job, test)
 
 
+def test_a_report_is_out_of_date_once_a_rank_is_released() -> None:
+    job = job_of(r0=[CAME, None], r2=[None], r3=[None])
+    for rank in (2, 3):
+        job.frames[rank] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
+
+    async def test(session: Session) -> None:
+        session.meeting.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        assert str((await session.wait_barrier(1)).arrived) == "0-1"
+        session.ranks("0").release()
+        await session.runs.start("continue", "", ranks("0"))
+        assert session.barriers[0].absent == ()
+        waiting = asyncio.create_task(session.wait_barrier(1))
+        await until(lambda: len(reader.news) > 1)
+        job.happen({0: CAME, 2: CAME, 3: CAME})
+        assert (await waiting).met == 1
+
+    run(job, test)
+
+
 def test_a_glance_is_no_stop_for_a_command_that_waits() -> None:
     job = job_of(r3=[None, None])
 
