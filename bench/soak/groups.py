@@ -123,7 +123,7 @@ class GroupFaults:
     def _in_motion(self, session: Session, job: Job, what: str, end: str) -> RankSet:
         """End steps or runs from another thread."""
         live = self._gathered(session)
-        view = session.ranks(live)
+        view, before = session.ranks(live), session.breakpoints_text
         has_ended: list[str] = []
 
         def move() -> None:
@@ -155,7 +155,7 @@ class GroupFaults:
         mover.join(DEADLINE_S)
         if not has_ended:
             raise Wrong(f"{what} has not ended after {end}, or has failed")
-        if session.breakpoints_text:
+        if session.breakpoints_text != before:
             raise Wrong(f"{what} has left breakpoints: {session.breakpoints_text}")
         session.ranks(self._soak._state(session)["stopped"]).continue_(wait=False)
         return lost

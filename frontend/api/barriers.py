@@ -55,7 +55,7 @@ class _Point(msgspec.Struct):
     awaited: tuple[RankSet, ...] = ()
     """The ranks that are there, that are not, and those of them that are stopped."""
     is_stuck: bool = False
-    """Whether no rank that is not there seems to be on its way."""
+    """Whether all ranks that are not there seem to wait for others."""
     is_over: bool = False
     """Whether its breakpoint is deleted."""
 

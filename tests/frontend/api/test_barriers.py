@@ -362,6 +362,21 @@ def test_a_rank_that_another_breakpoint_has_stopped_at_the_place_is_there() -> N
     run(job, test)
 
 
+def test_ranks_that_come_do_not_stop_the_others() -> None:
+    job = job_of(r3=[None])
+
+    async def test(session: Session) -> None:
+        session.options = session.options.changed(stop_mode="all")
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        await session.evaluate("x")  # an interrupt would be sent before
+        assert str(session.state.running) == "3"
+        assert job.interrupted == []
+
+    run(job, test)
+
+
 def test_bad_input_is_refused() -> None:
     job = job_of(r3=[Exit(code=0)])
 

@@ -117,6 +117,22 @@ def test_ranks_that_do_not_come_in_time_are_named() -> None:
     assert meeting_text.differ(found).startswith("[3] still runs after 1 hit of f; [0-2] came")
 
 
+def test_ranks_that_come_do_not_stop_those_on_their_way() -> None:
+    job = job_of("1", r3=[None])
+
+    async def test(session: Session) -> None:
+        session.options = session.options.changed(stop_mode="all")
+        task = asyncio.create_task(session.until_differ("x", at="f", limit=1))
+        while 0 not in session.state.stopped or not job.resumed:
+            await asyncio.sleep(0)
+        await session.ranks("0").evaluate("x")  # an interrupt would be sent before
+        assert job.interrupted == []
+        job.happen({3: HIT})
+        assert (await task).hit == 1
+
+    run(job, test)
+
+
 def test_no_breakpoint_is_left_when_the_run_is_cancelled() -> None:
     job = job_of("1", r3=[None])
 
