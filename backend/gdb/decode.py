@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.backend.gdb import gpu_words
 from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
@@ -326,7 +327,8 @@ def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
         number = whole_number(payload.get("wpnum", "0"))
     values = stop_values(payload)
     detail = f"{label}: {ARROW.join(values)}" if values else ""
-    detail = "; ".join(filter(None, (detail, _gpu_focus(payload.get("CudaFocus")))))
+    of_gpu = gpu_words.exception_place(payload), gpu_words.place_on_gpu(payload)
+    detail = "; ".join(filter(None, (detail, *of_gpu)))
     name = str(payload.get("signal-name", ""))
     return Stop(
         reason=_REASONS.get(raw, "other"),
@@ -337,27 +339,6 @@ def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
         frame=frame(payload["frame"]) if isinstance(payload.get("frame"), Mapping) else None,
         detail=detail,
     )
-
-
-def _gpu_focus(focus: object) -> str:
-    """Return the part of a GPU that NVIDIA's GDB has stopped in, empty for a stop in the CPU.
-
-    Multiprocessor, warp and lane are left out: they differ by chance between equal ranks.
-    """
-    if not isinstance(focus, Mapping):
-        return ""
-    words = [
-        f"{word} {focus[name]}"
-        for name, word in (
-            ("kernel", "kernel"),
-            ("grid", "grid"),
-            ("blockIdx", "block"),
-            ("threadIdx", "thread"),
-            ("device", "device"),
-        )
-        if name in focus
-    ]
-    return f"CUDA {', '.join(words)}" if words else ""
 
 
 def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:

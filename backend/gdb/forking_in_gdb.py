@@ -44,6 +44,8 @@ _PLAIN = (
     gdb.TYPE_CODE_CHAR,
     gdb.TYPE_CODE_ENUM,
 )
+_OF_GPUS = ("info cuda", "info agents", "info devices")
+"""Commands of NVIDIA's, AMD's and Intel's GDB."""
 _REHEARSED_FRAMES = 64
 _MOST_THREADS = 4
 _THREADS_END_S = 5.0
@@ -99,6 +101,7 @@ class Nursery:
             return self._fork(descriptors[0])
         answer: dict[str, Any] = {}
         if "settings" in request:
+            answer["debugs_gpus"] = debugs_gpus()
             for setting in request["settings"]:
                 execute(setting["command"], must=setting["must"])
         elif "parameters" in request:
@@ -317,6 +320,17 @@ def seal() -> None:
         gdb.pretty_printers.append(look_up_printer)
     gdb.execute("inferior 1", to_string=True)
     end_threads()
+
+
+def debugs_gpus() -> bool:
+    """Return whether this GDB has commands for GPUs, as those of the vendors have.
+
+    Such a GDB talks to the driver of the GPU in a process that it attaches to.
+    """
+    return any(
+        command in gdb.execute(f"complete {command}", to_string=True).splitlines()
+        for command in _OF_GPUS
+    )
 
 
 def end_threads() -> None:

@@ -23,6 +23,7 @@ from pgdb.backend.gdb import (
 )
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import CATCH
+from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import failure
@@ -181,6 +182,8 @@ class Operations:
                 if watch is not None and result.kind == "done":
                     if (written := watch.written(result.text + result.log)) is not None:
                         return written
+                if result.text and lists_kernels(command):
+                    result.text = with_invocations(result.text)
                 return await self._text(result, request_id)
             case ReadFile():
                 read = functools.partial(self._files.read, operation, pid, self._gdb.pid)

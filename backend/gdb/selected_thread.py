@@ -7,6 +7,8 @@ selected thread") and shows no stack.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pgdb.backend.gdb.session import GdbSession
@@ -57,6 +59,23 @@ class SelectedThread:
             return False
         await self._gdb.send(f"-thread-select {self._gdb.first_thread}")
         return True
+
+
+async def restore(gdb: GdbSession, thread: str, frame: Mapping[str, Any]) -> None:
+    """Select a thread and its frame again after questions about other threads.
+
+    GDB 13.1 does so by itself, but does not guarantee it. While GDB looks at a GPU it names a
+    thread of the host all the same, and to select that one would leave the GPU (cuda-gdb 13.0); so
+    nothing is selected without need.
+
+    :raises GdbError: if GDB ends.
+    """
+    now = await gdb.ask_together("-stack-info-frame")[0]
+    if now.payload.get("frame") != frame:
+        level = frame.get("level", 0)
+        await asyncio.gather(
+            gdb.send(f"-thread-select {thread}"), gdb.send(f"-stack-select-frame {level}")
+        )
 
 
 def is_refused(message: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from pgdb.backend.gdb.death_text import DeathTexts
 from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
 from pgdb.backend.gdb.fortran_arguments import whole_arguments
 from pgdb.backend.gdb.frame_arguments import FrameArguments
+from pgdb.backend.gdb.gpu_words import is_on_another_processor
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.mpi_frames import (
     Objects,
@@ -26,14 +26,15 @@ from pgdb.backend.gdb.mpi_frames import (
     is_of_runtime,
     mpi_name,
     named,
+    objects_of,
 )
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.unnamed import SIGNAL_FRAME, UNNAMED, UnnamedCode
 from pgdb.backend.sbd.rank_files import MappedFile, mapped
 from pgdb.overlay.messages import Backtrace
 from pgdb.patterns import pattern
-from pgdb.process_maps import DELETED
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
 
 # x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
@@ -92,7 +93,7 @@ class Stacks:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
         self._unnamed.forget()
         if mappings:
-            self._pid, self._objects = pid, _objects(pid, mappings)
+            self._pid, self._objects = pid, objects_of(pid, mappings)
             self._is_early = True
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -153,22 +154,22 @@ class Stacks:
     # -- threads -----------------------------------------------------------------------------
 
     async def _threads(self, pid: int, asked: Backtrace) -> Record:
-        asked_all, asked_one = self._gdb.send_together("-thread-info", "-stack-info-frame")
-        listed, selected = await asked_all, await asked_one
+        asked_both = self._gdb.send_together("-thread-info", "-stack-info-frame")
+        listed, selected = await asyncio.gather(*asked_both)
         if listed.kind != "done":
             return failure(listed)
         threads = decode.threads(listed.payload)
         answers = await asyncio.gather(
             *(self._list_thread(pid, each.id, _limit(asked)) for each in threads)
         )
-        if "frame" in selected.payload:
-            # GDB 13.1 restores its thread and frame by itself, but does not guarantee it.
-            await asyncio.gather(
-                self._gdb.send(f"-thread-select {listed.payload.get('current-thread-id', 1)}"),
-                self._gdb.send(f"-stack-select-frame {selected.payload['frame'].get('level', 0)}"),
-            )
-        stacks = []
-        selected_thread = listed.payload.get("current-thread-id", "")
+        selected_thread = str(listed.payload.get("current-thread-id", ""))
+        stacks: list[tuple[Sequence[Place], bool, bool]] = []
+        if frame := selected.payload.get("frame"):
+            await restore(self._gdb, selected_thread or "1", frame)
+            if is_on_another_processor(frame, listed.payload):
+                places = self._with_arguments(*await self._ask(pid, _limit(asked)))
+                stacks.append((places, False, True))
+                selected_thread = ""
         for thread, answer in zip(threads, answers, strict=True):
             is_cut = isinstance(answer, Failure)
             # The stack of a thread may be damaged: then only its innermost frame is shown.
@@ -332,7 +333,7 @@ class Stacks:
 
     def _objects_of(self, pid: int) -> Objects:
         if self._objects is None or self._pid != pid:
-            self._pid, self._objects = pid, _objects(pid, tuple(mapped(pid)))
+            self._pid, self._objects = pid, objects_of(pid, tuple(mapped(pid)))
             self._is_early = False
         return self._objects
 
@@ -476,14 +477,6 @@ class Stacks:
             else:
                 offsets.append(f"+{int(found) + place.address - address}")
         return tuple(offsets)
-
-
-def _objects(pid: int, mappings: Sequence[MappedFile]) -> Objects:
-    try:
-        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(DELETED)
-    except OSError:
-        executable = ""
-    return Objects(mappings, executable)
 
 
 def _looked_up(places: Sequence[Place]) -> list[int]:

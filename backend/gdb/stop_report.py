@@ -12,6 +12,8 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
+from pgdb.backend.gdb.gpu_focus import GpuFocus
+from pgdb.backend.gdb.gpu_words import place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.sanitizer_reports import users_frame
@@ -54,6 +56,8 @@ _NOT_RECORDED = "Process record"
 _UNKNOWN_INSTRUCTION = pattern(r"does not support (instruction 0x[0-9a-f]+)")
 _CONDITION_FAILED = "Error in testing "
 """First words of GDB's message that a rank is stopped because a condition failed."""
+# GDB deletes the watchpoint, stops without a reason, and counts a hit (cuda-gdb 13.0).
+_WATCH_FAILED = pattern(r"Error evaluating expression for watchpoint (\d+) (.*)")
 
 
 class StopReports:
@@ -67,6 +71,7 @@ class StopReports:
         self.shows_displays = False
         """Whether GDB shows values at each stop (``display``)."""
         self._instruction = NextInstruction(gdb)
+        self._gpu = GpuFocus(gdb)
         self._death: Point | None = None
         self._report = ""
         self._word = ""
@@ -93,7 +98,12 @@ class StopReports:
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:
             why = log[begin:]
-            stop = replace(stop, detail=f"{why}; {stop.detail}" if stop.detail else why, values=())
+            stop = replace(stop, detail=_joined(why, stop.detail), values=())
+        elif not payload.get("reason") and (failed := _WATCH_FAILED.search(log)) is not None:
+            number = self._breakpoints.number_of(int(failed[1]))
+            why = f"watchpoint {number} is deleted: {failed[2]}"
+            detail = _joined(why, stop.detail)
+            stop = replace(stop, reason="other", breakpoint=0, hit="", location=0, detail=detail)
         if stop.signal == "0" and _NOT_RECORDED in log:
             stop = replace(stop, reason="other", signal="", meaning=_about_record(log))
         elif stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
@@ -152,6 +162,8 @@ class StopReports:
         is_told = stop.reason in ("death", "sanitizer-report")
         if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
             return False
+        if stop.reason == "interrupted" and self._gpu.is_wanted(payload):
+            return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
         if _may_be_called(stop):
@@ -178,6 +190,9 @@ class StopReports:
 
         :raises GdbError: if GDB ends.
         """
+        if stop.reason == "interrupted" and not stop.detail and (place := await self._gpu.take()):
+            # Equal to a stop in the kernel itself; the thread of the host is not selected.
+            stop, is_elsewhere = replace(stop, frame=None, detail=place), False
         frame, inside, dying = stop.frame, "", ""
         point = self._death if stop.reason == "death" else None
         called = await self._call_of(point) if point is not None else ""
@@ -281,7 +296,7 @@ class StopReports:
             meaning=stop.meaning if by_signal else "",
             frame=frame or stop.frame,
             inside=inside,
-            detail="; ".join(notes),
+            detail="; ".join(filter(None, (*notes, place_on_gpu(acquired.payload)))),
             dying=dying_before(frame, frames),
             program=acquired.program,
         )
@@ -301,6 +316,10 @@ def _about_record(log: str) -> str:
         f"GDB cannot record the execution further{what}; 'record stop' lets the rank run on, "
         "without the record"
     )
+
+
+def _joined(why: str, detail: str) -> str:
+    return f"{why}; {detail}" if detail else why
 
 
 def as_interrupt(stop: Stop) -> Stop:

@@ -11,15 +11,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pgdb.backend.gdb.gpu_words import is_on_gpu
 from pgdb.patterns import pattern
 
 FIRST_THREAD = "1"
 
 # Thread 3 "worker" hit Catchpoint 2 (exception thrown), 0x… in __cxa_throw () from …
 # Temporary breakpoint 3, main () at …
+# CUDA thread hit Breakpoint 2.2, relax<<<(2,1,1),(64,1,1)>>> (before=0x…, …
 # Hardware access (read/write) watchpoint 4: x
 _HIT = pattern(
-    r'^(?:Thread [\d.]+ "[^\n]*" hit )?'
+    r'^(?:(?:Thread [\d.]+ "[^\n]*"|CUDA thread) hit )?'
     r"((?:Temporary |Hardware |Hardware read |Hardware access \(read/write\) |Masked )?"
     r"(?:[Bb]reak|[Cc]atch|[Ww]atch)point) (\d+)(?:\.(\d+))?"
     r"(?: \(([^\n]*?)\), |\n +Inferior ((?:un)?loaded [^\n]*(?:\n    [^\n]*)*))?",
@@ -69,6 +71,8 @@ def stop_words(
     if not hit and payload.get("disp") == "del":
         hit = "Temporary breakpoint"
     thread = str(payload.get("thread-id", first_thread))
+    if is_on_gpu(payload):
+        thread = first_thread  # a thread of the host, which GDB names with it
     names = _THREAD.findall(text) if thread != first_thread else ()
     return StopWords(
         number=number,

@@ -69,6 +69,16 @@ _LAST_WORDS_S = 1.0
 """Time that a process may take to end after it closed its socket, in seconds."""
 
 
+class DebugsGpusError(GdbError):
+    """A GDB debugs GPUs, and cannot be forked.
+
+    It opens a connection to the driver in a process that it attaches to, which a fork would share.
+    cuda-gdb 13.0 can neither detach from a process while GDB waits for it (see
+    :func:`~pgdb.backend.gdb.forking_in_gdb.rehearse`), and its end without that leaves the rank
+    with half a connection.
+    """
+
+
 def why_not(commands: Sequence[str]) -> str:
     """Return why GDBs with the user's *commands* cannot be forked, empty if they can.
 
@@ -178,7 +188,8 @@ class Nursery:
             {"command": each.command, "must": each.must}
             for each in settings(index_cache=index_cache)
         ]
-        await self._ask({"settings": commands})
+        if (await self._ask({"settings": commands})).get("debugs_gpus"):
+            raise DebugsGpusError("its debugger debugs GPUs too")
         parameters = [*self.files.settings]
         if self.files.root:
             parameters.append(("sysroot", self.files.root))
@@ -414,6 +425,9 @@ class Nurseries:
             raise
         except OSError as error:
             # The attach that follows reports the reason.
+            LOG.info("process %d: no nursery: %s", pid, error)
+            return None
+        except DebugsGpusError as error:
             LOG.info("process %d: no nursery: %s", pid, error)
             return None
         except GdbError as error:

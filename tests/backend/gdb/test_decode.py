@@ -427,16 +427,6 @@ def test_symbol_of_an_address_with_a_line_is_asked_for() -> None:
     assert (made.at, made.line, made.original) == ("<main+15>", 9, "*$pc")
 
 
-def test_a_stop_in_a_gpu_says_where() -> None:
-    focus = {"device": "1", "sm": "5", "kernel": "2", "blockIdx": "(3,0,0)", "threadIdx": "(4,0,0)"}
-    payload = {"reason": "breakpoint-hit", "bkptno": "1", "CudaFocus": focus}
-    stop = decode.stop(payload, run=1)
-    assert stop.detail == "CUDA kernel 2, block (3,0,0), thread (4,0,0), device 1"
-    for focus_of_cpu in ({}, "", []):
-        payload["CudaFocus"] = focus_of_cpu
-        assert decode.stop(payload, run=1).detail == ""
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from pgdb.backend.gdb import mpi_frames
 from pgdb.backend.gdb import stacks as stacks_module
 from pgdb.backend.gdb.lent_setting import LentSetting
 from pgdb.backend.gdb.mi import Result, console, cut
@@ -56,7 +57,7 @@ class ToldGdb(GdbSession):
 @pytest.fixture(autouse=True)
 def _mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks_module, "mapped", lambda pid: iter(MAPPED))
-    monkeypatch.setattr(stacks_module.os, "readlink", lambda path: "/home/me/app")
+    monkeypatch.setattr(mpi_frames.os, "readlink", lambda path: "/home/me/app")
 
 
 def frames(*found: tuple[str, int]) -> str:
@@ -305,7 +306,22 @@ def test_threads_without_those_of_mpi() -> None:
     record = ask(gdb, Backtrace(threads=True))
     assert isinstance(record, Threads) and record.hidden == "1"
     assert stacks_in(record) == [(1, ["PMPI_Recv", "main"]), (2, ["work", "start_thread"])]
-    # The user's thread and frame are selected again.
+    # The user's thread and frame are selected by GDB again.
+    assert gdb.asked[-1] == "-stack-info-frame"
+    assert not any("-select" in each for each in gdb.asked)
+
+
+def test_a_lost_selection_is_restored() -> None:
+    places = ['^done,frame={level="0",addr="0x1200",func="main"}']
+    gdb = threaded()
+
+    def answer(command: str) -> asyncio.Future[Result]:
+        if command == "-stack-info-frame" and command in gdb.asked:
+            gdb.answers = {**gdb.answers, command: places[0]}
+        return ToldGdb.answer(gdb, command)
+
+    gdb._write = lambda *commands: [answer(each) for each in commands]  # type: ignore[method-assign]
+    assert isinstance(ask(gdb, Backtrace(threads=True)), Threads)
     assert gdb.asked[-2:] == ["-thread-select 3", "-stack-select-frame 1"]
 
 
