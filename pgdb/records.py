@@ -351,7 +351,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     """The MPI or library function that *frame* has called and that has not returned."""
     detail: str = ""
     """Old and new value of a watchpoint, the value returned by ``finish``, the user's caller of a
-    function in which a rank faulted, or a peculiarity of a rank that was just attached."""
+    function in which a rank faulted, the place on a GPU and the line that has triggered an
+    exception there, or a peculiarity of a rank that was just attached."""
     values: tuple[Value, ...] = ()
     """The value that ``finish`` returned, or the old and the new value of a watchpoint, where
     *detail* shows only a part of them, or where its text cannot be taken apart. Between nodes they
@@ -368,8 +369,9 @@ class Stop(Struct, frozen=True, tag="stop"):
     """GDB's word for *breakpoint* if it is no ordinary one: ``Temporary breakpoint``,
     ``Catchpoint``, ``Hardware read watchpoint`` …"""
     event: str = ""
-    """The event that a catchpoint has caught, such as ``exception thrown``, or the kind of error
-    that a sanitizer has reported, such as ``heap-buffer-overflow``."""
+    """The event that a catchpoint has caught, such as ``exception thrown``, the kind of error that
+    a sanitizer has reported, such as ``heap-buffer-overflow``, or GDB's words for the begin of a
+    kernel on a GPU, which no breakpoint with a number has caught."""
     thread: str = ""
     """GDB's number of the thread that has stopped the rank, unless it is the first one."""
     thread_name: str = ""
@@ -383,7 +385,10 @@ class Stop(Struct, frozen=True, tag="stop"):
 
 def is_fatal(stop: Stop) -> bool:
     """Return whether a rank does not continue after *stop* by itself: others would wait for it."""
-    return stop.reason == "death" or stop.signal in FATAL_SIGNALS
+    # After an exception in a kernel the GPU computes nothing more for this process; the names are
+    # NVIDIA's.
+    is_of_gpu = stop.signal.startswith("CUDA_EXCEPTION_")
+    return stop.reason == "death" or stop.signal in FATAL_SIGNALS or is_of_gpu
 
 
 def is_error(stop: Stop) -> bool:

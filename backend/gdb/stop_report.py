@@ -145,7 +145,7 @@ class StopReports:
             breakpoint=number,
             meaning=meaning,
             hit=words.hit if number else "",
-            event=words.event if number else "",
+            event=words.event if number or place_on_gpu(payload) else "",
             thread=words.thread,
             thread_name=words.thread_name,
             location=words.location if number else 0,

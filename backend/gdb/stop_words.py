@@ -34,6 +34,9 @@ _WORDS_OF_WATCHPOINTS = {
     "hw-rwpt": "Hardware read watchpoint",
     "hw-awpt": "Hardware access (read/write) watchpoint",
 }
+# With "set cuda break_on_launch" there is no breakpoint with a number.
+# CUDA thread hit application kernel entry function breakpoint, relax<<<…>>> (…
+_LAUNCH = pattern(r"^CUDA thread hit (\w+ kernel entry function breakpoint), ", re.M)
 _ORDINARY = ("Breakpoint", "Watchpoint")
 """Words that say no more than the reason of the stop does."""
 
@@ -46,7 +49,7 @@ class StopWords(NamedTuple):
     hit: str = ""
     """GDB's word for it, unless that is the word for an ordinary one: ``Temporary breakpoint``."""
     event: str = ""
-    """The event that a catchpoint has caught: ``exception thrown``."""
+    """The event that a catchpoint has caught: ``exception thrown``; or that a kernel begins."""
     thread: str = ""
     """GDB's number of the thread, unless it is the first one."""
     thread_name: str = ""
@@ -73,6 +76,8 @@ def stop_words(
     thread = str(payload.get("thread-id", first_thread))
     if is_on_gpu(payload):
         thread = first_thread  # a thread of the host, which GDB names with it
+        if not number and (launch := _LAUNCH.search(text)) is not None:
+            event = launch[1]
     names = _THREAD.findall(text) if thread != first_thread else ()
     return StopWords(
         number=number,

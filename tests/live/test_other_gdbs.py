@@ -43,22 +43,46 @@ def test_nvidias_debugger(mpi: Mpi, build: Build) -> None:
         "info cuda nosuch",
         *COMMANDS,
     )
-    assert finished.objects[0]["gdb"] == "13.2"
+    assert finished.objects[0]["gdb"] == "14.2"
     kernels = texts(finished, "info cuda kernels")
     assert kernels.keys() == {"0,2", "1,3"}
-    assert "   0    1 Active 0x00ffffff (240,1,1)" in kernels["0,2"]
+    assert "   0    1 Active 0x00ffffff (240,1,1) (128,1,1) scale(n=64, part=...)" in kernels["0,2"]
     assert "   1    1 Active 0x00ffffff (240,1,1)" in kernels["1,3"]
     assert "thread (7,0,0), device 1" in texts(finished, "cuda thread (7)")["1,3"]
     assert texts(finished, "show cuda break_on_launch") == {
         "0-3": "Break on every kernel launch is set to 'application'."
     }
-    assert "Undefined info cuda command" in texts(finished, "info cuda nosuch")["0-3"]
-    # The stop says where on the GPU it is, and ranks on other multiprocessors are one class.
+    assert "Unrecognized option: 'nosuch'." in texts(finished, "info cuda nosuch")["0-3"]
+    # The stop says where on the GPU it is. Ranks on other devices and multiprocessors are one class.
     (stop,) = finished.answer("continue")["classes"]
     assert stop["record"]["breakpoint"] == 1
-    assert stop["record"]["detail"] == (
-        "CUDA kernel 0, grid 1, block (0,0,0), thread (1,0,0), device 0"
+    assert stop["record"]["detail"] == "CUDA kernel 0, grid 1, block (0,0,0), thread (1,0,0)"
+
+
+def test_an_exception_in_a_kernel_stops_the_other_ranks(mpi: Mpi, build: Build) -> None:
+    line = mpi.line(2, build("crash.c"), "1")
+    finished = run_json(
+        "launch", "--gdb", FAKES / "cuda-gdb", *ex("continue", "info cuda kernels"), *line
     )
+    stops = {each["ranks"]: each["record"] for each in finished.answer("continue")["classes"]}
+    assert stops.keys() == {"0", "1"}, stops
+    assert stops["1"]["signal"] == "CUDA_EXCEPTION_14"
+    assert stops["1"]["detail"].startswith("triggered in fault(double*, Part) at heat.cu:71; CUDA")
+    # Plain cuda-gdb looks at the kernel after its Ctrl-C.
+    assert stops["0"]["reason"] == "interrupted"
+    assert stops["0"]["detail"] == "CUDA kernel 0, grid 1, block (0,0,0), thread (0,0,0)"
+
+
+def test_a_debugger_of_gpus_is_not_forked(start_job: StartJob, build: Build) -> None:
+    with start_job(2, build("storm.c")) as job:
+        commands = ex("info cuda kernels", "python print(os.getppid())", *COMMANDS, "delete")
+        finished = run_json("attach", "--gdb", FAKES / "cuda-gdb", *commands, job.pid)
+        assert finished.status == 0, finished.out
+        assert texts(finished, "info cuda kernels").keys() == {"0", "1"}
+        assert "nursery" not in finished.out
+        # Each GDB has a debugger of its own around it, and no nursery.
+        assert texts(finished, "python print(os.getppid())").keys() == {"0", "1"}
+        assert_untouched(job.ranks)
 
 
 def test_merged_text_shows_the_column_that_differs(mpi: Mpi, build: Build) -> None:
@@ -80,6 +104,12 @@ def test_amds_debugger(mpi: Mpi, build: Build) -> None:
     assert "scale.hip:11" in lanes["1,3"]
     assert "Lane 1:1:1:1/2" in texts(finished, "lane 2")["0-3"]
     assert texts(finished, "info agents").keys() == {"0,2", "1,3"}
+
+
+def test_intels_debugger(mpi: Mpi, build: Build) -> None:
+    finished = launch(FAKES / "gdb-oneapi", mpi, build, "info devices", *COMMANDS)
+    assert finished.objects[0]["gdb"] == "15.2"
+    assert texts(finished, "info devices").keys() == {"0,2", "1,3"}
 
 
 WRAPPERS = {

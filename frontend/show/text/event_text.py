@@ -146,24 +146,27 @@ def _stop(record: Stop) -> str:
             return f"{_thread(record, 'hit')}{_hit(record, 'Catchpoint')}, {where}{detail}"
         case "breakpoint-hit":
             name = f"{_hit(record, 'Breakpoint')}, " if record.breakpoint else "stopped in "
+            if record.event and not record.breakpoint:
+                name = f"{record.event}, "
             return f"{_thread(record, 'hit')}{name}{where}{detail}"
         case "watchpoint-trigger":
             return f"{_thread(record, 'hit')}{_hit(record, 'Watchpoint')}, {where}{detail}"
         case "watchpoint-scope":
-            return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}"
+            return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}{detail}"
         case "signal-received":
             received = _thread(record, "received")
             return f"{received}{record.signal}, {record.meaning}: {where}{detail}"
         case "interrupted":
             if record.stopped_with:
-                return f"stopped with {brackets(RankSet.parse(record.stopped_with))} in {where}"
-            return f"interrupted in {where}"
+                first = brackets(RankSet.parse(record.stopped_with))
+                return f"stopped with {first} in {where}{detail}"
+            return f"interrupted in {where}{detail}"
         case "function-finished":
             return f"returned to {where}{detail}"
         case "entry":
-            return f"stopped at the program's entry point, for it has no main: {where}"
+            return f"stopped at the program's entry point, for it has no main: {where}{detail}"
         case "other" if record.meaning:
-            return f"stopped ({record.meaning}) in {where}"
+            return f"stopped ({record.meaning}) in {where}{detail}"
         case _:
             return f"stopped in {where}{detail}"
 

@@ -16,7 +16,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
 from pgdb.backend.gdb.stop_words import StopWords, stop_words
 from pgdb.overlay.messages import Backtrace
-from pgdb.records import Stop, Threads
+from pgdb.records import Stop, Threads, is_fatal
 from tests.backend.gdb.test_stacks import NO_ARGUMENTS, PID, ToldGdb, ask, functions
 from tests.backend.gdb.test_stop_words import NoListener
 
@@ -84,6 +84,31 @@ def test_a_thread_of_the_gpu_is_announced() -> None:
     text = "\nCUDA thread hit Breakpoint 2.2, relax<<<(2,1,1),(64,1,1)>>> (n=3) at heat.cu:44\n"
     payload = cut(f'*stopped,{FOCUS},reason="breakpoint-hit",bkptno="2",thread-id="5"').payload
     assert stop_words(text, payload) == StopWords(2, location=2), "a thread of the host is none"
+
+
+def test_the_begin_of_a_kernel_is_no_breakpoint_of_the_users() -> None:
+    text = (
+        r"\nCUDA thread hit application kernel entry function breakpoint, relax<<<(2,1,1),"
+        r"(64,1,1)>>> (n=3) at heat.cu:44\n"
+    )
+    listener = NoListener()
+    gdb = GdbSession(listener)
+    listener.breakpoints = Breakpoints(gdb)
+    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
+    for line in (
+        '*running,thread-id="all"',
+        f'~"{text}"',
+        f'*stopped,{FOCUS},reason="breakpoint-hit",{FRAME}',
+    ):
+        gdb._take(cut(line))
+    stop = reports.stop_of(listener.payloads[-1], 1, 0)
+    assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 0)
+    assert stop.event == "application kernel entry function breakpoint"
+
+
+def test_an_exception_in_a_kernel_is_fatal() -> None:
+    assert is_fatal(Stop(reason="signal-received", signal="CUDA_EXCEPTION_14"))
+    assert not is_fatal(Stop(reason="signal-received", signal="SIGUSR1"))
 
 
 def test_a_watchpoint_that_cannot_be_read_any_more_is_no_hit() -> None:
