@@ -25,6 +25,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
 from pgdb.backend.gdb.detaching import Detacher
 from pgdb.backend.gdb.executor import Executor
+from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
 from pgdb.backend.gdb.operations import (
@@ -108,8 +109,10 @@ class GdbDebugger:
         localise: Localise = as_they_are,
         pauser: Pauser | None = None,
         is_guarded: bool = False,
+        turns: GpuTurns | None = None,
     ) -> None:
         self.rank = rank
+        self._turns = turns or GpuTurns()
         self.machine = RankMachine(rank, is_strict=self.machine_is_strict)
         self._executor = Executor(self.machine, notify=notify, stop_printing=self._stop_printing)
         self._process, self._gdb = self._executor.process, self._executor.gdb
@@ -420,7 +423,8 @@ class GdbDebugger:
             self._executor.stops.values.is_shown_unasked = True
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._executor.stops.take_run(operation.command)
-            return await self._resume(run_command(operation), request_id)
+            word = operation.command.partition(" ")[0]
+            return await self._resume(run_command(operation), request_id, word)
         if isinstance(operation, Detach):
             await self._detacher.detach()
             is_stopped = self._process.was_stopped and self.state == "detached"
@@ -429,8 +433,11 @@ class GdbDebugger:
             self._executor.stops.take_command(operation.command)
         return None
 
-    async def _resume(self, command: str, request_id: int) -> Record:
+    async def _resume(self, command: str, request_id: int, word: str) -> Record:
+        device, pid = self._executor.stops.gpu.device, self._process.pid
+        self._executor.turn = await self._turns.take(device, pid, word)
         if self.state == "exited":
+            self._executor.turn.end()
             # GDB says that the program is not being run.
             result = await self._gdb.send(command)
             return failure(result) if result.kind == "error" else Text(text=result.text)
@@ -444,6 +451,7 @@ class GdbDebugger:
             result = await self._gdb.send(command)
         if result.kind == "running":
             return Running(run=request_id)
+        self._executor.turn.end()
         self._executor.stops.values.restore()
         self._executor.feed(events.RunRefused(request_id, before))
         if result.kind == "error":

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.gdb.attach import as_they_are
 from pgdb.backend.gdb.debugger import GdbDebugger
+from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.rank.protocol import FactoryContext, OpenFactory
 from pgdb.backend.sbd.deployment import Deployment
 from pgdb.backend.zygote import nursery
@@ -30,6 +31,7 @@ class GdbDebuggers:
         self._symbol_prefetch = symbol_prefetch
         self._nurseries: Nurseries | None = None
         self._pauser = Pauser()
+        self._turns = GpuTurns()
         self._closing: asyncio.Task[None] | None = None
         environment = gdb_environment(os.environ)
         gdb = gdb_program.find_gdb(setup.gdb) or setup.gdb
@@ -76,6 +78,7 @@ class GdbDebuggers:
             localise=deployment.localised if deployment is not None else as_they_are,
             pauser=self._pauser,
             is_guarded=setup.guard,
+            turns=self._turns,
         )
 
     def pause(self, pids: Iterable[int]) -> None:

@@ -20,6 +20,7 @@ from pgdb.backend.care.breakpoint_repair import RankText, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.gpu_turns import Turn
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.run_output import RunOutput
@@ -69,6 +70,8 @@ class Executor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._arming: asyncio.Task[GdbError | None] | None = None
         self._interrupts_remote = False
+        self.turn = Turn()
+        """The rank's turn to step on its GPU; it ends when the rank stops."""
 
     @property
     def state(self) -> State:
@@ -174,6 +177,7 @@ class Executor:
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
         """Take a ``*stopped``."""
+        self.turn.end()
         if self._interrupts_remote:
             self._interrupts_remote = False
             # Valgrind's gdbserver stops at a trap of its own.
@@ -237,6 +241,7 @@ class Executor:
 
     def on_end(self, why: str) -> None:
         """Record that GDB has ended."""
+        self.turn.end()
         self.feed(events.DebuggerEnded(why, self.process.has_no_debugger))
 
     async def _process_ended(self) -> None:
@@ -303,6 +308,7 @@ class Executor:
             self.keep(self._report_gdb_interrupt(as_interrupt(stop), action))
         elif (
             self._tasks
+            or self.turn.has_others
             or self.selected_thread.may_have_ended
             or not self.stops.is_complete(stop, payload)
         ):
@@ -335,6 +341,7 @@ class Executor:
             if not self.gdb.is_alive:
                 return
             described, text = stop, ""
+        await self.turn.wait_for_others()
         self.feed(events.Described(described))
         if text:
             self.notify(Output(text=text))

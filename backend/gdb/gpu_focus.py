@@ -23,6 +23,12 @@ class GpuFocus:
         self._gdb = gdb
         self._counts_kernels: bool | None = None
         """Whether this GDB knows kernels; None until it was asked."""
+        self.device = ""
+        """Number of the device that the rank was last seen on; empty if on none so far."""
+
+    def see(self, payload: dict[str, Any]) -> None:
+        """Note the device of a ``*stopped``."""
+        self.device = gpu_words.device_of(payload) or self.device
 
     def is_wanted(self, payload: dict[str, Any]) -> bool:
         """Return whether the rank of an interrupt's ``*stopped`` may have a kernel in flight that
@@ -47,4 +53,5 @@ class GpuFocus:
         if not kernel:
             return ""
         switched = await self._gdb.send(console(f"cuda kernel {kernel}"))
+        self.device = gpu_words.device_of_switch(switched.text) or self.device
         return gpu_words.place_of_switch(switched.text) if switched.kind == "done" else ""

@@ -22,7 +22,9 @@ _PLACE = (
     ("threadIdx", "thread"),
 )
 # [Switching focus to CUDA kernel 0, grid 1, block (0,0,0), thread (5,0,0), device 0, sm 124, …]
-_SWITCHED = pattern(r"^\[Switching focus to CUDA (kernel [^\n\]]*?)(?:, device [^\n\]]*)?\]$", re.M)
+_SWITCHED = pattern(
+    r"^\[Switching focus to CUDA (kernel [^\n\]]*?)(?:, device (\d+)[^\n\]]*)?\]$", re.M
+)
 # A row of "info cuda kernels"; the first column of the header is "Kernel".
 _KERNEL = pattern(r"^[* ] +(\d+) ", re.M)
 # relax(,args=[{name="before",value="0x7ffdcde00000"},{name="part",value="..."}])
@@ -33,6 +35,22 @@ _KERNELS = pattern(r"\s*(?:i|inf|info)\s+cuda\s")
 def is_on_gpu(payload: Mapping[str, Any]) -> bool:
     """Return whether a ``*stopped`` is about a thread of a GPU."""
     return bool(payload.get(_FOCUS))
+
+
+def device_of(payload: Mapping[str, Any]) -> str:
+    """Return the number of the device that a ``*stopped`` is about, empty for the host."""
+    focus = payload.get(_FOCUS)
+    return str(focus.get("device", "")) if isinstance(focus, Mapping) else ""
+
+
+def device_of_switch(text: str) -> str:
+    """Return the number of the device that a ``cuda`` command has switched to, or nothing.
+
+    >>> device_of_switch("[Switching focus to CUDA kernel 0, block (1,0,0), device 2, sm 7]")
+    '2'
+    """
+    match = _SWITCHED.search(text)
+    return match[2] or "" if match is not None else ""
 
 
 def place_on_gpu(payload: Mapping[str, Any]) -> str:

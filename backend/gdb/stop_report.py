@@ -71,7 +71,8 @@ class StopReports:
         self.shows_displays = False
         """Whether GDB shows values at each stop (``display``)."""
         self._instruction = NextInstruction(gdb)
-        self._gpu = GpuFocus(gdb)
+        self.gpu = GpuFocus(gdb)
+        """The part of a GPU that GDB looks at."""
         self._death: Point | None = None
         self._report = ""
         self._word = ""
@@ -88,6 +89,7 @@ class StopReports:
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run)
+        self.gpu.see(payload)
         self._stacks.arguments.see(stop.frame)
         if (frame := stop.frame) is not None and frame.arguments:
             shown = self._stacks.arguments.cut(frame.arguments)
@@ -162,7 +164,7 @@ class StopReports:
         is_told = stop.reason in ("death", "sanitizer-report")
         if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
             return False
-        if stop.reason == "interrupted" and self._gpu.is_wanted(payload):
+        if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
             return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
             return False
@@ -190,7 +192,7 @@ class StopReports:
 
         :raises GdbError: if GDB ends.
         """
-        if stop.reason == "interrupted" and not stop.detail and (place := await self._gpu.take()):
+        if stop.reason == "interrupted" and not stop.detail and (place := await self.gpu.take()):
             # Equal to a stop in the kernel itself; the thread of the host is not selected.
             stop, is_elsewhere = replace(stop, frame=None, detail=place), False
         frame, inside, dying = stop.frame, "", ""
@@ -281,6 +283,7 @@ class StopReports:
         :raises GdbError: if GDB ends.
         """
         stop, reason = decode.stop(acquired.payload, run=run), acquired.reason
+        self.gpu.see(acquired.payload)
         # A signal of the rank's own can stop it on the way. SIGTRAP is how the kernel reports to a
         # debugger that has just attached that the rank executes another program.
         by_signal = stop.reason == "signal-received" and stop.signal not in _SIGNALS_OF_ATTACHING

@@ -53,7 +53,7 @@ def test_nvidias_debugger(mpi: Mpi, build: Build) -> None:
         "0-3": "Break on every kernel launch is set to 'application'."
     }
     assert "Unrecognized option: 'nosuch'." in texts(finished, "info cuda nosuch")["0-3"]
-    # The stop says where on the GPU it is. Ranks on other devices and multiprocessors are one class.
+    # The stop says where on the GPU it is, so that ranks on other devices are one class.
     (stop,) = finished.answer("continue")["classes"]
     assert stop["record"]["breakpoint"] == 1
     assert stop["record"]["detail"] == "CUDA kernel 0, grid 1, block (0,0,0), thread (1,0,0)"
@@ -71,6 +71,25 @@ def test_an_exception_in_a_kernel_stops_the_other_ranks(mpi: Mpi, build: Build) 
     # Plain cuda-gdb looks at the kernel after its Ctrl-C.
     assert stops["0"]["reason"] == "interrupted"
     assert stops["0"]["detail"] == "CUDA kernel 0, grid 1, block (0,0,0), thread (0,0,0)"
+
+
+def test_ranks_on_one_gpu_step_one_after_the_other(
+    mpi: Mpi, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "runs"
+    monkeypatch.setenv("PGDB_TEST_GPU_RUNS", str(runs))
+    monkeypatch.setenv("PGDB_TEST_GPU_DEVICE", "0")
+    steps = ("next", "next")
+    line = mpi.line(3, build("storm.c"))
+    finished = run_json("launch", "--gdb", FAKES / "cuda-gdb", *ex(*COMMANDS[:2], *steps), *line)
+    assert [each["ranks"] for each in finished.answers("next")[-1]["classes"]] == ["0-2"]
+    # Their stops are reported together all the same.
+    assert [len(each["classes"]) for each in finished.of_type("stop")[-2:]] == [1, 1]
+    assert finished.of_type("stop")[-1]["classes"][0]["ranks"] == "0-2"
+    said = [each.split() for each in runs.read_text(encoding="utf-8").splitlines()]
+    stepped = said[-2 * 3 * len(steps) :]
+    for (begin, rank), (end, same) in zip(stepped[::2], stepped[1::2], strict=True):
+        assert (begin, end, rank) == ("running", "stopped", same), stepped
 
 
 def test_a_debugger_of_gpus_is_not_forked(start_job: StartJob, build: Build) -> None:
