@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Literal
 
@@ -344,3 +345,16 @@ def _about_replaced(paths: Sequence[str]) -> str:
         f"{', '.join(paths)} {verb} been deleted or replaced since the rank mapped the file; "
         "its sources may not be those of the running code"
     )
+
+
+def let_run_later(pid: int, acquired: Acquired | Failure) -> Acquired | Failure:
+    """Undo the SIGSTOP of a GDB that was given up, once another has the process or cannot have it.
+
+    Without SIGCONT the kernel would stop the process again when GDB detaches.
+    """
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGCONT)
+    if isinstance(acquired, Failure):
+        return acquired
+    notes = tuple(note for note in acquired.notes if note != WAS_STOPPED)
+    return replace(acquired, was_stopped=False, notes=notes)

@@ -22,7 +22,7 @@ from pgdb.backend.care.gdb_interrupt import IGNORES
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.attach import WAS_STOPPED, Acquired, Attacher, Localise, as_they_are
+from pgdb.backend.gdb.attach import Acquired, Attacher, Localise, as_they_are, let_run_later
 from pgdb.backend.gdb.detaching import Detacher
 from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.gpu_turns import GpuTurns
@@ -278,7 +278,7 @@ class GdbDebugger:
         try:
             acquired = await self._attacher.attach(pid)
             if is_held_back:
-                acquired = _let_run_later(pid, acquired)
+                acquired = let_run_later(pid, acquired)
             return await self._first_stop(acquired, request_id)
         except GdbError:
             end = self.machine.last_event
@@ -493,16 +493,3 @@ class GdbDebugger:
         self._executor.report_breakpoints()
         self._executor.breakpoints.is_asked = False
         return stop
-
-
-def _let_run_later(pid: int, acquired: Acquired | Failure) -> Acquired | Failure:
-    """Undo the SIGSTOP of :meth:`GdbDebugger.abandon`, once GDB has the process or cannot have it.
-
-    Without SIGCONT the kernel would stop the process again when GDB detaches.
-    """
-    with contextlib.suppress(OSError):
-        os.kill(pid, signal.SIGCONT)
-    if isinstance(acquired, Failure):
-        return acquired
-    notes = tuple(note for note in acquired.notes if note != WAS_STOPPED)
-    return replace(acquired, was_stopped=False, notes=notes)
