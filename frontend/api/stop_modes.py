@@ -108,6 +108,8 @@ class StopModes:
             case Interrupt():
                 self._interrupted = self._interrupted | ranks
             case Resume(command=word) | Console(command=word, run=True):
+                if number in self._goes_on:
+                    return  # ranks that go on by themselves: an interrupt may have come before
                 self._interrupted = self._interrupted - ranks
                 self._goes_on[number] = word.partition(" ")[0] in _GO_ON
                 while len(self._goes_on) > _MOST_RUNS:
@@ -166,6 +168,7 @@ class StopModes:
             return
         number = core.transport.next_id()
         core.state.continue_run(number, stop.run, ranks)
+        self._goes_on[number] = True
         started = RankSet()
         with contextlib.suppress(PgdbError):
             answer = await self._traffic.ask(
@@ -174,6 +177,9 @@ class StopModes:
             started = answer.missing.late | RankSet.union(
                 each.ranks for each in answer.classes if isinstance(each.record, Running)
             )
+        if (again := started & self._interrupted & core.state.running) and not core.is_over:
+            # The order to stop may have found them stopped, before they went on.
+            core.begin(self._traffic.ask("interrupt", Interrupt(), again))
         if left := ranks - started & core.state.live:
             core.state.cancel_run(number, left)
             self._show(each.part(left))

@@ -38,6 +38,8 @@ class StoppingJob(Job):
         self.resumed: list[str] = []
         self.deaf = RankSet()
         """Ranks that do not stop."""
+        self.is_slow = False
+        """Whether an interrupt overtakes the order to go on."""
         self.refuses = False
         """Whether ranks refuse to go on."""
         self.session: Session | None = None
@@ -53,6 +55,8 @@ class StoppingJob(Job):
         *,
         of_ended: bool = False,
     ) -> Gathered:
+        while self.is_slow and isinstance(operation, Resume) and not self.interrupted:
+            await asyncio.sleep(0)
         gathered = await super().ask(request_id, ranks, operation, timeout_s)
         if isinstance(operation, Interrupt):
             self.interrupted.append(str(ranks))
@@ -318,6 +322,20 @@ def test_an_interrupted_rank_does_not_run_on() -> None:
         job.hit("0-3", session.last_breakpoint)
         await asking
         assert not job.resumed[1:] and session.state.stopped == ALL
+
+    run(test)
+
+
+def test_an_interrupt_that_came_before_a_rank_went_on_is_sent_again() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await session.break_at("f", members="@mine", stop="all")
+        job.deaf, job.is_slow = ranks("2"), True
+        job.hit("1-2", session.last_breakpoint)
+        await until(session, lambda: job.resumed == ["2"] and job.interrupted)
+        job.deaf = RankSet()
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted[-1] == "2"
 
     run(test)
 
