@@ -114,6 +114,9 @@ class Summary(Struct, frozen=True):
     sketch: tuple[int, ...] = ()
     """The least hashes of the values (K minimum values; Bar-Yossef et al., RANDOM 2002)."""
     bins: Bins | None = None
+    is_rounded: bool = False
+    """Whether a number had more digits than a double keeps, as long doubles can: the ends and the
+    count of different values are those of the rounded numbers."""
 
     def __post_init__(self) -> None:
         # This comes from the wire too: values that cannot be encoded or drawn must not get further.

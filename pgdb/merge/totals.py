@@ -7,6 +7,7 @@ import math
 import struct
 import sys
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -35,6 +36,7 @@ _MAX_DOUBLE = int(sys.float_info.max)
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15  # 2 ** 64 divided by the golden ratio
 _PIECE = 1 << 16
+_DIGITS_OF_DOUBLE = 17
 
 
 def summarize(texts: Iterable[tuple[RankSet, str]]) -> Summary:
@@ -68,7 +70,11 @@ def summarize_array(
     if flat.dtype.kind in "iu":
         finite = flat
     else:
-        flat = flat.astype(numpy.float64)
+        rounded = flat.astype(numpy.float64)
+        # A NaN is not equal to itself.
+        is_other = (rounded != flat) & ~numpy.isnan(flat)
+        totals.is_rounded = bool(flat.dtype.itemsize > 8 and is_other.any())
+        flat = rounded
         finite = flat[numpy.isfinite(flat)] + 0.0  # a negative zero is a zero
         if len(finite) < len(flat):
             if numpy.isnan(flat).any():
@@ -107,6 +113,7 @@ class Totals:
         self.above: list[RankSet] = []
         self.below: list[RankSet] = []
         self.others: list[RankSet] = []
+        self.is_rounded = False
         self._count = 0
         self._low: Number | None = None
         self._high: Number | None = None
@@ -133,6 +140,7 @@ class Totals:
         elif number == -math.inf:
             self.below.append(ranks)
         else:
+            self.is_rounded = self.is_rounded or _is_rounded(text, number)
             self.add_number(ranks, number, times)
 
     def add_number(self, ranks: RankSet, number: Number, times: int = 1) -> None:
@@ -193,6 +201,7 @@ class Totals:
         :raises ProtocolError: if it has a histogram with other bins.
         """
         self._count += other.count
+        self.is_rounded = self.is_rounded or other.is_rounded
         if other.low is not None and other.high is not None:
             self._extremes(other.low, other.at_low, other.high, other.at_high)
         self._total.add(int(other.total.mantissa, 16), other.total.exponent)
@@ -241,6 +250,7 @@ class Totals:
             bins=replace(self._bins, counts=tuple(self._counts))
             if self._bins is not None
             else None,
+            is_rounded=self.is_rounded,
         )
 
     # -- inside ----------------------------------------------------------------------------------
@@ -385,6 +395,20 @@ def _shown(number: Number) -> Number:
     if isinstance(number, int) and LEAST_INTEGER <= number <= GREATEST_INTEGER:
         return number
     return float(number) + 0.0
+
+
+def _is_rounded(text: str, number: Number) -> bool:
+    """Return whether the extremes show another number than the text of a number is.
+
+    >>> _is_rounded("1.00000000000000000011", 1.0), _is_rounded("0.1", 0.1), _is_rounded("7", 7)
+    (True, False, False)
+    """
+    if isinstance(number, int):
+        return _shown(number) != number
+    if len(text) <= _DIGITS_OF_DOUBLE:
+        return False
+    digits = text.lower().partition("e")[0].replace(".", "").lstrip("+-0")
+    return len(digits) > _DIGITS_OF_DOUBLE and Fraction(text) != Fraction(number)
 
 
 # An int and a float can be equal. The choice must not depend on the order, so the int is kept.

@@ -83,6 +83,7 @@ def _column(summary: Summary) -> Column:
         above=str(summary.above),
         below=str(summary.below),
         others=str(summary.others),
+        rounded=summary.is_rounded,
     )
 
 

@@ -320,6 +320,7 @@ def statistics(
         above=str(found.above),
         below=str(found.below),
         others=str(found.others),
+        rounded=found.is_rounded,
         bins=tuple(HistogramBin(low=low, high=high, count=count) for low, high, count in bins),
         block=block,
         lows=lows,

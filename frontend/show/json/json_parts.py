@@ -99,6 +99,8 @@ class Column(Part, frozen=True, kw_only=True):
     """Ranks with a negative infinity."""
     others: RankText = ""
     """Ranks with another text than a number."""
+    rounded: bool = False
+    """Whether ends and different values are of doubles, which do not hold all digits."""
 
 
 class AnswerClass(Part, frozen=True, kw_only=True):

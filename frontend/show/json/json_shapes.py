@@ -268,6 +268,8 @@ class StatLine(LineBase, frozen=True, kw_only=True, tag="stat"):
     """Ranks with a negative infinity."""
     others: RankText = ""
     """Ranks with another text than a number."""
+    rounded: bool = False
+    """Whether ends and different values are of doubles, which do not hold all digits."""
     bins: tuple[HistogramBin, ...] = ()
     block: int = 1
     """Number of ranks in each block of *lows* and *highs*, which begin at rank 0."""

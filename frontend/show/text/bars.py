@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from pgdb.merge.summary import Number, Summary
 
@@ -25,9 +26,10 @@ def sparkline(summary: Summary, width: int) -> str:
         or summary.low == summary.high
     ):
         return ""
-    # Halved: the range of two large doubles can exceed the largest double.
-    bottom, top = summary.low / 2, summary.high / 2
-    middle = bottom + top
+    # Doubles would round the range of large integers to 0, overflow for large doubles, and halve
+    # the least double to 0.
+    bottom, top = Fraction(summary.low), Fraction(summary.high)
+    middle = (bottom + top) / 2
     side = _side(summary, known)
     heights = []
     cells = min(len(known), width)
@@ -40,8 +42,8 @@ def sparkline(summary: Summary, width: int) -> str:
             peak = min(low for low, _ in part)
         else:
             ends = (each for pair in part for each in pair)
-            peak = max(ends, key=lambda value: abs(value - middle))
-        height = (peak / 2 - bottom) / (top - bottom)
+            peak = max(ends, key=lambda value: abs(Fraction(value) - middle))
+        height = (Fraction(peak) - bottom) / (top - bottom)
         heights.append(min(len(_BARS) - 1, int(height * len(_BARS))))
     if side and len({*heights}) == 1:
         return ""
@@ -78,5 +80,6 @@ def _side(summary: Summary, known: Sequence[tuple[Number, Number]]) -> str:
     """Return the end of the ranks' arrays that varies most; empty for single numbers."""
     if not _has_arrays(summary) or not known:
         return ""
-    lows, highs = [low / 2 for low, _ in known], [high / 2 for _, high in known]
+    lows = [Fraction(low) for low, _ in known]
+    highs = [Fraction(high) for _, high in known]
     return "min" if max(lows) - min(lows) > max(highs) - min(highs) else "max"

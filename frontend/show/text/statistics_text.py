@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.histogram import has_integers
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.bars import bars_title, sparkline
 from pgdb.frontend.show.text.layout import brackets
+from pgdb.frontend.show.text.summary_text import ROUNDED
 from pgdb.merge.summary import SKETCH_SIZE, Number, Summary, iterate_bins, power_range
 from pgdb.ranks import RankSet
 
@@ -61,6 +62,8 @@ def _numbers(found: Summary, width: int) -> Iterator[str]:
         distinct = f"{about}{found.distinct} different"
         deviation = f"std dev {found.deviation:.6g}"
         yield from _columns((f"mean {found.mean:<12.6g}", f"{distinct:<19}", deviation), width)
+        if found.is_rounded:
+            yield f"  ({ROUNDED})"
         title = f"  {bars_title(found)} "
         if line := sparkline(found, width - len(title)):
             yield f"{title}{line}"

@@ -13,6 +13,8 @@ from pgdb.records import Value
 
 _SPARKLINE_WIDTH = 32
 _USUAL_WIDTH = 100  # of summaries in a log
+ROUNDED = "of the numbers as doubles, which do not hold all their digits"
+"""Note about a summary of numbers that had more digits."""
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -43,6 +45,8 @@ def summary_lines(
             f"mean {summary.mean:.6g}",
             f"std {summary.deviation:.6g}",
         ]
+        if summary.is_rounded:
+            parts.append(f"({ROUNDED})")
         lines += _packed(parts, room)
     strange = (
         ("NaN", summary.nan),

@@ -49,7 +49,7 @@ from pgdb.merge.summary import Summary
 from pgdb.merge.totals import Totals, summarize
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Record, Value
+from pgdb.records import SLOT, Record, Value, parse_number
 
 _MOST_TEXT = 10_000
 _CUT_TEXT = 1_000
@@ -319,7 +319,12 @@ def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
     numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
     if len(numbers) > HANDFUL:
         others = [each for each in texts if number_of(each[1]) is None]
-        return summarize([(ranks, str(number_of(text))) for ranks, text in numbers]), others
+        # The text itself has all digits of a number.
+        known = [
+            (ranks, text if parse_number(text) is not None else str(number_of(text)))
+            for ranks, text in numbers
+        ]
+        return summarize(known), others
     elements = _summed_elements(texts)
     return (elements, ()) if elements is not None else (None, texts)
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
+import numpy
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.show.text import statistics_text
+from pgdb.frontend.show.text.bars import sparkline
 from pgdb.merge.classes import Missing
 from pgdb.merge.summary import Summary, empty_bins
-from pgdb.merge.totals import Totals, summarize
+from pgdb.merge.totals import Totals, merge, summarize, summarize_array
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
 from tests.support.answers import answer, ranks
@@ -92,3 +97,43 @@ def test_an_estimate_is_marked_as_one() -> None:
     assert re.search(
         r" about \d+ different", statistics_text.statistics("x", many, ranks("0"), answer())
     )
+
+
+EXTREMES = (0.0, 5e-324, -5e-324, 1e308, -1e308, 2.0**53, 1.5)
+numbers = (
+    st.integers(-(2**70), 2**70)
+    | st.sampled_from([2**64 - 1, 2**64 - 2, 2**63, -(2**63), 2**53, 2**53 + 1])
+    | st.sampled_from(EXTREMES)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+
+
+@given(st.lists(numbers, min_size=1, max_size=6), st.integers(1, 40))
+@example([2**64 - 2, 2**64 - 1], 40)
+@example([0.0, 5e-324], 40)
+def test_any_numbers_have_statistics_and_bars(found: list[int | float], width: int) -> None:
+    pairs = [(RankSet([rank]), repr(number)) for rank, number in enumerate(found)]
+    summary = summarize(pairs)
+    assert "numbers" in statistics_text.statistics("x", summary, RankSet.range(0, 9), answer()) or (
+        len(found) == 1
+    )
+    bars = sparkline(summary, width)
+    assert set(bars) <= set("▁▂▃▄▅▆▇█")
+    if bars:
+        # The least number has the lowest bar and the greatest one the highest.
+        assert {"▁", "█"} & set(bars)
+
+
+def test_numbers_with_more_digits_than_doubles_are_not_called_equal_silently() -> None:
+    texts = ("1", "1.00000000000000000011")
+    longer = summarize([(RankSet([rank]), text) for rank, text in enumerate(texts)])
+    text = statistics_text.statistics("x", longer, RankSet.range(0, 2), answer())
+    assert "do not hold all their digits" in text
+    short = summarize([(RankSet([0]), "0.1"), (RankSet([1]), "9.9999999999999694e-311")])
+    assert not short.is_rounded
+    assert summarize([(RankSet([0]), str(2**100 + 1))]).is_rounded
+    assert not summarize([(RankSet([0]), str(2**63))]).is_rounded
+    assert merge((short, replace(longer, at_low=ranks("3"), at_high=ranks("3")))).is_rounded
+    array = numpy.array([1, 1 + numpy.finfo(numpy.longdouble).eps, numpy.nan], numpy.longdouble)
+    assert summarize_array(0, array).is_rounded
+    assert not summarize_array(0, array[[0, 2]]).is_rounded
