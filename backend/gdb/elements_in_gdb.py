@@ -33,6 +33,8 @@ _OF_ONE_TYPE = frozenset(
 )
 _VALUES = frozenset(("optional", "any"))
 _LABEL = re.compile(r"\[(\d+)\]\Z")
+_IN_ATOMIC = ("_M_i", "_M_fp", "_M_b", "_M_base", "_M_p")
+"""Members of an atomic: an integer or an object, a float, and what holds a pointer or a bool."""
 
 
 def elements(value: gdb.Value) -> Iterator[tuple[Any, str, gdb.Value]]:
@@ -47,6 +49,8 @@ def elements(value: gdb.Value) -> Iterator[tuple[Any, str, gdb.Value]]:
         yield None, "", content
         return
     if printer is None or not hasattr(printer, "children"):
+        if (value.type.strip_typedefs().tag or "").startswith("std::atomic<"):
+            yield None, "", _in_atomic(value)
         return
     is_map = getattr(printer, "display_hint", lambda: None)() == "map"
     key = None
@@ -55,6 +59,30 @@ def elements(value: gdb.Value) -> Iterator[tuple[Any, str, gdb.Value]]:
             key = child
             continue
         yield key, label, child if isinstance(child, gdb.Value) else gdb.Value(child)
+
+
+def _in_atomic(value: gdb.Value) -> gdb.Value:
+    """Return the value in an atomic."""
+    first = value.type.strip_typedefs().template_argument(0).strip_typedefs()
+    while True:
+        for name in _IN_ATOMIC:
+            try:
+                value = value[name]
+            except gdb.error:
+                continue
+            break
+        else:
+            return value
+        if value.type.strip_typedefs().code == first.code:
+            return value
+
+
+def _integer(value: gdb.Value) -> int:
+    """Return an integer of any size; ``int`` refuses more than 64 bits (GDB 13.1)."""
+    try:
+        return int(value)
+    except gdb.error:
+        return int(value.format_string(format="d"))
 
 
 def _text(value: gdb.Value) -> str | None:
@@ -77,8 +105,9 @@ def _is_key(key: gdb.Value, wanted: gdb.Value) -> bool:
     if kind == gdb.TYPE_CODE_STRUCT:
         return _text(key) == _text(wanted)
     if kind == gdb.TYPE_CODE_FLT:
-        return float(key) == float(wanted)
-    return int(key) == int(wanted)
+        # A key of type float is shown with fewer digits than a double needs.
+        return float(key) == float(wanted.cast(key.type))
+    return _integer(key) == _integer(wanted)
 
 
 class _Worker(gdb.xmethod.XMethodWorker):  # type: ignore[misc]

@@ -31,6 +31,9 @@ _FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
 _UNKNOWN = "?"
 _MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
+_PRINTER_FAILED = "Python Exception"
+_LETTERS = pattern(r"print/(\w+)")
+_NOTHING_SHOWN = pattern(r"\A\Z|(?: = |[{,] )(?=[,}])")
 _STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
@@ -100,7 +103,21 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
     if match is None:
         return Value(text=text), 0
-    return Value(text=text[match.end() :]), int(match[1])
+    shown, number = text[match.end() :], int(match[1])
+    if _PRINTER_FAILED in result.log:
+        letters = _LETTERS.match(command)
+        shown = await _without_printers(gdb, f"${number}", letters[1] if letters else "") or shown
+    return Value(text=shown), number
+
+
+async def _without_printers(gdb: GdbSession, expression: str, letters: str = "") -> str:
+    """Return a value as GDB prints it without pretty-printers, empty if it does not.
+
+    A printer that fails leaves nothing in the text, with which all values would be equal. That of
+    libstdc++ 12 fails for ``std::atomic<double>`` before C++20.
+    """
+    result = await gdb.send(console(f"output/r{letters} {expression}"))
+    return result.text.rstrip("\n") if result.kind == "done" else ""
 
 
 def is_fortran_array(text: str) -> bool:
@@ -210,8 +227,18 @@ async def variables(gdb: GdbSession, which: str) -> Record:
         items = result.payload.get("locals", ())
     if result.kind != "done":
         return failure(result)
-    found = await with_bounds(gdb, decode.variables(items))
+    listed = decode.variables(items)
+    if _PRINTER_FAILED in result.log:
+        listed = tuple([await _shown_raw(gdb, item) for item in listed])
+    found = await with_bounds(gdb, listed)
     return Variables(items=found, empty=f"No {which}." if found else await _why_none(gdb, which))
+
+
+async def _shown_raw(gdb: GdbSession, item: Variable) -> Variable:
+    """Return a variable, without pretty-printers if one has shown nothing in its value."""
+    if not _NOTHING_SHOWN.search(item.value):
+        return item
+    return replace(item, value=await _without_printers(gdb, item.name) or item.value)
 
 
 async def _why_none(gdb: GdbSession, which: str) -> str:

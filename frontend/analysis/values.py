@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.text_rows import TextRow, rows_of_text
 from pgdb.merge.normalize import DIFFERENT, SlotFiller
 from pgdb.patterns import pattern
 from pgdb.records import SLOT, parse_number
@@ -60,6 +61,8 @@ _MAP = pattern(r"std::(?:\w+::)*(?:unordered_)?(?:multi)?map with ")
 _INDEX = pattern(r"\[(\d{1,18})\] = ")
 # The payload of a NaN is normalized like an address.
 _NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
+# Behind a pointer to a member function.
+_ADJUSTMENT = pattern(r",\s+this adjustment -?\d+")
 _BOUNDS = pattern(r"-?\d+(?:,-?\d+)*\Z")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 
@@ -283,7 +286,11 @@ class _Reader:
             if inside and (_CLOSES.match(text, at) or _REPEATS.match(text, at)):
                 break
             if inside and (each == "," and text[at + 1 : at + 2].isspace()):
-                break
+                adjustment = _ADJUSTMENT.match(text, at)
+                if adjustment is None:
+                    break
+                at = adjustment.end()
+                continue
             if inside and text.startswith("...", at) and _END.match(text, at):
                 break
             lone = None
@@ -314,12 +321,26 @@ class _Reader:
             end = _END.match(text, at)
             if end is not None and text[end.end()] == _CLOSING[opening]:
                 group = Group(head, start, tuple(items), end[0] + text[end.end()])
-                return (group, end.end() + 1) if _is_credible(group) else None
+                if _is_credible(group):
+                    return group, end.end() + 1
+                rows = rows_of_text(text[blank.end() : end.start()], is_fortran=opening == "(")
+                # The strings in a container of the library have no common width.
+                if rows is None or head.text.endswith(" = ") or end[0].strip():
+                    return None
+                known = tuple(self._text_items(blank.end(), rows))
+                return replace(group, items=known), end.end() + 1
             try:
                 item, at = self._item(at, opening, depth, is_first=not items)
             except _MalformedError:
                 return None
             items.append(item)
+
+    def _text_items(self, at: int, rows: Sequence[TextRow]) -> Iterator[Item]:
+        for row in rows:
+            end = at + len(row.before) + len(row.text)
+            leaf = self._leaf(end - len(row.text), end)
+            yield Item(row.before, _NOTHING, leaf, row.after, row.count)
+            at = end + len(row.after)
 
     def _item(self, at: int, opening: str, depth: int, *, is_first: bool) -> tuple[Item, int]:
         text = self._text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
+_NAMES = ("", "one", "x", "just sixteen char", "nineteen characters", "aaaaaaaaaaaaaaaaaaa")
 _WORDS = ("a", "b, c", "aaaaaaaaaaaaaaaaaaaaaaaaaaa", "x = {1}", "", "[3]", "long word of text")
 
 
@@ -155,6 +156,45 @@ class Wrapper(Kind):
         return f"{self.name}{{{self._before}{self._element.init(change)}{self._after}}}"
 
 
+class Words(Kind):
+    """An array of character arrays, of which GDB separates rows and parts of rows alike."""
+
+    def __init__(self, source: Source) -> None:
+        self.name = source.name("Words")
+        letter, self._prefix = source.random.choice((("char", ""), ("wchar_t", "L")))
+        self._words = [source.random.choice(_NAMES) for _ in range(source.random.randrange(2, 6))]
+        self._changed = source.random.randrange(len(self._words))
+        source.declarations.append(f"using {self.name} = {letter}[{len(self._words)}][20];")
+
+    def init(self, change: bool) -> str:
+        """Return the words; one is another one."""
+        words = list(self._words)
+        if change:
+            words[self._changed] = "another"
+        return f"{{{', '.join(f'{self._prefix}{chr(34)}{word}{chr(34)}' for word in words)}}}"
+
+
+class Lone(Kind):
+    """A value that a class of the library keeps without an index, or with a rare kind of key."""
+
+    def __init__(self, source: Source) -> None:
+        self.name, self._values = source.random.choice(
+            (
+                ("std::atomic<int>", ["5", "6"]),
+                ("std::atomic<bool>", ["true", "false"]),
+                ("std::map<float, int>", ["{0.1f, 1}, {3.3f, 2}", "{0.1f, 1}, {3.3f, 7}"]),
+                ("std::map<Wide, int>", ["{5, 1}, {-7, 2}", "{5, 1}, {-7, 3}"]),
+                ("std::complex<float>", ["1, 2", "1, 2.5"]),
+                ("Pointed", ["&Pointing::one, 1", "&Pointing::one, 2"]),
+                ("Methods", ["&Pointing::get, 1", "&Pointing::get, 2"]),
+            )
+        )
+
+    def init(self, change: bool) -> str:
+        """Return one of the two values."""
+        return f"{{{self._values[change]}}}"
+
+
 class Flags(Kind):
     """Truth values in bits, or a set of numbers."""
 
@@ -225,15 +265,20 @@ def cpp_program(seed: int, count: int) -> str:
     source = Source(seed)
     variables = []
     for number in range(count):
-        kind = _kind(source, source.random.randrange(1, 4))
+        # These stand alone: most of them cannot be moved into a container.
+        lone = source.random.choice((Words, Lone, None, None, None))
+        kind = lone(source) if lone else _kind(source, source.random.randrange(1, 4))
         for name, change in (("one", False), ("other", True)):
-            variables.append(f"static {kind.name} {name}_{number} = {kind.init(change)};")
+            # What cannot be copied is initialized in its place.
+            value = kind.init(change)
+            equal = "" if isinstance(kind, Lone) else " = "
+            variables.append(f"static {kind.name} {name}_{number}{equal}{value};")
     used = "\n".join(
         f"    keep(&one_{number});\n    keep(&other_{number});" for number in range(count)
     )
     headers = (
-        "array bitset deque forward_list list map optional set string tuple unordered_map utility "
-        "variant vector"
+        "array atomic bitset complex deque forward_list list map optional set string tuple "
+        "unordered_map utility variant vector"
     )
     return "\n".join(
         (
@@ -241,6 +286,10 @@ def cpp_program(seed: int, count: int) -> str:
             "enum class Side { left, right };",
             "struct Key {\n    int x;\n    int y;\n"
             "    bool operator<(const Key &other) const { return x < other.x; }\n};",
+            "using Wide = __int128;",
+            "struct Pointing {\n    int one;\n    int two;\n    int get() { return one; }\n};",
+            "struct Pointed {\n    int Pointing::*member;\n    int number;\n};",
+            "struct Methods {\n    int (Pointing::*method)();\n    int number;\n};",
             *source.declarations,
             *variables,
             "static const void *volatile kept;",
@@ -257,6 +306,7 @@ _FORTRAN = {
     "real(8)": ("2.5d0", "77.25d0"),
     "logical": (".true.", ".false."),
     "character(len=4)": ("'ab'", "'new'"),
+    "character(len=20)": ("'ab'", "'another'"),
     "complex(8)": ("(1.0d0, 2.0d0)", "(7.0d0, 2.0d0)"),
 }
 
@@ -289,7 +339,7 @@ def fortran_program(seed: int, count: int) -> str:
         names = (f"one_{number}", f"other_{number}")
         where = _element(random, bounds)
         if shape in ("type", "types"):
-            is_allocatable = shape == "type" and random.random() < 0.5
+            is_allocatable = random.random() < 0.5
             inner = ",".join(":" for _ in bounds) if is_allocatable else _text(bounds)
             attribute = ", allocatable" if is_allocatable else ""
             types.append(
@@ -299,16 +349,17 @@ def fortran_program(seed: int, count: int) -> str:
             outer = _bounds(random, 2) if shape == "types" else []
             extent = f"({_text(outer)})" if outer else ""
             variables.append(f"  type(t{number}) :: {names[0]}{extent}, {names[1]}{extent}")
-            for name in names:
-                if is_allocatable:
-                    code.append(f"  allocate ({name}%v({_text(bounds)}))")
-                for index in _each(outer):
-                    code += [
-                        f"  {name}{index}%id = 1",
-                        f"  {name}{index}%v = {value}",
-                        f"  {name}{index}%w = 0.5d0",
-                    ]
             one = f"({_element(random, outer)})" if outer else ""
+            # Of the elements of an array some have no component.
+            bare = {each for each in _each(outer) if is_allocatable and random.random() < 0.4}
+            for name in names:
+                for index in _each(outer):
+                    code += [f"  {name}{index}%id = 1", f"  {name}{index}%w = 0.5d0"]
+                    if index in bare - {one}:
+                        continue
+                    if is_allocatable:
+                        code.append(f"  allocate ({name}{index}%v({_text(bounds)}))")
+                    code.append(f"  {name}{index}%v = {value}")
             code.append(f"  {names[1]}{one}%v({where}) = {changed}")
             continue
         if shape == "array":

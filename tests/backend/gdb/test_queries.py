@@ -8,9 +8,9 @@ import pytest
 
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
-from pgdb.backend.gdb.queries import evaluate, failure, select_frame
+from pgdb.backend.gdb.queries import evaluate, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
-from pgdb.records import Stack, Value
+from pgdb.records import Stack, Value, Variables
 from tests.backend.gdb.test_stacks import ToldGdb
 
 
@@ -139,3 +139,40 @@ def test_words_of_python_become_the_message_and_are_not_repeated() -> None:
     log = "Python Exception <class 'gdb.GdbError'>: plain words\nError occurred in Python: plain\n"
     failed = failure(Result("error", {"msg": "Error occurred in Python: plain"}, "a\n", log))
     assert (failed.message, failed.output) == ("plain words", "a")
+
+
+class FailingPrinters(ToldGdb):
+    """A GDB whose pretty-printers fail, unless it prints raw values."""
+
+    def answer(self, command: str) -> asyncio.Future[Result]:
+        future = super().answer(command)
+        if "output/r" in command:
+            return future
+        failed: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        log = "Python Exception <class 'gdb.error'>: There is no member named _M_fp.\n"
+        known = future.result()
+        failed.set_result(Result(known.kind, known.payload, known.text, log))
+        return failed
+
+
+def test_a_printer_that_fails_does_not_make_all_values_equal() -> None:
+    gdb = FailingPrinters(
+        {
+            console("print at"): "~$4 = \n",
+            console("print/x at"): "~$5 = \n",
+            console("output/r $4"): "~{_M_fp = 5.5}",
+            console("output/rx $5"): "~{_M_fp = 0x5}",
+            console("output/r at"): "~{_M_fp = 5.5}",
+            "-stack-list-locals 1": '^done,locals=[{name="at",value=""},{name="n",value="4"}]',
+        }
+    )
+
+    async def ask() -> tuple[object, object, object]:
+        one, other = await evaluate(gdb, "at", ""), await evaluate(gdb, "at", "x")
+        return one, other, await variables(gdb, "locals")
+
+    first, second, listed = asyncio.run(ask())
+    assert first == Value(text="{_M_fp = 5.5}")
+    assert second == Value(text="{_M_fp = 0x5}")
+    assert isinstance(listed, Variables)
+    assert [each.value for each in listed.items] == ["{_M_fp = 5.5}", "4"]

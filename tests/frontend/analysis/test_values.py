@@ -103,7 +103,7 @@ LEAVES = [
     "'even', ' ' <repeats 4 times>",
     '"say \\"{\\", \'{\'"',
     # The end of one string and the begin of the next cannot be distinguished.
-    "{\"abc\", '\\000' <repeats 36 times>, \"def\", '\\000' <repeats 36 times>}",
+    "{\"abc\", '\\000' <repeats 36 times>, \"def\", '\\000' <repeats 30 times>}",
     "{1, 2",
     "{1, 2}}",
     "{1, (2}",
