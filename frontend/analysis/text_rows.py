@@ -2,7 +2,7 @@
 
 GDB prints the parts of a string and the strings of an array with the same commas between them:
 ``{"one", '\\000' <repeats 12 times>, "two", '\\000' <repeats 12 times>}``. All rows have the same
-width, which tells where each of them ends.
+width, which shows where each of them ends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Piece(msgspec.Struct, frozen=True):
 def rows_of_text(text: str, *, is_fortran: bool) -> list[TextRow] | None:
     """Return the rows in the text between the brackets of an array of characters.
 
-    Return None if it is no such text, or the rows cannot be told apart. GDB leaves out the last
+    Return None if it is no such text, or nothing shows where rows end. GDB leaves out the last
     character of a row in C if it is a NUL.
 
     >>> found = rows_of_text("'one', ' ' <repeats 12 times>, 'a name of 15 ch'", is_fortran=True)
