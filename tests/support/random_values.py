@@ -269,7 +269,7 @@ def cpp_program(seed: int, count: int) -> str:
         lone = source.random.choice((Words, Lone, None, None, None))
         kind = lone(source) if lone else _kind(source, source.random.randrange(1, 4))
         for name, change in (("one", False), ("other", True)):
-            # What cannot be copied is initialized in its place.
+            # An atomic cannot be copied: its initializer has no equal sign.
             value = kind.init(change)
             equal = "" if isinstance(kind, Lone) else " = "
             variables.append(f"static {kind.name} {name}_{number}{equal}{value};")
