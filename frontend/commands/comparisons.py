@@ -16,6 +16,7 @@ from pgdb.frontend.analysis.comparing import By, compare
 from pgdb.frontend.analysis.conditions import only_looks, parse
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
+from pgdb.frontend.analysis.unseen_addresses import leaves_out_addresses
 from pgdb.frontend.analysis.whole_values import MOST_PRINTED, is_known, is_partial
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.session import Session
@@ -132,6 +133,7 @@ async def _compare(
         before=before,
         after=after,
         whole=all,
+        has_addresses=leaves_out_addresses(sides),
         width=call.dispatcher.width,
     )
     line = json_lines.comparison(

@@ -12,6 +12,7 @@ from pgdb.frontend.analysis.long_differences import from_difference
 from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.paths import behind, place_of
 from pgdb.frontend.analysis.prominence import most_prominent_changes_first
+from pgdb.frontend.analysis.unseen_addresses import leaves_out_addresses
 from pgdb.frontend.analysis.values import Group, parse
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import MOST_CLASSES, Layout, Row, brackets, table
@@ -21,6 +22,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
 
 _MOST_PARTS = 6
+NO_ADDRESSES = "but for the addresses, which were not compared; 'set compare-pointers raw' does"
 _LEAST_WIDTH = 20
 T = TypeVar("T", Difference, Failing, EquivalenceClass[Record])
 _MOST_TEXT = 200
@@ -33,17 +35,20 @@ def comparison(
     before: str,
     after: str,
     whole: bool = False,
+    has_addresses: bool = False,
     width: int = 0,
 ) -> str:
     """Return the text of a comparison of two sides; with *whole*, of every difference.
 
+    *has_addresses* says that equal values have addresses that differ, which were not compared.
     Only rank sets can be wider than *width*; 0 means no limit.
     """
     title = f"{expression}, {before} {'with' if found.by == 'value' else '->'} {after}"
     if found.same:
         sets = _sides(found.equal, found.equal_others, found.by != "rank")
         what = "the same values on" if found.by == "value" else "equal on"
-        return f"{title}: {what} {sets}"
+        left_out = f"\n({NO_ADDRESSES})" if has_addresses else ""
+        return f"{title}: {what} {sets}{left_out}"
     lone = (*found.only_before, *found.only_after)
     numbered = [found.equal, *(each.ranks for each in found.differences)]
     numbered += (each.ranks for each in lone)
@@ -91,6 +96,9 @@ def check(found: Check, *, width: int = 0) -> str:
         text = "; ".join((text, *(f"{ranks} {why}" for ranks, why in unchecked)))
         if found.is_zero_unnoticed:
             text += f"\n(the value is {found.common}; 'assert {expression} true' fails for a zero)"
+        answers = () if found.answer is None else (found.answer,)
+        if found.requirement.kind == "same" and leaves_out_addresses(answers):
+            text += f"\n({NO_ADDRESSES})"
         return text
     layout = Layout(width=width)
     values = _same(found, layout)
