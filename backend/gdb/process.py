@@ -39,7 +39,7 @@ _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = (
     "breakpoints_in_gdb",
     "buffering_in_gdb",
-    "derived_types_in_gdb",
+    "fortran_arrays_in_gdb",
     "elements_in_gdb",
     "ending_in_gdb",
 )

@@ -60,7 +60,8 @@ def text_of(block: Block, most: int = MOST_SHOWN) -> str:
         step = math.prod(outer[dimension + 1 :])
         texts: list[str] = []
         if dimension == len(outer) - 1:
-            for text, count in _runs(values[begin : begin + outer[dimension]]):
+            row = values[begin : begin + outer[dimension]]
+            for text, count in _runs(row, is_fortran=bool(block.lower)):
                 if left <= 0:
                     texts.append("...")
                     break
@@ -83,7 +84,7 @@ def text_of(block: Block, most: int = MOST_SHOWN) -> str:
     return part(0, 0) if outer else number_text(values[0])
 
 
-def number_text(number: Any) -> str:
+def number_text(number: Any, *, is_fortran: bool = False) -> str:
     """Return the text of a number of NumPy's, as precise as GDB's."""
     kind = number.dtype.kind
     if kind == "b":
@@ -91,7 +92,8 @@ def number_text(number: Any) -> str:
     if kind in "iu":
         return str(int(number))
     if kind == "c":
-        return f"{number_text(number.real)} + {number_text(number.imag)}i"
+        real, imaginary = number_text(number.real), number_text(number.imag)
+        return f"({real},{imaginary})" if is_fortran else f"{real} + {imaginary}i"
     if math.isnan(number):
         return _nan_text(number)
     if math.isinf(number):
@@ -229,14 +231,15 @@ def sequence_text(block: Block, at: int, count: int) -> str:
     """Return the text of neighbours in memory: one number, or ``{1, 2, 3}``."""
     values = flat(block)[at : at + count]
     if count == 1:
-        return number_text(values[0])
-    return text_of(Block(dtype=block.dtype, shape=(count,), data=values.tobytes()))
+        return number_text(values[0], is_fortran=bool(block.lower))
+    lower = (1,) if block.lower else ()
+    return text_of(Block(dtype=block.dtype, shape=(count,), data=values.tobytes(), lower=lower))
 
 
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _runs(values: NDArray[Any]) -> Iterator[tuple[str, int]]:
+def _runs(values: NDArray[Any], *, is_fortran: bool) -> Iterator[tuple[str, int]]:
     """Yield the text and the length of each run of elements with equal bits."""
     import numpy
 
@@ -247,7 +250,7 @@ def _runs(values: NDArray[Any]) -> Iterator[tuple[str, int]]:
     ends = [*cuts.tolist(), len(values)]
     begin = 0
     for end in ends:
-        yield number_text(values[begin]), end - begin
+        yield number_text(values[begin], is_fortran=is_fortran), end - begin
         begin = end
 
 

@@ -46,7 +46,7 @@ def printed(program: Path, expressions: Sequence[str], before: str = "") -> list
     code = ROOT / "backend" / "gdb"
     line = ["gdb", "-q", "-nx", "-batch"]
     line += ["-iex", f"python import sys; sys.path.insert(0, '{code}')"]
-    for module in ("elements_in_gdb", "derived_types_in_gdb"):
+    for module in ("elements_in_gdb", "fortran_arrays_in_gdb"):
         line += ["-iex", f"python import {module}; {module}.main()"]
     settings = ("width 0", "print max-depth -1", "print elements 0", "max-value-size unlimited")
     for command in (*(f"set {each}" for each in settings), "break look"):

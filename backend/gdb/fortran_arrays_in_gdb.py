@@ -1,9 +1,12 @@
-"""Arrays of derived types with allocatable components; runs inside GDB, in its Python.
+"""Arrays of Fortran that GDB prints wrong, or without end; runs inside GDB, in its Python.
 
-GDB (13.1) finds out once where the allocatable and pointer components of an array's
-elements are: for the first element. It prints the components of that one for all elements, or
-``<not allocated>`` for all. A single element it reads right, so these arrays are printed element by
-element here, in the form of GDB.
+The bounds of a dummy array such as ``a(n, m)`` are not set at the entry of the procedure. If one
+dimension has no elements and another has billions, GDB loops over these and takes no interrupt.
+
+GDB (13.1) finds out once where the allocatable and pointer components of the elements of an array
+are: for the first element. It prints the components of that one for all elements, or ``<not
+allocated>`` for all. A single element it reads right, so the printer here goes through the
+elements and writes them in the form of GDB.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ import gdb
 _UNLIMITED = (1 << 32) - 1
 _MOST_ELEMENTS = 1 << 20
 """Most elements that are printed where the user has no limit: bounds can be unset."""
+_LARGEST = 1_000_000
+"""Most elements along a dimension of an array without elements that GDB is let print."""
+_UNSET = "<its bounds are not set yet>"
 _MARKS = {True: ("(", ")", " ", ", ", ", ..."), False: ("{", "}", ", ", " ", "...")}
 """Of Fortran and of C: brackets, what separates rows, what precedes a repeat, the cut end."""
 
@@ -84,6 +90,19 @@ class _Elements:
             return f"<error: {error}>"
 
 
+def _is_left_out(options: dict[str, Any]) -> bool:
+    """Return whether GDB lists arguments of frames, or PGDB does, with a depth of 0."""
+    return bool(options.get("summary")) or options.get("max_depth") == 0
+
+
+class _Unset:
+    """Prints an array with nonsensical bounds."""
+
+    def to_string(self) -> str:
+        """Return the reason; three dots in the list of a frame's arguments."""
+        return "..." if _is_left_out(gdb.print_options()) else _UNSET
+
+
 class _Printer:
     """Prints an array element by element."""
 
@@ -93,7 +112,7 @@ class _Printer:
     def to_string(self) -> str:
         """Return the text of the array; three dots in the list of a frame's arguments."""
         options = dict(gdb.print_options())
-        if options.get("summary"):
+        if _is_left_out(options):
             return "..."
         for name in ("max_elements", "repeat_threshold"):
             if options.get(name) == _UNLIMITED:
@@ -104,24 +123,39 @@ class _Printer:
         return _Elements(options, "fortran" in language).text(self._value)
 
 
-def _printer_of(value: gdb.Value) -> _Printer | None:
+def _has_no_bounds(kind: gdb.Type) -> bool:
+    """Return whether an array without elements has a dimension of a nonsensical size."""
+    extents = []
+    while kind.code == gdb.TYPE_CODE_ARRAY:
+        try:
+            low, high = kind.range()
+        except gdb.error:  # the last dimension of a(5, *)
+            return False
+        extents.append(high - low + 1)
+        kind = kind.target().strip_typedefs()
+    return bool(min(extents) <= 0 and max(map(abs, extents)) > _LARGEST)
+
+
+def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     kind = value.type.strip_typedefs()
     if kind.code != gdb.TYPE_CODE_ARRAY:
         return None
+    if _has_no_bounds(kind):
+        return _Unset()
     element = _innermost(kind)
     if element.code != gdb.TYPE_CODE_STRUCT or not element.dynamic:
         return None
     return _Printer(value)
 
 
-_printer_of.name = "pgdb-derived-types"  # type: ignore[attr-defined]  # for "info pretty-printer"
+_printer_of.name = "pgdb-fortran-arrays"  # type: ignore[attr-defined]  # for "info pretty-printer"
 
 
 def main() -> None:
-    """Register the printer; without it all works, but GDB's texts of such arrays are wrong."""
+    """Register the printer; without it GDB's texts of such arrays are wrong, or GDB hangs."""
     if not hasattr(gdb, "print_options"):
         return
     try:
         gdb.pretty_printers.append(_printer_of)
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
-        sys.stderr.write(f"pgdb: arrays of derived types are printed as GDB does: {error}\n")
+        sys.stderr.write(f"pgdb: arrays of Fortran are printed as GDB does: {error}\n")
