@@ -319,11 +319,8 @@ def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
     numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
     if len(numbers) > HANDFUL:
         others = [each for each in texts if number_of(each[1]) is None]
-        # The text itself has all digits of a number.
-        known = [
-            (ranks, text if parse_number(text) is not None else str(number_of(text)))
-            for ranks, text in numbers
-        ]
+        # The text itself has all digits of a number; a NaN can have a mark for its bits.
+        known = ((each, "nan" if parse_number(text) is None else text) for each, text in numbers)
         return summarize(known), others
     elements = _summed_elements(texts)
     return (elements, ()) if elements is not None else (None, texts)
