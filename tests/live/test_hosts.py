@@ -61,6 +61,7 @@ RANKS = 8
 BY_HOST = {"h1": "0-1", "h2": "2-3", "h3": "4-5", "h4": "6-7"}
 LOSS_DEADLINE_S = 120.0
 """The loss time of a link is 20 s, and looked at every 5 s."""
+PAUSE = ("-DPAUSE_NS=20000000",)
 # Nobody comes to `hit` with that condition: the breakpoint is in the code of running ranks.
 BREAK_AND_RUN = ("break hit if i < 0", "c &")
 
@@ -69,9 +70,13 @@ BREAK_AND_RUN = ("break hit if i < 0", "c &")
 def running(
     builder: Builder, hosts: Hosts, name: str = "openmpi", source: str = "storm.c"
 ) -> Iterator[Job]:
-    """Run a job of eight ranks on the hosts."""
+    """Run a job of eight ranks on the hosts.
+
+    Those of storm.c call ``hit`` 50 times a second: eight GDBs that look at a condition 3,000 times
+    a second would use up the cores.
+    """
     mpi = find_mpi(name)
-    program = builder.build(mpi, source)
+    program = builder.build(mpi, source, *(PAUSE if source == "storm.c" else ()))
     line = hosts.command("h1", mpi.line(RANKS, program, hosts=hosts.names))
     with run_job(builder, line, program, RANKS) as job:
         yield job
