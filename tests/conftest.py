@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 
 from pgdb.backend.node.daemon import ILLEGAL_EVENTS_VARIABLE
-from tests.support import autogroup, libc_debug
+from tests.support import autogroup
 from tests.support.hosts import Hosts, several_hosts
 from tests.support.programs import (
     LEAVE_DEADLINE_S,
@@ -120,7 +120,6 @@ def pytest_configure(config: pytest.Config) -> None:
             # two used a twelfth of the CPU time beside other tests. With the grouping by session
             # they would take the cores from all others.
             os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-        libc_debug.hide()
 
 
 def is_worker(config: pytest.Config) -> bool:

@@ -270,5 +270,5 @@ def test_each_rank_knows_itself_and_writes_its_own_files(
         check=True,
     ).stdout
     assert "$1 = 1" in said
-    told = finished.answer(f"generate-core-file {tmp_path}/core.%r")
+    told = finished.answer(f"generate-core-file {tmp_path}/core.{{rank}}")
     assert "Saved corefile" in told["classes"][0]["text"]
