@@ -37,14 +37,15 @@ def _beginning(word: str, least: int) -> str:
 
 _FLAGS = r"(?:-\S+\s+)*"
 # A command of its own follows these words.
-_CARRIER = (
-    rf"(?:(?:{_beginning('thread', 2)}|t)\s+{_beginning('apply', 1)}\s+"
+_CARRIER = pattern(
+    rf"\s*(?:(?:{_beginning('thread', 2)}|t)\s+{_beginning('apply', 1)}\s+"
     rf"(?:{_beginning('all', 1)}|[\d.$ -]+)\s+{_FLAGS}"
     rf"|(?:{_beginning('frame', 2)}|f)\s+apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}"
     rf"|(?:taas|tfaas|faas)\s+{_FLAGS}"
     r"|(?:with|w)\s[^\n]*?--\s*)"
 )
-_START = rf"\s*{_CARRIER}{{0,8}}"
+_MOST_CARRIERS = 8
+_START = r"\s*"
 _MAINTENANCE = rf"(?:mt|{_beginning('maintenance', 2)})\s+{_beginning('print', 1)}\s+"
 # These take a file alone.
 _TABLES = "|".join(
@@ -121,8 +122,13 @@ def file_of(command: str) -> WrittenFile | None:
     >>> found.begin, found.end
     (18, 23)
     """
+    start = 0
+    for _ in range(_MOST_CARRIERS):
+        if (carrier := _CARRIER.match(command, start)) is None:
+            break
+        start = carrier.end()
     for form in _FORMS:
-        if (match := form.command.match(command)) is not None:
+        if (match := form.command.match(command, start)) is not None:
             begin, end = match.span("name")
             if begin < 0:
                 begin = end = len(command.rstrip())

@@ -31,7 +31,7 @@ from pgdb.backend.gdb.stop_report import StopReports, as_interrupt
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import State
-from pgdb.backend.rank.states import Controlled
+from pgdb.backend.rank.states import Controlled, Live
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
 from pgdb.records import Event, Exit, Gone, Output, Stop
@@ -199,7 +199,14 @@ class Executor:
         self.feed(events.IsRunning())
 
     def on_run_failed(self, message: str) -> None:
-        """Record that the rank does not run after all, as when a breakpoint cannot be inserted."""
+        """Record that the rank does not run after all, as when a breakpoint cannot be inserted.
+
+        Without a message GDB has stopped it and reported nothing. Where PGDB itself awaits a stop,
+        it finds out by itself what has become of the process.
+        """
+        state = self.machine.state
+        if not message and isinstance(state, Live) and state.is_awaited:
+            return
         self.feed(events.RunFailed(self.stops.why_refused(message)))
 
     def on_partly_stopped(self) -> None:

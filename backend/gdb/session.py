@@ -26,6 +26,7 @@ from pgdb.errors import GdbError
 LOG = logging.getLogger(__name__)
 
 _MOST_OF_LOG = 4096
+_WARNING = "warning: "
 _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
 
 
@@ -363,7 +364,9 @@ class GdbSession:
                 # A command that was sent while the rank runs may be open when GDB complains of the
                 # run.
                 self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
-            if self._ran is not None and not self._is_looking:
+            # A warning is about something else, such as a process that GDB may not look into.
+            is_error = not part.text.startswith(_WARNING)
+            if self._ran is not None and is_error and not self._is_looking:
                 self._is_looking = True
                 asked = self.ask_together("-thread-info")[0]
                 asked.add_done_callback(functools.partial(self._on_threads, self.runs))
