@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,8 @@ static void insert_breakpoint(const char *token, const char *where, int is_tempo
 /* Take what comes, say nothing, and end with the input as a GDB does that hangs for a while. */
 static void be_silent(void)
 {
+    /* GDB does not end at a SIGINT, which PGDB sends to one that seems to read its input. */
+    signal(SIGINT, SIG_IGN);
     char ignored[4096];
     while (read(0, ignored, sizeof ignored) > 0) {
     }
