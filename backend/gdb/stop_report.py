@@ -344,13 +344,26 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     words = dying_before(shown, frames)
     if words == "aborting the job" or words.startswith(("error code", "status")):
         words = ""
-    if any(each.function.startswith("__libc_start_") for each in frames[:2]):
+    if _follows_main(frames):
         called = f"{called}, returned by main"
     if not words:
         return called or inside or "the process ends"
     function = inside or next(each.function for each in frames if each.dying == words)
     cause = f"{function}, {words}"
     return f"{cause}, {called}" if called else cause
+
+
+def _follows_main(frames: Sequence[Frame]) -> bool:
+    """Return whether the C library has called the innermost function after ``main`` has returned.
+
+    Without its debug information, its function that has called ``main`` has no name.
+    """
+    for each in frames[:3]:
+        if each.function.startswith("__libc_start_"):
+            return True
+        if each is not frames[0] and not each.function.startswith("libc.so"):
+            return False
+    return False
 
 
 def _calling(frame: Frame, inside: str, innermost: str) -> str:
