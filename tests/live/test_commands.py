@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def ranks(classes: Iterable[dict[str, Any]]) -> list[str]:
 
 def only(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the record of an answer that all ranks of the job agree in."""
-    assert ranks(answer["classes"]) == [answer["ranks"]], answer
+    assert ranks(answer["classes"]) == [answer["ranks"]], json.dumps(answer)
     record: dict[str, Any] = answer["classes"][0]["record"]
     return record
 
