@@ -6,15 +6,15 @@ import csv
 import importlib
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.arrays import Ask
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import Summary
-from pgdb.overlay.messages import AnyOperation
 from pgdb.overlay.operations import ListTrace
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Failure, Record, Variable, Variables, Various, parse_number
@@ -22,14 +22,6 @@ from pgdb.records import PLACEHOLDER, Failure, Record, Variable, Variables, Vari
 _RANKS_AT_ONCE = 1000
 """Ranks of one request, so that each answer comes apart: fewer than are summed up."""
 _CELLS_AT_ONCE = 2000
-
-
-class Ask(Protocol):
-    """A function that asks ranks: :meth:`pgdb.frontend.api.session.Session.ask`."""
-
-    async def __call__(self, command: str, operation: AnyOperation, ranks: RankSet) -> Answer:
-        """Return the merged answer of *ranks*."""
-        ...
 
 
 class TraceValue(msgspec.Struct, frozen=True):

@@ -70,16 +70,9 @@ class MovingJob(Job):
         """The run commands, each with the ranks that it reached."""
         self.interrupted: list[str] = []
 
-    async def ask(
-        self,
-        request_id: int,
-        ranks: RankSet,
-        operation: AnyOperation,
-        timeout_s: float,
-        command: str = "",
-        *,
-        of_ended: bool = False,
-    ) -> Gathered:
+    async def on_request(
+        self, request_id: int, ranks: RankSet, operation: AnyOperation
+    ) -> Gathered | None:
         loop = asyncio.get_running_loop()
         if isinstance(operation, Resume) and ranks:
             self.resumed.append((operation.command, str(ranks)))
@@ -93,7 +86,7 @@ class MovingJob(Job):
                 rank: Stop(reason="interrupted", frame=self.frames[rank]) for rank in running
             }
             loop.call_soon(self._deliver, stops)
-        return await super().ask(request_id, ranks, operation, timeout_s, command)
+        return None
 
     def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
         match operation:

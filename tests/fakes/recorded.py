@@ -59,6 +59,16 @@ class Job:
         self.line = 26
         self.said: dict[int, dict[int, Record]] = {}
         self.asked: list[AnyOperation] = []
+        self.reached: list[RankSet] = []
+        """The ranks that each request has reached."""
+        self.is_of_ended = False
+        """Whether the last request was about ranks that have ended."""
+
+    async def on_request(
+        self, request_id: int, ranks: RankSet, operation: AnyOperation
+    ) -> Gathered | None:
+        """Do what comes before the answer to a request; return an answer in its place, or None."""
+        return None
 
     async def ask(
         self,
@@ -71,6 +81,10 @@ class Job:
         of_ended: bool = False,
     ) -> Gathered:
         self.asked.append(operation)
+        self.reached.append(ranks)
+        self.is_of_ended = of_ended
+        if (instead := await self.on_request(request_id, ranks, operation)) is not None:
+            return instead
         merger: Merger[Record] = Merger()
         missing = Missing()
         for rank in ranks:

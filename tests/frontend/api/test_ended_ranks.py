@@ -27,30 +27,23 @@ class EndingJob(Job):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reached: list[tuple[RankSet, bool]] = []
+        self.requests: list[tuple[RankSet, bool]] = []
         self.is_killed = self.is_slow = False
         self.is_asked = asyncio.Event()
 
-    async def ask(
-        self,
-        request_id: int,
-        ranks: RankSet,
-        operation: AnyOperation,
-        timeout_s: float,
-        command: str = "",
-        *,
-        of_ended: bool = False,
-    ) -> Gathered:
-        self.reached.append((ranks, of_ended))
+    async def on_request(
+        self, request_id: int, ranks: RankSet, operation: AnyOperation
+    ) -> Gathered | None:
+        self.requests.append((ranks, self.is_of_ended))
         if self.is_slow and isinstance(operation, Evaluate):
             self.is_asked.set()
             await asyncio.Event().wait()
         if self.is_killed:
             return Gathered(request_id, (), Missing(lost=ranks))
-        return await super().ask(request_id, ranks, operation, timeout_s)
+        return None
 
     def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
-        if isinstance(operation, Resume) and self.reached[-1][1]:
+        if isinstance(operation, Resume) and self.is_of_ended:
             return Failure(message=NOT_RUN)
         return super().answer(operation, rank, request_id)
 
@@ -73,10 +66,10 @@ def test_ranks_that_have_ended_answer_if_none_asked_lives() -> None:
     async def test(job: EndingJob, session: Session) -> None:
         end(session, FIRST)
         answer = await session.evaluate("x", of_ended=True)
-        assert job.reached[-1] == (LAST, False)
+        assert job.requests[-1] == (LAST, False)
         assert answer.missing == Missing(lost=FIRST)
         answer = await session.ranks(FIRST).evaluate("x", of_ended=True)
-        assert job.reached[-1] == (FIRST, True)
+        assert job.requests[-1] == (FIRST, True)
         assert answer.missing == Missing()
         end(session, LAST)
         for ask in (
@@ -88,7 +81,7 @@ def test_ranks_that_have_ended_answer_if_none_asked_lives() -> None:
             session.breakpoints(),
         ):
             answer = await ask
-            assert job.reached[-1] == (ALL, True), answer.command
+            assert job.requests[-1] == (ALL, True), answer.command
             assert answer.missing == Missing(), answer.command
 
     run(test)
@@ -99,7 +92,7 @@ def test_lost_ranks_are_not_asked_with_those_that_have_ended() -> None:
         end(session, FIRST)
         session.state.detach(LAST)
         answer = await session.evaluate("x", of_ended=True)
-        assert job.reached[-1] == (FIRST, True)
+        assert job.requests[-1] == (FIRST, True)
         assert answer.missing == Missing(lost=LAST)
 
     run(test)
@@ -114,7 +107,7 @@ def test_checks_and_plain_evaluations_are_about_ranks_that_live() -> None:
         assert answer.missing == Missing(lost=ALL)
         with pytest.raises(CommandError, match="no answer from"):
             await session.where("x == x")
-        assert not [ranks for ranks, _ in job.reached if ranks]
+        assert not [ranks for ranks, _ in job.requests if ranks]
 
     run(test)
 
@@ -123,12 +116,12 @@ def test_an_interrupt_reaches_the_ended_ranks_that_are_asked() -> None:
     async def test(job: EndingJob, session: Session) -> None:
         end(session, ALL)
         await session.interrupt()
-        assert not job.reached[-1][0]
+        assert not job.requests[-1][0]
         job.is_slow = True
         asked = asyncio.create_task(session.ranks(FIRST).evaluate("x", of_ended=True))
         await job.is_asked.wait()
         await session.interrupt()
-        assert job.reached[-1] == (FIRST, True)
+        assert job.requests[-1] == (FIRST, True)
         asked.cancel()
         await asyncio.wait([asked])
 
@@ -140,7 +133,7 @@ def test_breakpoints_are_made_after_the_end() -> None:
         end(session, ALL)
         await session.break_at("work")
         assert isinstance(job.asked[-1], InsertBreakpoint)
-        assert job.reached[-1] == (ALL, True)
+        assert job.requests[-1] == (ALL, True)
 
     run(test)
 
@@ -154,7 +147,7 @@ def test_run_commands_after_the_end(code: int, is_killed: bool, status: int) -> 
         end(session, ALL, code)
         job.is_killed = is_killed
         answer = await session.runs.start("next", "", ALL)
-        assert job.reached[-1] == (ALL, True)
+        assert job.requests[-1] == (ALL, True)
         assert answer.missing.lost == (ALL if is_killed else NONE)
         said = {each.record for each in answer.errors}
         assert said == (set() if is_killed else {Failure(message=NOT_RUN)})
@@ -168,7 +161,7 @@ def test_run_commands_leave_out_the_ended_ranks_if_others_live() -> None:
     async def test(job: EndingJob, session: Session) -> None:
         end(session, FIRST)
         answer = await session.runs.start("next", "", ALL)
-        assert job.reached[-1] == (LAST, False)
+        assert job.requests[-1] == (LAST, False)
         assert answer.missing.lost == FIRST
 
     run(test)
@@ -179,10 +172,10 @@ def test_kill_says_that_nothing_runs() -> None:
         user = User(session)
         end(session, FIRST)
         session.state.detach(LAST)
-        asked = len(job.reached)
+        asked = len(job.requests)
         shown = await user.type("proc 0-1 kill")
         assert "The program is not being run: [0-1] ended" in shown
         assert "The program is not being run" not in await user.type("proc 2-3 kill")
-        assert len(job.reached) == asked
+        assert len(job.requests) == asked
 
     run(test)

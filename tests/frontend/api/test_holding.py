@@ -15,7 +15,6 @@ from pgdb.frontend.commands.exit_status import EXIT_OK, of_answer
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.overlay.messages import AnyOperation, Console, Lost
-from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Record, Running, Stop
 from tests.fakes.recorded import ALL, Job, User, begin, recorded
@@ -28,24 +27,7 @@ def ranks(text: str) -> RankSet:
 
 
 class HeldJob(Job):
-    """Notes which ranks each request reaches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reached: list[RankSet] = []
-
-    async def ask(
-        self,
-        request_id: int,
-        ranks: RankSet,
-        operation: AnyOperation,
-        timeout_s: float,
-        command: str = "",
-        *,
-        of_ended: bool = False,
-    ) -> Gathered:
-        self.reached.append(ranks)
-        return await super().ask(request_id, ranks, operation, timeout_s)
+    """Ranks that run at every command that may set them running."""
 
     def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
         if isinstance(operation, Console) and operation.run:

@@ -218,19 +218,12 @@ def test_it_is_not_fetched_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(saving, "FETCH_TIMEOUT_S", 0.05)
 
     class Slow(Job):
-        async def ask(
-            self,
-            request_id: int,
-            ranks: RankSet,
-            operation: AnyOperation,
-            timeout_s: float,
-            command: str = "",
-            *,
-            of_ended: bool = False,
-        ) -> Gathered:
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
             if isinstance(operation, Recall):
                 await asyncio.Event().wait()
-            return await super().ask(request_id, ranks, operation, timeout_s)
+            return None
 
     async def work() -> None:
         session = begin(Slow())
