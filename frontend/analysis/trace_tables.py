@@ -17,7 +17,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import Summary
 from pgdb.overlay.operations import ListTrace
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Failure, Record, Variable, Variables, Various, parse_number
+from pgdb.records import PLACEHOLDER, Record, Variable, Variables, Various, parse_number
 
 _RANKS_AT_ONCE = 1000
 """Ranks of one request, so that each answer comes apart: fewer than are summed up."""
@@ -82,7 +82,7 @@ async def read_table(
     least, most = _totals(counted)
     if begin is None:
         begin = max(0, least - count)
-    there = RankSet.union(each.ranks for each in counted.classes if not _is_error(each))
+    there = RankSet.union(each.ranks for each in counted.classes if not each.is_error)
     rows: tuple[TraceRow, ...] = ()
     if count and there and begin < most:
         listed = await ask(command, ListTrace(number=number, begin=begin, count=count), there)
@@ -95,7 +95,7 @@ async def read_table(
         least=least,
         most=most,
         full=_full(counted),
-        errors=tuple(each for each in counted.classes if _is_error(each)),
+        errors=counted.errors,
         missing=counted.missing,
         request_id=counted.request_id,
     )
@@ -157,12 +157,6 @@ def _only_value(text: str, summary: Summary) -> str:
     if strange or summary.low is None or summary.low != summary.high:
         return ""
     return text.replace(PLACEHOLDER, repr(summary.low))
-
-
-def _is_error(each: EquivalenceClass[Record]) -> bool:
-    return isinstance(each.filled, Failure) or (
-        isinstance(each.filled, Various) and isinstance(each.filled.template, Failure)
-    )
 
 
 def _totals(answer: Answer) -> tuple[int, int]:
@@ -232,7 +226,7 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
     """Ask *ranks* for all values of a trace."""
     counted = await ask(f"traces {number}", ListTrace(number=number), ranks)
     _, most = _totals(counted)
-    there = RankSet.union(each.ranks for each in counted.classes if not _is_error(each))
+    there = RankSet.union(each.ranks for each in counted.classes if not each.is_error)
     width = len(expressions)
     step = max(1, _CELLS_AT_ONCE // width)
     found: dict[int, list[list[int | float | str]]] = {rank: [] for rank in there}
@@ -249,7 +243,7 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
         number=number,
         expressions=tuple(expressions),
         by_rank={rank: tuple(map(tuple, rows)) for rank, rows in found.items()},
-        errors=tuple(each for each in counted.classes if _is_error(each)),
+        errors=counted.errors,
         missing=missing,
     )
 
