@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
 from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
 from pgdb.overlay.operations import ListTrace
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Record, Variable, Variables, Various, parse_number
+from pgdb.records import PLACEHOLDER, Record, Variables, Various, parse_number
 
 _RANKS_AT_ONCE = 1000
 """Ranks of one request, so that each answer comes apart: fewer than are summed up."""
@@ -29,9 +31,11 @@ class TraceValue(msgspec.Struct, frozen=True):
 
     ranks: RankSet
     text: str = ""
-    """The value: a number with all its digits, or GDB's text."""
+    """The value: a number with all its digits, or GDB's text. Beside a summary ``…`` stands for
+    what differs."""
     summary: Summary | None = None
-    """The summary of the values instead, where there are too many different ones."""
+    """The summary of the values, where there are too many different ones; that of the first number
+    that differs, if the value has several."""
 
 
 class TraceRow(msgspec.Struct, frozen=True):
@@ -106,27 +110,24 @@ def rows_of(answer: Answer, width: int) -> tuple[TraceRow, ...]:
     cells: dict[tuple[int, int], dict[str, RankSet]] = {}
     summaries: dict[tuple[int, int], list[TraceValue]] = {}
     for each in answer.classes:
-        columns = list(each.columns)
+        columns = iter(each.columns)
         record = each.filled
         template = record.template if isinstance(record, Various) else record
         if not isinstance(template, Variables):
             continue
         for item in template.items:
-            taken = (
-                [columns.pop(0) for _ in range(item.value.count(PLACEHOLDER))] if columns else []
-            )
+            text, summary = item.value, None
+            if isinstance(record, Various):
+                text, summary = _summed_up(text, islice(columns, text.count(PLACEHOLDER)))
             row, dot, column = item.name.partition(".")
             if not dot:
                 continue
             place = int(row), int(column)
-            if taken and (only := _only_value(item.value, taken[0])):
-                item = Variable(item.name, only)
-            elif taken:
-                value = TraceValue(each.ranks, item.value, taken[0])
-                summaries.setdefault(place, []).append(value)
+            if summary is not None:
+                summaries.setdefault(place, []).append(TraceValue(each.ranks, text, summary))
                 continue
             found = cells.setdefault(place, {})
-            found[item.value] = found.get(item.value, RankSet()) | each.ranks
+            found[text] = found.get(text, RankSet()) | each.ranks
     numbers = sorted({row for row, _ in (*cells, *summaries)})
     return tuple(
         TraceRow(
@@ -151,12 +152,29 @@ def rows_of(answer: Answer, width: int) -> tuple[TraceRow, ...]:
     )
 
 
-def _only_value(text: str, summary: Summary) -> str:
-    """Return the value that all ranks of a summary have, or nothing."""
+def _summed_up(text: str, columns: Iterable[Summary]) -> tuple[str, Summary | None]:
+    """Return the text of a template with its equal numbers, and the summary of the first others.
+
+    ``…`` stands for what differs. Without a summary all ranks have the text.
+    """
+    before, *parts = text.split(PLACEHOLDER)
+    filled = [before]
+    different: list[Summary] = []
+    for summary, part in zip(columns, parts, strict=True):
+        only = _only_number(summary)
+        if not only:
+            different.append(summary)
+        filled += [only or DIFFERENT, part]
+    numbers = (each for each in different if each.low is not None)
+    return "".join(filled), next(numbers, different[0] if different else None)
+
+
+def _only_number(summary: Summary) -> str:
+    """Return the number that all ranks of a summary have, or nothing."""
     strange = summary.nan or summary.above or summary.below or summary.others
-    if strange or summary.low is None or summary.low != summary.high:
+    if strange or summary.is_rounded or summary.low is None or summary.low != summary.high:
         return ""
-    return text.replace(PLACEHOLDER, repr(summary.low))
+    return repr(summary.low)
 
 
 def _totals(answer: Answer) -> tuple[int, int]:
@@ -167,7 +185,8 @@ def _totals(answer: Answer) -> tuple[int, int]:
         if isinstance(record, Variables):
             found.append(int(record.items[0].value))
         elif isinstance(record, Various) and each.columns:
-            found += [int(end) for end in (each.columns[0].low, each.columns[0].high) if end]
+            ends = each.columns[0].low, each.columns[0].high
+            found += [int(end) for end in ends if end is not None]
     return (min(found), max(found)) if found else (0, 0)
 
 

@@ -9,6 +9,7 @@ from pgdb.frontend.analysis.trace_tables import TraceTable, TraceValue
 from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.layout import brackets
+from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
 from pgdb.ranks import RankSet
 from pgdb.records import parse_number
@@ -70,7 +71,7 @@ def _cell(values: Iterable[TraceValue], everybody: RankSet) -> str:
         return ", ".join([*parts, f"{brackets(rest)} {len(most) - _FEW_VALUES} other values"])
     return ", ".join(
         f"{brackets(each.ranks)} "
-        + (each.text if each.summary is None else _summary_text(each.summary))
+        + (each.text if each.summary is None else _summary_text(each.text, each.summary))
         for each in listed
     )
 
@@ -86,8 +87,9 @@ def _span(values: Sequence[TraceValue]) -> str:
     return f"{low.text} {brackets(low.ranks)} … {high.text} {brackets(high.ranks)}"
 
 
-def _summary_text(summary: Summary) -> str:
-    """Return the range of many values."""
+def _summary_text(text: str, summary: Summary) -> str:
+    """Return the range of many values, behind the text that they have in common."""
+    common = "" if text.startswith(DIFFERENT) else f"{text}: "
     parts = []
     if summary.low is not None and summary.high is not None:
         parts.append(
@@ -98,4 +100,4 @@ def _summary_text(summary: Summary) -> str:
     infinite = summary.above | summary.below
     parts += [f"infinity on {brackets(infinite)}"] if infinite else []
     parts += [f"no number on {brackets(summary.others)}"] if summary.others else []
-    return "; ".join(parts)
+    return common + "; ".join(parts)

@@ -19,12 +19,13 @@ from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Variable, Variables
 
 Rows = Sequence[Sequence[str]]
+NONE = Failure(message="there is no trace 1 on this rank")
 
 
 class Ranks:
     """Ranks that have collected rows; they answer as aggregators merge it."""
 
-    def __init__(self, rows: Mapping[int, Rows], full: RankSet = RankSet()) -> None:
+    def __init__(self, rows: Mapping[int, Rows | Failure], full: RankSet = RankSet()) -> None:
         self.rows = rows
         self.full = full
         self.asked: list[ListTrace] = []
@@ -41,8 +42,8 @@ class Ranks:
 
     def _record(self, rank: int, operation: ListTrace) -> Record:
         rows = self.rows[rank]
-        if not rows:
-            return Failure(message="there is no trace 1 on this rank")
+        if isinstance(rows, Failure):
+            return rows
         items = [Variable("rows", str(len(rows)))]
         items += [Variable("full", "1")] if rank in self.full else []
         end = operation.begin + operation.count
@@ -83,7 +84,7 @@ def test_the_last_rows_are_those_that_all_ranks_have() -> None:
 
 
 def test_ranks_without_the_trace_and_lost_ones_are_named() -> None:
-    text = table(Ranks({0: [("0", "1")], 1: []}), "0-2")
+    text = table(Ranks({0: [("0", "1")], 1: NONE}), "0-2")
     assert text.splitlines()[0] == "trace 1: 1 row on [0]"
     assert "[1] error: there is no trace 1 on this rank" in text
     assert "[2]" in text.splitlines()[-1]
@@ -108,6 +109,31 @@ def test_different_numbers_of_rows_of_very_many_ranks() -> None:
         read_table(ranks, 1, ("i", "u"), RankSet(range(1200)), begin=None, count=20)
     )
     assert (found.least, found.most) == (1, 1200)
+
+
+def test_a_rank_without_rows_counts_among_very_many() -> None:
+    ranks = Ranks({rank: [("7", "1")] * rank for rank in range(1200)})
+    found = asyncio.run(
+        read_table(ranks, 1, ("i", "u"), RankSet(range(1200)), begin=None, count=20)
+    )
+    assert (found.least, found.most) == (0, 1199)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "shown"),
+    [
+        ("{{x = 1, y = {}}}", "{x = 1, y = …}", "[0-1499] {x = 1, y = …}: 0 [0] … 1499 [1499]"),
+        ('{{s = "a{0}", y = {0}}}', "{s = …, y = …}", "{s = …, y = …}: 0 [0] … 1499 [1499]"),
+        ("{} units", "… units", "[0-1499] 0 [0] … 1499 [1499]"),
+    ],
+)
+def test_equal_numbers_of_values_that_differ_are_kept(value: str, text: str, shown: str) -> None:
+    ranks = Ranks({rank: [("7", value.format(rank))] for rank in range(1500)})
+    found = asyncio.run(
+        read_table(ranks, 1, ("i", "u"), RankSet(range(1500)), begin=None, count=20)
+    )
+    assert [each.text for each in found.rows[0].cells[1]] == [text]
+    assert shown in table_text(found)
 
 
 def test_all_values_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +168,7 @@ def test_without_pandas_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatc
 
 
 def test_errors_are_classes() -> None:
-    found = asyncio.run(read_table(Ranks({0: []}), 1, ("i",), RankSet([0]), begin=None, count=1))
+    found = asyncio.run(read_table(Ranks({0: NONE}), 1, ("i",), RankSet([0]), begin=None, count=1))
     (error,) = found.errors
     assert isinstance(error, EquivalenceClass)
     assert not found.answer.ok
