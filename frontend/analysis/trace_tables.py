@@ -14,7 +14,7 @@ import msgspec
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
 from pgdb.overlay.operations import ListTrace
@@ -67,8 +67,17 @@ class TraceTable(msgspec.Struct, frozen=True):
     @property
     def answer(self) -> Answer:
         """The failures and missing ranks as an answer."""
-        asked = self.ranks | self.missing.ranks | RankSet.union(each.ranks for each in self.errors)
-        return Answer(f"traces {self.number}", asked, self.errors, self.missing)
+        return _without_rows(self.number, self.ranks, self.errors, self.missing)
+
+
+def _without_rows(
+    number: int,
+    ranks: RankSet,
+    errors: tuple[EquivalenceClass[Record], ...],
+    missing: Missing,
+) -> Answer:
+    asked = ranks | missing.ranks | RankSet.union(each.ranks for each in errors)
+    return Answer(f"traces {number}", asked, errors, missing)
 
 
 async def read_table(
@@ -88,9 +97,11 @@ async def read_table(
         begin = max(0, least - count)
     there = RankSet.union(each.ranks for each in counted.classes if not each.is_error)
     rows: tuple[TraceRow, ...] = ()
+    errors, missing = counted.errors, counted.missing
     if count and there and begin < most:
         listed = await ask(command, ListTrace(number=number, begin=begin, count=count), there)
         rows = rows_of(listed, len(expressions))
+        errors, missing = (*errors, *listed.errors), missing | listed.missing
     return TraceTable(
         number=number,
         expressions=tuple(expressions),
@@ -99,8 +110,8 @@ async def read_table(
         least=least,
         most=most,
         full=_full(counted),
-        errors=counted.errors,
-        missing=counted.missing,
+        errors=errors,
+        missing=missing,
         request_id=counted.request_id,
     )
 
@@ -210,6 +221,11 @@ class TraceData(msgspec.Struct, frozen=True):
     errors: tuple[EquivalenceClass[Record], ...] = ()
     missing: Missing = msgspec.field(default_factory=Missing)
 
+    @property
+    def answer(self) -> Answer:
+        """The failures and missing ranks as an answer."""
+        return _without_rows(self.number, RankSet(self.by_rank), self.errors, self.missing)
+
     def csv(self) -> str:
         """Return a line ``rank,row,…`` with the values of each row; rows count from 1."""
         text = io.StringIO()
@@ -249,12 +265,15 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
     width = len(expressions)
     step = max(1, _CELLS_AT_ONCE // width)
     found: dict[int, list[list[int | float | str]]] = {rank: [] for rank in there}
+    errors: Merger[Record] = Merger()
+    errors.add_classes(counted.errors)
     missing = counted.missing
     for some in _parts(there):
         for begin in range(0, most, step):
             operation = ListTrace(number=number, begin=begin, count=min(step, most - begin))
             answer = await ask(f"traces {number}", operation, some)
             missing = missing | answer.missing
+            errors.add_classes(answer.errors)
             for each in answer.classes:
                 if isinstance(each.filled, Variables):
                     _put(found, each.ranks, each.filled, width)
@@ -262,7 +281,7 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
         number=number,
         expressions=tuple(expressions),
         by_rank={rank: tuple(map(tuple, rows)) for rank, rows in found.items()},
-        errors=counted.errors,
+        errors=errors.classes,
         missing=missing,
     )
 

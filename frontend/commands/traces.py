@@ -133,7 +133,12 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
         table = data.csv().encode()
         await with_file(path, lambda: _write(path, table))
         rows = sum(map(len, data.by_rank.values()))
-        return f"{path}: {rows} rows of {len(data.by_rank)} ranks"
+        written = f"{path}: {rows} rows of {len(data.by_rank)} ranks"
+        answer = data.answer
+        return Shown(
+            "\n".join((written, *trace_text.without_rows(answer))),
+            answer=None if answer.ok else answer,
+        )
     table_of = await call.view.trace_table(number, begin=begin - 1 if begin else None, count=last)
     return Shown(
         trace_text.table_text(table_of),

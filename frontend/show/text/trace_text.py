@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.trace_tables import TraceTable, TraceValue
 from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.show.text import render
@@ -50,9 +51,13 @@ def table_text(table: TraceTable) -> str:
         for first, *cells in grid:
             padded = [f"{each:<{width}}" for each, width in zip(cells, widths[1:], strict=True)]
             lines.append("  ".join([f"{first:>{widths[0]}}", *padded]).rstrip())
-    answer = table.answer
-    lines += [f"{brackets(each.ranks)} {render.record(each)}" for each in table.errors]
-    return "\n".join((*lines, *render.missing(answer)))
+    return "\n".join((*lines, *without_rows(table.answer)))
+
+
+def without_rows(answer: Answer) -> list[str]:
+    """Return lines with the ranks whose rows could not be read, and the reasons."""
+    failed = [f"{brackets(each.ranks)} {render.record(each)}" for each in answer.errors]
+    return [*failed, *render.missing(answer)]
 
 
 def _cell(values: Iterable[TraceValue], everybody: RankSet) -> str:

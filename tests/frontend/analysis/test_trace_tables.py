@@ -11,7 +11,7 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis import trace_tables
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.trace_tables import TraceValue, read_data, read_table
-from pgdb.frontend.show.text.trace_text import table_text
+from pgdb.frontend.show.text.trace_text import table_text, without_rows
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.overlay.messages import AnyOperation
 from pgdb.overlay.operations import ListTrace
@@ -145,6 +145,34 @@ def test_all_values_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = data.csv().splitlines()
     assert lines[:2] == ["rank,row,i,u", "0,1,0,0.5"]
     assert len(lines) == 16
+
+
+class FailingLater(Ranks):
+    """Ranks of which rank 1 loses its trace behind so many requests."""
+
+    def __init__(self, requests: int) -> None:
+        rows: Rows = [("0", "1"), ("1", "2"), ("2", "3")]
+        super().__init__({0: rows, 1: rows})
+        self._requests = requests
+
+    def _record(self, rank: int, operation: ListTrace) -> Record:
+        fails = rank == 1 and len(self.asked) > self._requests
+        return NONE if fails else super()._record(rank, operation)
+
+
+@pytest.mark.parametrize(("requests", "rows"), [(1, 0), (2, 2)])
+def test_ranks_that_fail_later_are_named(
+    monkeypatch: pytest.MonkeyPatch, requests: int, rows: int
+) -> None:
+    monkeypatch.setattr(trace_tables, "_CELLS_AT_ONCE", 4)
+    asked = RankSet([0, 1])
+    data = asyncio.run(read_data(FailingLater(requests), 1, ("i", "u"), asked))
+    assert {rank: len(values) for rank, values in data.by_rank.items()} == {0: 3, 1: rows}
+    assert without_rows(data.answer) == ["[1] error: there is no trace 1 on this rank"]
+
+
+def test_a_table_names_ranks_that_fail_later() -> None:
+    assert "\n[1] error: there is no trace 1 on this rank" in table(FailingLater(1), "0-1")
 
 
 def test_a_data_frame_has_a_row_for_each_rank_and_hit() -> None:
