@@ -62,10 +62,14 @@ def test_a_stop_waits_for_those_of_the_others(monkeypatch: pytest.MonkeyPatch) -
         assert not nobody.has_others
         await nobody.wait_for_others()
         # A stop is not held back for long.
-        monkeypatch.setattr(gpu_turns, "MOST_S", 0.0)
-        last = await turns.take("0", PID, "continue")
-        await last.wait_for_others()
+        last = await turns.take("0", PID, "step")
+        _, waiting = await is_ready(turns.take("0", PID, "step"))
         last.end()
+        slow = await waiting
+        monkeypatch.setattr(gpu_turns, "MOST_S", 0.0)
+        await last.wait_for_others()
+        assert last.has_others
+        slow.end()
 
     asyncio.run(run())
 
@@ -79,7 +83,9 @@ def test_a_rank_that_gives_up_waiting_keeps_nobody() -> None:
         await asyncio.gather(second, return_exceptions=True)
         first.end()
         assert not first.has_others
-        (await turns.take("0", PID, "step")).end()
+        ready, third = await is_ready(turns.take("0", PID, "step"))
+        assert ready
+        (await third).end()
 
     asyncio.run(run())
 
@@ -114,6 +120,13 @@ def test_devices_are_those_of_the_host(visible: str, device: str, found: str) ->
 
 def test_a_process_that_has_ended_has_its_number() -> None:
     async def run() -> None:
-        (await GpuTurns().take("4", 1 << 30, "step")).end()
+        turns = GpuTurns()
+        turn = await turns.take("4", 1 << 30, "step")
+        same, second = await is_ready(turns.take("4", 1 << 30, "step"))
+        another, third = await is_ready(turns.take("5", 1 << 30, "step"))
+        assert another and not same
+        turn.end()
+        for each in (await second, await third):
+            each.end()
 
     asyncio.run(run())
