@@ -42,6 +42,17 @@ def stop_of(fields: str) -> Stop:
     return reports.stop_of(cut(f"*stopped,{fields}").payload, 1, 0)
 
 
+def stop_after(*lines: str) -> Stop:
+    """Return the stop with which lines of GDB during a run end."""
+    listener = NoListener()
+    gdb = GdbSession(listener)
+    listener.breakpoints = Breakpoints(gdb)
+    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
+    for line in ('*running,thread-id="all"', *lines):
+        gdb._take(cut(line))
+    return reports.stop_of(listener.payloads[-1], 1, 0)
+
+
 def test_a_stop_in_a_kernel_says_where() -> None:
     stop = stop_of(f'{FOCUS},reason="breakpoint-hit",disp="keep",bkptno="2",locno="2",{FRAME}')
     assert (stop.reason, stop.breakpoint, stop.detail) == ("breakpoint-hit", 2, PLACE)
@@ -91,17 +102,7 @@ def test_the_begin_of_a_kernel_is_no_breakpoint_of_the_users() -> None:
         r"\nCUDA thread hit application kernel entry function breakpoint, relax<<<(2,1,1),"
         r"(64,1,1)>>> (n=3) at heat.cu:44\n"
     )
-    listener = NoListener()
-    gdb = GdbSession(listener)
-    listener.breakpoints = Breakpoints(gdb)
-    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
-    for line in (
-        '*running,thread-id="all"',
-        f'~"{text}"',
-        f'*stopped,{FOCUS},reason="breakpoint-hit",{FRAME}',
-    ):
-        gdb._take(cut(line))
-    stop = reports.stop_of(listener.payloads[-1], 1, 0)
+    stop = stop_after(f'~"{text}"', f'*stopped,{FOCUS},reason="breakpoint-hit",{FRAME}')
     assert (stop.reason, stop.breakpoint) == ("breakpoint-hit", 0)
     assert stop.event == "application kernel entry function breakpoint"
 
@@ -112,20 +113,13 @@ def test_an_exception_in_a_kernel_is_fatal() -> None:
 
 
 def test_a_watchpoint_that_cannot_be_read_any_more_is_no_hit() -> None:
-    listener = NoListener()
-    gdb = GdbSession(listener)
-    listener.breakpoints = Breakpoints(gdb)
-    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
-    for line in (
-        '*running,thread-id="all"',
+    stop = stop_after(
         r'&"Error evaluating expression for watchpoint 4\n"',
         r'&"value has been optimized out\n"',
         r'~"Watchpoint 4 deleted.\n"',
         '=breakpoint-modified,bkpt={number="4",type="watchpoint",disp="dstp",enabled="n",times="1"}',
         f"*stopped,{FOCUS},{FRAME}",
-    ):
-        gdb._take(cut(line))
-    stop = reports.stop_of(listener.payloads[-1], 1, 0)
+    )
     assert (stop.reason, stop.breakpoint) == ("other", 0)
     assert stop.detail == f"watchpoint 4 is deleted: value has been optimized out; {PLACE}"
 
