@@ -54,6 +54,13 @@ def held(session: Session) -> str:
     return str(session.held_for.get("barrier 1", RankSet()))
 
 
+async def all_but_one_come(session: Session) -> None:
+    """Have ranks 0 to 2 of a job wait at a barrier for rank 3."""
+    await session.barrier("meet")
+    await session.runs.start("continue", "", session.set)
+    await until(lambda: held(session) == "0-2")
+
+
 def test_ranks_are_held_until_all_have_come() -> None:
     job = job_of(r3=[None])
 
@@ -167,8 +174,6 @@ def test_lost_and_detached_ranks_are_not_waited_for() -> None:
         await session.ranks("2").detach()
         assert reader.lines[0] == "barrier 1: [3] is lost; [0-1] are there"
         assert reader.lines[-1] == (
-            "barrier 1: [0-1] are there; [3] is lost; [2] is detached; they stay stopped"
-        ) or reader.lines[-1] == (
             "barrier 1: [0-1] are there; [2] is detached; [3] is lost; they stay stopped"
         )
 
@@ -179,9 +184,7 @@ def test_detached_ranks_leave_a_barrier() -> None:
     job = job_of(r3=[None])
 
     async def test(session: Session) -> None:
-        await session.barrier("meet")
-        await session.runs.start("continue", "", session.set)
-        await until(lambda: held(session) == "0-2")
+        await all_but_one_come(session)
         await session.ranks("0-1").detach()
         assert held(session) == "2"
         await session.detach()
@@ -194,9 +197,7 @@ def test_deleting_the_breakpoint_releases_the_ranks() -> None:
     job = job_of(r3=[None])
 
     async def test(session: Session) -> None:
-        await session.barrier("meet")
-        await session.runs.start("continue", "", session.set)
-        await until(lambda: held(session) == "0-2")
+        await all_but_one_come(session)
         await session.ranks("0").delete(1)
         assert held(session) == "1-2"
         assert str(session.barriers[0].ranks) == "1-3"
@@ -211,9 +212,7 @@ def test_ranks_that_the_user_releases_are_not_there_any_longer() -> None:
     job = job_of(r3=[None, CAME])
 
     async def test(session: Session) -> None:
-        await session.barrier("meet")
-        await session.runs.start("continue", "", session.set)
-        await until(lambda: held(session) == "0-2")
+        await all_but_one_come(session)
         session.ranks("0").release()
         job.happen({3: CAME})
         assert session.barriers[0].met == 0
@@ -367,9 +366,7 @@ def test_ranks_that_come_do_not_stop_the_others() -> None:
 
     async def test(session: Session) -> None:
         session.options = session.options.changed(stop_mode="all")
-        await session.barrier("meet")
-        await session.runs.start("continue", "", session.set)
-        await until(lambda: held(session) == "0-2")
+        await all_but_one_come(session)
         await session.evaluate("x")  # an interrupt would be sent before
         assert str(session.state.running) == "3"
         assert job.interrupted == []
