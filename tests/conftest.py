@@ -102,8 +102,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the checkout; turn the kernel's grouping by session off where that is permitted.
 
-    The debug information of the C library is hidden from the tests, where that is permitted.
-
     :raises pytest.UsageError: if the checkout has lost its symbolic links.
     """
     for name in ("frontend", "backend"):
