@@ -199,15 +199,17 @@ class Executor:
         self.feed(events.IsRunning())
 
     def on_run_failed(self, message: str) -> None:
-        """Record that the rank does not run after all, as when a breakpoint cannot be inserted.
+        """Record that the rank does not run after all, as when a breakpoint cannot be inserted."""
+        self.feed(events.RunFailed(self.stops.why_refused(message)))
 
-        Without a message GDB has stopped it and reported nothing. Where PGDB itself awaits a stop,
-        it finds out by itself what has become of the process.
+    def on_unreported_stop(self) -> None:
+        """Record that GDB has stopped the rank at an error of its own.
+
+        Where PGDB itself awaits a stop, it finds out what has become of the process.
         """
         state = self.machine.state
-        if not message and isinstance(state, Live) and state.is_awaited:
-            return
-        self.feed(events.RunFailed(self.stops.why_refused(message)))
+        if not (isinstance(state, Live) and state.is_awaited):
+            self.on_run_failed("")
 
     def on_partly_stopped(self) -> None:
         """Stop all threads of a rank of which GDB has stopped some, at an error of its own."""

@@ -42,6 +42,9 @@ class Listener(Protocol):
     def on_run_failed(self, message: str) -> None:
         """Receive the report that the inferior does not run after all."""
 
+    def on_unreported_stop(self) -> None:
+        """Receive the finding that the inferior is stopped, without a report of the stop."""
+
     def on_partly_stopped(self) -> None:
         """Receive the finding that only some threads run, without a report of a stop."""
 
@@ -386,7 +389,7 @@ class GdbSession:
             return
         if states == {"stopped"}:
             self._ran = None
-            self._listener.on_run_failed("")
+            self._listener.on_unreported_stop()
         else:
             self._listener.on_output(self.take_run_log() + "\n")
             self._listener.on_partly_stopped()

@@ -47,6 +47,8 @@ class Recorder:
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         self.told.append(("notice", name, payload))
 
+    def on_unreported_stop(self) -> None: ...
+
     def on_partly_stopped(self) -> None: ...
 
     def on_output(self, text: str) -> None:
