@@ -110,9 +110,7 @@ class GroupFaults:
 
     def _kill_at_barrier(self, session: Session, job: Job) -> RankSet:
         number, _, _ = self._held(session)
-        lost = self._soak._kill_aggregator(
-            session, job, self._random.choice(["leaf", "middle", "root"])
-        )
+        lost = self._kill(session, job)
         session.delete(number)
         return lost
 
@@ -141,9 +139,7 @@ class GroupFaults:
         mover.join(self._random.random() * END_S)
         lost = RankSet()
         if end == "kill":
-            lost = self._soak._kill_aggregator(
-                session, job, self._random.choice(["leaf", "middle", "root"])
-            )
+            lost = self._kill(session, job)
         elif end == "detach":
             some = self._soak._some(live)
             session.ranks(some).detach(timeout_s=DEADLINE_S)
