@@ -13,7 +13,7 @@ from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
 from pgdb.backend.gdb.gpu_focus import GpuFocus
-from pgdb.backend.gdb.gpu_words import place_on_gpu
+from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.sanitizer_reports import users_frame
@@ -147,7 +147,7 @@ class StopReports:
             breakpoint=number,
             meaning=meaning,
             hit=words.hit if number else "",
-            event=words.event if number or place_on_gpu(payload) else "",
+            event=words.event if number or is_on_gpu(payload) else "",
             thread=words.thread,
             thread_name=words.thread_name,
             location=words.location if number else 0,

@@ -423,11 +423,8 @@ class Nurseries:
             if nursery is not None:
                 await nursery.close()
             raise
-        except OSError as error:
-            # The attach that follows reports the reason.
-            LOG.info("process %d: no nursery: %s", pid, error)
-            return None
-        except DebugsGpusError as error:
+        except (OSError, DebugsGpusError) as error:
+            # Of an OSError, the attach that follows reports the reason.
             LOG.info("process %d: no nursery: %s", pid, error)
             return None
         except GdbError as error:
