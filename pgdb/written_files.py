@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
+from pgdb.gdb_carriers import abbreviations, innermost_at
 from pgdb.patterns import pattern
 
 RANK, HOST, PROCESS = "{rank}", "{host}", "{pid}"
@@ -30,26 +32,11 @@ class WrittenFile(msgspec.Struct, frozen=True):
     """The name without its suffix that GDB chooses, such as ``core``."""
 
 
-def _beginning(word: str, least: int) -> str:
-    """Return the pattern of a word and its abbreviations of at least *least* letters."""
-    return f"(?:{'|'.join(re.escape(word[:size]) for size in range(len(word), least - 1, -1))})"
-
-
-_FLAGS = r"(?:-\S+\s+)*"
-# A command of its own follows these words.
-_CARRIER = pattern(
-    rf"\s*(?:(?:{_beginning('thread', 2)}|t)\s+{_beginning('apply', 1)}\s+"
-    rf"(?:{_beginning('all', 1)}|[\d.$ -]+)\s+{_FLAGS}"
-    rf"|(?:{_beginning('frame', 2)}|f)\s+apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}"
-    rf"|(?:taas|tfaas|faas)\s+{_FLAGS}"
-    r"|(?:with|w)\s[^\n]*?--\s*)"
-)
-_MOST_CARRIERS = 8
 _START = r"\s*"
-_MAINTENANCE = rf"(?:mt|{_beginning('maintenance', 2)})\s+{_beginning('print', 1)}\s+"
+_MAINTENANCE = rf"(?:mt|{abbreviations('maintenance', 2)})\s+{abbreviations('print', 1)}\s+"
 # These take a file alone.
 _TABLES = "|".join(
-    _beginning(word, least)
+    abbreviations(word, least)
     for word, least in (
         ("registers", 9),
         ("register-groups", 9),
@@ -63,8 +50,8 @@ _TABLES = "|".join(
 )
 _SYMBOLS = r"(?:symbols|msymbols|psymbols)(?:\s+-(?:pc|source|objfile)\s+\S+)*(?:\s+--)?"
 _FORMATS = "binary ihex srec tekhex verilog".split()
-_FORMAT = "|".join(_beginning(each, 1) for each in _FORMATS)
-_PART = rf"(?:{_beginning('memory', 1)}|{_beginning('value', 1)})"
+_FORMAT = "|".join(abbreviations(each, 1) for each in _FORMATS)
+_PART = rf"(?:{abbreviations('memory', 1)}|{abbreviations('value', 1)})"
 _MEMORY = rf"\s+(?:(?:{_FORMAT})\s+)?{_PART}\s+(?P<name>\S+)(?=\s+\S)"
 
 
@@ -79,33 +66,34 @@ class _Form(msgspec.Struct, frozen=True):
 _FORMS = (
     _Form(
         pattern(
-            rf"{_START}(?:gcore|{_beginning('generate-core-file', 2)})(?:\s+(?P<name>\S.*?))?\s*\Z"
+            rf"{_START}(?:gcore|{abbreviations('generate-core-file', 2)})"
+            r"(?:\s+(?P<name>\S.*?))?\s*\Z"
         ),
         default="core",
     ),
-    _Form(pattern(rf"{_START}{_beginning('dump', 2)}{_MEMORY}")),
-    _Form(pattern(rf"{_START}{_beginning('append', 3)}{_MEMORY}"), "append"),
+    _Form(pattern(rf"{_START}{abbreviations('dump', 2)}{_MEMORY}")),
+    _Form(pattern(rf"{_START}{abbreviations('append', 3)}{_MEMORY}"), "append"),
     _Form(
         pattern(
-            rf"{_START}{_beginning('record', 3)}\s+{_beginning('save', 2)}"
+            rf"{_START}{abbreviations('record', 3)}\s+{abbreviations('save', 2)}"
             r"(?:\s+(?P<name>\S.*?))?\s*\Z"
         ),
         default="gdb_record",
     ),
-    _Form(pattern(rf"{_START}{_beginning('tsave', 3)}(?:\s+-r)?\s+(?P<name>[^-\s].*?)\s*\Z")),
+    _Form(pattern(rf"{_START}{abbreviations('tsave', 3)}(?:\s+-r)?\s+(?P<name>[^-\s].*?)\s*\Z")),
     _Form(
-        pattern(rf"{_START}{_beginning('tsave', 3)}(?:\s+-r)?\s+-ctf\s+(?P<name>\S.*?)\s*\Z"),
+        pattern(rf"{_START}{abbreviations('tsave', 3)}(?:\s+-r)?\s+-ctf\s+(?P<name>\S.*?)\s*\Z"),
         "directory",
     ),
     _Form(
         pattern(
-            rf"{_START}(?:{_beginning('save', 2)}\s+{_beginning('tracepoints', 1)}"
+            rf"{_START}(?:{abbreviations('save', 2)}\s+{abbreviations('tracepoints', 1)}"
             r"|save-t\w*)\s+(?P<name>\S.*?)\s*\Z"
         )
     ),
     _Form(
         pattern(
-            rf"{_START}{_beginning('save', 2)}\s+{_beginning('gdb-index', 1)}(?:\s+-dwarf-5)?"
+            rf"{_START}{abbreviations('save', 2)}\s+{abbreviations('gdb-index', 1)}(?:\s+-dwarf-5)?"
             r"\s+(?P<name>[^-\s].*?)\s*\Z"
         ),
         "directory",
@@ -115,6 +103,7 @@ _FORMS = (
 )
 
 
+@lru_cache(maxsize=64)  # each rank of a host is asked for the same
 def file_of(command: str) -> WrittenFile | None:
     """Return the place of the file that a GDB command writes, None for any other command.
 
@@ -122,11 +111,7 @@ def file_of(command: str) -> WrittenFile | None:
     >>> found.begin, found.end
     (18, 23)
     """
-    start = 0
-    for _ in range(_MOST_CARRIERS):
-        if (carrier := _CARRIER.match(command, start)) is None:
-            break
-        start = carrier.end()
+    start = innermost_at(command)
     for form in _FORMS:
         if (match := form.command.match(command, start)) is not None:
             begin, end = match.span("name")

@@ -24,6 +24,7 @@ from pgdb.frontend.api.gdb_words import ONE_PROCESS, REFUSED
 from pgdb.frontend.api.gdb_words import Kind as Kind
 from pgdb.frontend.api.gdb_words import first_word as first_word
 from pgdb.frontend.api.gdb_words import resolve as resolve
+from pgdb.gdb_carriers import BEFORE_COMMAND
 from pgdb.patterns import pattern
 from pgdb.written_files import for_ranks
 
@@ -46,21 +47,13 @@ _SETTINGS_OF_FORKS = {
     "detach-on-fork": ("on", 3),
     "schedule-multiple": ("off", 9),
 }
-_FLAGS = r"(?:-\S+\s+)*"
-# Commands that carry out another command.
 _CARRIERS = {
-    "thread": pattern(
-        rf"a(?:p(?:ply?)?|ppl)?\s+(?:a(?:ll?)?|[\d.\s$-]+?)\s+{_FLAGS}(?P<command>\S.*)"
-    ),
-    "frame": pattern(rf"apply\s+(?:all|level\s+\S+|-?\d+)\s+{_FLAGS}(?P<command>\S.*)"),
-    "taas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
-    "tfaas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
-    "faas": pattern(rf"{_FLAGS}(?P<command>\S.*)"),
-    "with": pattern(r".*?--\s*(?P<command>\S.*)"),
+    word: pattern(rf"{before}(?P<command>\S.*)") for word, before in BEFORE_COMMAND.items()
+} | {
     # The text up to its first value, which says which command it is in all but odd cases.
     "eval": pattern(r"\"\s*(?P<command>[^\"%\\]+)"),
 }
-
+"""Commands that carry out another command."""
 
 # PGDB carries these out itself; GDB would do it without a word to PGDB.
 _ENDS_RANKS = ("detach", "kill", "quit")

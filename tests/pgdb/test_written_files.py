@@ -33,6 +33,11 @@ from pgdb.written_files import HOST, PROCESS, RANK, file_of, filled, for_ranks
         ("thread apply all dump value m x", "thread apply all dump value m.{rank} x"),
         ("frame apply 2 -q dump value m x", "frame apply 2 -q dump value m.{rank} x"),
         ("with print pretty on -- gcore f", "with print pretty on -- gcore f.{rank}"),
+        ("thread apply 1 $mine 2.* gcore f", "thread apply 1 $mine 2.* gcore f.{rank}"),
+        ("frame apply level 0 1 gcore f", "frame apply level 0 1 gcore f.{rank}"),
+        ("maint with worker-threads 0 -- gcore f", "maint with worker-threads 0 -- gcore f.{rank}"),
+        ("taa gcore f", "taa gcore f.{rank}"),
+        (f"{'w a -- ' * 20}gcore f", f"{'w a -- ' * 20}gcore f.{{rank}}"),
     ],
 )
 def test_each_of_several_ranks_has_a_file(line: str, sent: str) -> None:
