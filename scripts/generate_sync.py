@@ -23,17 +23,7 @@ INNER = {
     "RankView": {"execute_plain"},
     "Session": {
         # For the user interfaces, which run in the session's thread.
-        *(
-            "insert_breakpoint",
-            "state",
-            "job",
-            "killed",
-            "hushed",
-            "take_passing",
-            "log",
-            "recorder",
-            "asked",
-        ),
+        *("state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set", "check_restart", "take_over", "notify_listeners"),
         *("all_worlds", "all_traces", "meeting"),
         # Not generated: see frontend/startup/sync.py.

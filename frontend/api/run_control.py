@@ -106,6 +106,20 @@ class RunControl:
             ),
         )
 
+    def take_passing(self, ranks: RankSet) -> RankSet:
+        """Leave ranks stopped that PGDB has stopped for itself; return them.
+
+        Their stops, which were no news so far, are reported.
+        """
+        state, notifier = self._core.state, self._core.notifier
+        ranks = ranks & state.passing
+        if ranks:
+            state.passing -= ranks
+            notifier.end_hush(ranks)
+            if classes := state.latest(ranks & state.stopped):
+                notifier.notify(RankEvents(classes=classes))
+        return ranks
+
     async def finish(
         self,
         started: Answer,

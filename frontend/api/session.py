@@ -13,12 +13,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
-from pgdb.errors import CommandError, PgdbError, RankSetError, UsageError
+from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file
 from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.barriers import Barriers
-from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
+from pgdb.frontend.api.breakpoint_making import BreakpointMaker
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.holding import Holding
@@ -27,11 +28,10 @@ from pgdb.frontend.api.notifications import (
     HidesStop,
     Listener,
     Notification,
-    RankEvents,
     was_interrupted,
 )
 from pgdb.frontend.api.opening import Opening, hosts_of
-from pgdb.frontend.api.options import SessionOptions, StopMode
+from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.run_control import RunControl
@@ -44,7 +44,7 @@ from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Written
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
-from pgdb.overlay.messages import Console, Delivered, InsertBreakpoint, Recall
+from pgdb.overlay.messages import Console, Delivered, Recall
 from pgdb.proctable import ProcTable, World
 from pgdb.ranks import RankSet
 from pgdb.report_switch import switch, switch_line
@@ -108,6 +108,9 @@ class Session(RankView):
         self.stop_modes.focus = lambda: self.focus()
         self.recovery = Recovery(self._core, self.traffic, mode)
         self.ask = self.recovery.ask
+        self.insert_breakpoint = BreakpointMaker(
+            self._core, self.recovery, self.breakpoint_numbers, self.stop_modes
+        ).insert
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
         self.opening = Opening(self._core, self.traffic, self.recovery)
         self.ending = Ending(self._core, self.traffic, self.runs, save=self.save)
@@ -352,51 +355,6 @@ class Session(RankView):
             of_ended=True,
         )
 
-    async def insert_breakpoint(
-        self,
-        line: str,
-        ranks: RankSet,
-        *,
-        stop: StopMode | None = None,
-        members: str | Callable[[], RankSet] = "",
-        timeout_s: float | None = None,
-    ) -> Answer:
-        """Run a GDB command that makes breakpoints, with the next job-wide numbers.
-
-        *stop* is the stop mode of the breakpoint. *members* is a rank set that is read at each hit;
-        other ranks run on.
-
-        Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
-        other rank has them.
-        """
-        numbers, journal = self.breakpoint_numbers, self._core.journal
-        first = numbers.reserve()
-        self.stop_modes.set_rule(first, stop, members)
-        try:
-            answer = await self.ask(
-                line,
-                InsertBreakpoint(command=line, first_number=first),
-                ranks,
-                timeout_s=timeout_s,
-                of_ended=True,
-            )
-        except PgdbError:
-            numbers.release(first)  # no rank was asked
-            self.stop_modes.forget_rule(first)
-            raise
-        made = last_made(answer.classes)
-        is_kept = journal.has(first)
-        if not made and is_kept and (gone := answer.missing.lost - self.state.exited):
-            them = "it" if len(gone) == 1 else "them"
-            self.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
-        elif is_kept and self._core.can_restart and self.all_have_ended:
-            self.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")
-        numbers.has_failed = not made and not is_kept and not answer.missing.late
-        if not made and not is_kept and not answer.missing.late:
-            numbers.release(first)
-            self.stop_modes.forget_rule(first)
-        return answer
-
     @property
     def barriers(self) -> tuple[Barrier, ...]:
         """The barriers by number, without those that are deleted."""
@@ -443,20 +401,6 @@ class Session(RankView):
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with each notification; return the function that ends this."""
         return self._core.notifier.subscribe(listener)
-
-    def take_passing(self, ranks: RankSet) -> RankSet:
-        """Leave ranks stopped that PGDB has stopped for itself; return them.
-
-        Their stops, which were no news so far, are reported.
-        """
-        state, notifier = self._core.state, self._core.notifier
-        ranks = ranks & state.passing
-        if ranks:
-            state.passing -= ranks
-            notifier.end_hush(ranks)
-            if classes := state.latest(ranks & state.stopped):
-                notifier.notify(RankEvents(classes=classes))
-        return ranks
 
     def notify_listeners(self, notification: Notification) -> None:
         """Call the listeners with a notification of the next launch of the job."""
