@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -160,6 +160,15 @@ class Answer(msgspec.Struct, frozen=True):
     def graph(self) -> networkx.DiGraph[Any]:
         """Return the answer graph, for analysis and export; see :func:`to_networkx`."""
         return to_networkx(self.classes)
+
+
+def failures_text(classes: Iterable[EquivalenceClass[Record]]) -> str:
+    """Return the failures among the classes of an answer, with their ranks; empty without any."""
+    return "; ".join(
+        f"[{each.ranks}] {each.filled.message}"
+        for each in classes
+        if isinstance(each.filled, Failure)
+    )
 
 
 def _arrays(

@@ -20,6 +20,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import absentees, sampling
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
+from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
@@ -27,7 +28,7 @@ from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
-from pgdb.records import Failure, Record, Stop
+from pgdb.records import Record, Stop
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -133,13 +134,7 @@ class Barriers:
         failed = RankSet.union(each.ranks for each in answer.errors)
         number = last_made(answer.classes)
         if not number:
-            text = "; ".join(
-                f"[{each.ranks}] {each.filled.message}"
-                for each in answer.errors
-                if isinstance(each.filled, Failure)
-            )
-            silent = f"[{answer.missing.ranks}] have not answered" if answer.missing else ""
-            raise CommandError(f"barrier {location}: {text or silent or 'no breakpoint was made'}")
+            raise CommandError(f"barrier {location}: {why_none(answer)}")
         arrival = arrival_at(number, answer.classes, is_conditional=bool(condition))
         point = _Point(arrival, location, ranks - failed, condition, then, times)
         self._points[number] = point

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.answers import Answer, failures_text
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.options import StopMode
@@ -73,3 +73,9 @@ class BreakpointMaker:
         """Return a number that no breakpoint has got."""
         self._numbers.release(number)
         self._stop_modes.forget_rule(number)
+
+
+def why_none(answer: Answer) -> str:
+    """Return why a command that was to make a breakpoint has made none, or not on all ranks."""
+    silent = f"[{answer.missing.ranks}] have not answered" if answer.missing else ""
+    return failures_text(answer.classes) or silent or "no breakpoint was made"

@@ -18,6 +18,7 @@ from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.ways import listed, ways_of
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
+from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.lockstep import LockstepEnd, end_of, free_ranks
 from pgdb.frontend.store import recording_file
@@ -26,7 +27,6 @@ from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace, ChangeBreakpoints, Evaluate
 from pgdb.ranks import RankSet
-from pgdb.records import Failure
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -248,13 +248,7 @@ class _Runner:
         if answer.errors or not number:
             if number:
                 await to_its_end(self._delete(number), raises_cancellation=True)
-            why = "; ".join(
-                f"[{each.ranks}] {each.filled.message}"
-                for each in answer.errors
-                if isinstance(each.filled, Failure)
-            )
-            silent = f"[{answer.missing.ranks}] have not answered" if answer.missing else ""
-            raise CommandError(f"{self._command}: {why or silent or 'no breakpoint was made'}")
+            raise CommandError(f"{self._command}: {why_none(answer)}")
         return arrival_at(number, answer.classes, is_conditional=" if " in location)
 
     async def _delete(self, number: int) -> None:

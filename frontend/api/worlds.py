@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pgdb.errors import CommandError, RankSetError, UsageError
-from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.answers import Answer, failures_text
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import RankEvents, WorldJoined
 from pgdb.frontend.api.recovery import Recovery, stops_in
@@ -216,9 +216,4 @@ class Worlds:
 
 
 def _reasons(classes: Sequence[EquivalenceClass[Record]]) -> str:
-    reasons = [
-        f"[{each.ranks}] {each.filled.message}"
-        for each in classes
-        if isinstance(each.filled, Failure)
-    ]
-    return "; ".join(reasons) or "no rank has answered"
+    return failures_text(classes) or "no rank has answered"
