@@ -26,7 +26,6 @@ from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stop
 
@@ -247,9 +246,7 @@ class Barriers:
         try:
             with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
                 if deletes:
-                    number = str(point.number)
-                    operation = ChangeBreakpoints(command="delete", numbers=(number,))
-                    await session.ask(f"delete {number}", operation, point.ranks)
+                    await session.ranks(point.ranks).delete(point.number)
                 if run := going & core.state.stopped - core.state.held:
                     await session.runs.start("continue", "", run)
         except PgdbError as error:

@@ -25,7 +25,7 @@ from pgdb.frontend.store import recording_file
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import Backtrace, ChangeBreakpoints, Evaluate
+from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -253,12 +253,11 @@ class _Runner:
 
     async def _delete(self, number: int) -> None:
         session = self._session
-        operation = ChangeBreakpoints(command="delete", numbers=(str(number),))
         if session.has_ended:
             return
         with deadline.unlimited(), deadline.within(_DELETE_TIMEOUT_S):
             try:
-                await session.ask(f"delete {number}", operation, self._ranks, of_ended=True)
+                await session.ranks(self._ranks).delete(number)
             except PgdbError as error:
                 session.note(f"breakpoint {number} could not be deleted: {error}")
 
