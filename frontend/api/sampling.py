@@ -16,7 +16,6 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
-from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
@@ -131,21 +130,24 @@ async def _glance(session: Session, ranks: RankSet) -> Answer:
             await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
             return await session.ask("backtrace", Backtrace(offsets=True), ranks & state.stopped)
     finally:
-        ours, has_crashed = _stopped_for_sample(state, ranks & state.passing)
-        if ours and not session.has_ended and not (has_crashed and session.options.stop_on_error):
-            with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-                await session.runs.start("continue", "", ours, held_too=True)
+        await _go_on(session, ranks & state.passing)
 
 
-def _stopped_for_sample(state: JobState, ranks: RankSet) -> tuple[RankSet, bool]:
-    """Return those of *ranks* that were interrupted, and whether another of them has crashed."""
+async def _go_on(session: Session, ranks: RankSet) -> None:
+    """Continue those of *ranks* that have stopped for a sample, and no others."""
     ours, has_crashed = RankSet(), False
-    for each in state.latest(ranks & state.stopped):
+    for each in session.state.latest(ranks & session.state.stopped):
         if isinstance(each.record, Stop):
             has_crashed |= is_error(each.record)
             if each.record.reason == "interrupted" and not each.record.stopped_with:
                 ours = ours | each.ranks
-    return ours, has_crashed
+    # After a crash all ranks must stop, and those stops look like stops for the sample.
+    if has_crashed and session.options.stop_on_error:
+        return
+    if ours and not session.has_ended:
+        # The ranks must continue even if the command's time limit has passed.
+        with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
+            await session.runs.start("continue", "", ours, held_too=True)
 
 
 def _tree(
@@ -186,17 +188,6 @@ class _Sampler:
             answer = await session.ask("backtrace", self._operation, asked)
             return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
         finally:
-            await to_its_end(self._go_on(), raises_cancellation=True)
-
-    async def _go_on(self) -> None:
-        """Continue the ranks that stopped for the sample, and no others."""
-        state = self._session.state
-        ours, has_crashed = _stopped_for_sample(state, self._interrupted)
-        self._interrupted = self._interrupted & state.running
-        # After a crash all ranks must stop, and those stops look like stops for the sample.
-        if has_crashed and self._session.options.stop_on_error:
-            return
-        if ours and not self._session.has_ended:
-            # The ranks must continue even if the command's time limit has passed.
-            with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-                await self._session.runs.start("continue", "", ours, held_too=True)
+            interrupted = self._interrupted
+            self._interrupted = interrupted & session.state.running
+            await to_its_end(_go_on(session, interrupted), raises_cancellation=True)
