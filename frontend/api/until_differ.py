@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -20,11 +18,10 @@ from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
-from pgdb.frontend.api.lockstep import LockstepEnd, end_of, free_ranks
+from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
 from pgdb.frontend.store import recording_file
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
-from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
 
@@ -34,9 +31,9 @@ if TYPE_CHECKING:
 MOST_HITS = 1_000_000_000
 _DELETE_TIMEOUT_S = 30.0
 
-DifferEnd = Literal["differ", "recording", LockstepEnd]
-"""The reason for the end: the values differ, the recording has no further value, or as for a
-lockstep; ``complete`` after all hits that were asked for."""
+DifferEnd = Literal["differ", "recording", GroupEnd]
+"""The reason for the end: the values differ, the recording has no further value, or as for any
+group; ``complete`` after all hits that were asked for."""
 
 
 class Differ(msgspec.Struct, frozen=True):
@@ -89,10 +86,8 @@ async def until_differ(
     if not 1 <= limit <= MOST_HITS:
         raise UsageError(f"until-differ: {limit} is no number of hits; 1 to {MOST_HITS} are")
     line = command or f"until-differ {expression}{f' --at {at}' if at else ''}"
-    group, left_out = free_ranks(session, ranks, line)
-    values = _Values(session, group, expression, recording)
-    runner = _Runner(session, group, left_out, line, values)
-    return await runner.run(at, limit, timeout_s, settle_s, is_given_up)
+    hits = _Hits(session, ranks, line, Limits(timeout_s, settle_s, is_given_up))
+    return await hits.follow(_Values(session, hits.ranks, expression, recording), at, limit)
 
 
 class _Values:
@@ -142,93 +137,49 @@ class _Values:
         return "complete" if self.comparison.same else "differ"
 
 
-class _Runner:
+class _Hits(GroupRun):
     """Ranks that run from hit to hit."""
 
-    def __init__(
-        self,
-        session: Session,
-        ranks: RankSet,
-        left_out: Missing,
-        command: str,
-        values: _Values,
-    ) -> None:
-        self._session = session
-        self._ranks = ranks
-        self._left_out = left_out
-        self._command = command
-        self._values = values
-        self._answer = Answer(command, ranks, ())
-        self._hit = 0
-
-    async def run(
-        self,
-        at: str,
-        limit: int,
-        timeout_s: float | None,
-        settle_s: float | None,
-        is_given_up: Callable[[], bool],
-    ) -> Differ:
-        begun_s = time.monotonic()
+    async def follow(self, values: _Values, at: str, limit: int) -> Differ:
+        """Run to *limit* hits of *at*, or until the values differ."""
         location = at or await self._here()
+        hit = 0
         end: DifferEnd = "complete"
         if not at:
-            end = await self._values.look()
+            end = await values.look()
         if end == "complete":
             arrival = await self._insert(location)
             try:
-                with self._session.hushed(self._ranks, arrival.is_at):
-                    while end == "complete" and self._hit < limit:
-                        end = await self._go(arrival, begun_s, timeout_s, settle_s, is_given_up)
+                with self._session.hushed(self.ranks, arrival.is_at):
+                    while end == "complete" and hit < limit:
+                        if self.is_over:
+                            end = "interrupted"
+                            break
+                        with deadline.renewed():
+                            end = await self.run("continue", "", arrival.is_at)
+                            if end == "complete":
+                                hit += 1
+                                end = await values.look()
             finally:
                 await to_its_end(self._delete(arrival.number), raises_cancellation=True)
-        values = self._values
         return Differ(
             command=self._command,
             expression=values.expression,
             location=location,
-            ranks=self._ranks,
-            hit=self._hit,
+            ranks=self.ranks,
+            hit=hit,
             end=end,
-            answer=replace(
-                self._answer,
-                command=self._command,
-                ranks=self._ranks | self._left_out.ranks,
-                missing=self._answer.missing | self._left_out,
-                elapsed_s=time.monotonic() - begun_s,
-            ),
+            answer=self.answer,
             check=values.check,
             comparison=values.comparison,
         )
-
-    async def _go(
-        self,
-        arrival: Arrival,
-        begun_s: float,
-        timeout_s: float | None,
-        settle_s: float | None,
-        is_given_up: Callable[[], bool],
-    ) -> DifferEnd:
-        """Run to the next hit and compare the values there."""
-        session = self._session
-        left_s = None if timeout_s is None else begun_s + timeout_s - time.monotonic()
-        if is_given_up() or deadline.is_over() or (left_s is not None and left_s <= 0):
-            return "interrupted"
-        with deadline.renewed():
-            started = await session.runs.start("continue", "", self._ranks)
-            self._answer = await session.runs.finish(started, timeout_s=left_s, settle_s=settle_s)
-            end = end_of(self._answer, arrival.is_at)
-            if end != "complete":
-                return end
-            self._hit += 1
-            return await self._values.look()
 
     async def _here(self) -> str:
         """Return the place where all ranks are.
 
         :raises UsageError: if there is none.
         """
-        answer = await self._session.ask("backtrace 1", Backtrace(limit=1), self._ranks)
+        answer = await self._session.ask("backtrace 1", Backtrace(limit=1), self.ranks)
         ways = ways_of(answer.classes)
         if len(ways) != 1 or not ways[0].line:
             raise UsageError(
@@ -243,7 +194,7 @@ class _Runner:
         :raises CommandError: if ranks do not have the place.
         """
         session = self._session
-        answer = await session.insert_breakpoint(f"break {location}", self._ranks)
+        answer = await session.insert_breakpoint(f"break {location}", self.ranks)
         number = last_made(answer.classes)
         if answer.errors or not number:
             if number:
@@ -257,7 +208,7 @@ class _Runner:
             return
         with deadline.unlimited(), deadline.within(_DELETE_TIMEOUT_S):
             try:
-                await session.ranks(self._ranks).delete(number)
+                await session.ranks(self.ranks).delete(number)
             except PgdbError as error:
                 session.note(f"breakpoint {number} could not be deleted: {error}")
 

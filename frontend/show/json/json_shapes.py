@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from pgdb.frontend.api.lockstep import LockstepEnd
+from pgdb.frontend.api.group_runs import GroupEnd
 from pgdb.frontend.api.until_differ import DifferEnd
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
@@ -335,7 +335,7 @@ class LockstepLine(LineBase, frozen=True, kw_only=True, tag="lockstep"):
     """The ranks that were kept together."""
     steps: int
     """Number of steps after which all were at one place."""
-    end: LockstepEnd
+    end: GroupEnd
     start: PlaceRanks
     """The place of all before the last step."""
     places: tuple[PlaceRanks, ...] = ()
