@@ -1,7 +1,7 @@
 """Faults at one rank, in PGDB or in the job: the other ranks go on, and nothing is left in them.
 
 Faults of the ranks are in ``test_rank_faults.py``, those of aggregators and hosts in
-``test_overlay_faults.py`` and ``test_hosts.py``.
+``test_overlay_faults.py`` and ``test_hosts_faults.py``.
 """
 
 from __future__ import annotations

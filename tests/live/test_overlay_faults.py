@@ -1,8 +1,8 @@
 """Faults of the overlay and of the front end: who is not concerned answers, who is is named.
 
 One machine stands for several hosts, with an aggregator for each two of the ranks; what takes hosts
-of their own is in test_hosts.py. In every test the ranks run on free at the end, with nothing of
-ours in their code.
+of their own is in test_hosts_faults.py. In every test the ranks run on free at the end, with
+nothing of ours in their code.
 """
 
 from __future__ import annotations
