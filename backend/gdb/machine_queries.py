@@ -6,11 +6,11 @@ parts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb.mi import Result, console, quote
+from pgdb.backend.gdb import python_calls
+from pgdb.backend.gdb.mi import quote
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Explore, MachineQuery
@@ -122,21 +122,21 @@ def _text(value: Any) -> str:
 
 async def explore(gdb: GdbSession, operation: Explore) -> Record:
     """Show a value to some depth, or list its children."""
-    path = json.dumps(list(operation.path))
-    expression = json.dumps(operation.expression)
+    path = list(operation.path)
     if operation.children_only:
-        call = f"show_children({expression}, {path}, {operation.start}, {operation.most})"
+        function, bounds = "show_children", (operation.start, operation.most)
     else:
-        call = f"show({expression}, {path}, {operation.depth}, {operation.most})"
-    result: Result = await gdb.send(console(f"python explore_in_gdb.{call}"))
-    if result.kind != "done":
-        return failure(result)
-    try:
-        found = json.loads(result.text)
-    except ValueError:
-        return Failure(message="GDB has no Python, which exploring needs")
-    if isinstance(found, dict):
-        return Failure(message=str(found.get("error", "")))
+        function, bounds = "show", (operation.depth, operation.most)
+    found = await python_calls.ask(
+        gdb,
+        f"explore_in_gdb.{function}",
+        operation.expression,
+        path,
+        *bounds,
+        needed_for="exploring needs",
+    )
+    if isinstance(found, Failure):
+        return found
     if isinstance(found, str):
         return Value(text=found)
     items = tuple(Variable(str(name), str(text)) for name, text in found)

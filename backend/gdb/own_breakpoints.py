@@ -6,11 +6,11 @@ commands and use up numbers; the numbers of the job's breakpoints then begin beh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
 from pgdb.errors import GdbError
@@ -82,9 +82,7 @@ class OwnBreakpoints:
 
 def python(function: str, *arguments: str | bool) -> str:
     """Return the MI command that calls a function of :mod:`.breakpoints_in_gdb`."""
-    # Texts as JSON are texts of Python, too.
-    words = [json.dumps(each) if isinstance(each, str) else str(each) for each in arguments]
-    return console(f"python breakpoints_in_gdb.{function}({', '.join(words)})")
+    return call(f"breakpoints_in_gdb.{function}", *arguments)
 
 
 def number_in(result: Result) -> int:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import sys
 from typing import Any
 
-from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.operations import ListTrace, ReadBlock, StartTrace, StopTrace, trace_of
@@ -20,7 +19,6 @@ from pgdb.records import Block, Done, Failure, Record, Text, Variable, Variables
 NO_VALUE = (
     "the values of a trace are numbers for 'stat', 'plot' and 'dump'; 'traces N' shows its rows"
 )
-_NO_PYTHON = "GDB has no Python, which traces need"
 _ITEM_BYTES = 8
 _LETTERS = {"q": "i", "d": "f"}
 _ENDIAN = "<" if sys.byteorder == "little" else ">"
@@ -29,7 +27,7 @@ _MOST_PLACES = 3
 
 async def start(gdb: GdbSession, operation: StartTrace) -> Record:
     """Make a trace; answer with a Text of its place."""
-    found = await _call(
+    found = await _ask(
         gdb,
         "start",
         operation.number,
@@ -53,13 +51,13 @@ def _place_text(function: str, file: str, line: int) -> str:
 
 async def stop(gdb: GdbSession, operation: StopTrace) -> Record:
     """Delete a trace and its values."""
-    result = await gdb.send(console(f"python tracing_in_gdb.stop({operation.number})"))
+    result = await gdb.send(python_calls.call("tracing_in_gdb.stop", operation.number))
     return failure(result) if result.kind == "error" else Done()
 
 
 async def rows(gdb: GdbSession, operation: ListTrace) -> Record:
     """List rows of a trace; answer as :class:`ListTrace` says."""
-    found = await _call(gdb, "rows", operation.number, operation.begin, operation.count)
+    found = await _ask(gdb, "rows", operation.number, operation.begin, operation.count)
     if isinstance(found, Failure):
         return found
     items = [Variable(name="rows", value=str(found["total"]))]
@@ -74,7 +72,7 @@ async def rows(gdb: GdbSession, operation: ListTrace) -> Record:
 async def block(gdb: GdbSession, operation: ReadBlock) -> Record:
     """Return the numbers of a column as those of an array; see :func:`trace_of`."""
     number, column = trace_of(operation.expression) or (0, "")
-    found = await _call(gdb, "numbers", number, column)
+    found = await _ask(gdb, "numbers", number, column)
     if isinstance(found, Failure):
         return found
     try:
@@ -94,16 +92,8 @@ async def block(gdb: GdbSession, operation: ReadBlock) -> Record:
     )
 
 
-async def _call(gdb: GdbSession, function: str, *arguments: object) -> Any:
-    """Return what a function of GDB's side has written, or a Failure."""
-    words = ", ".join(map(json.dumps, arguments))
-    result = await gdb.send(console(f"python tracing_in_gdb.{function}({words})"))
-    if result.kind == "error":
-        return failure(result)
-    try:
-        found = json.loads(result.text)
-    except ValueError:
-        return Failure(message=_NO_PYTHON)
-    if "error" in found:
-        return Failure(message=str(found["error"]))
-    return found
+async def _ask(gdb: GdbSession, function: str, *arguments: object) -> Any:
+    """Return the answer of a function of :mod:`.tracing_in_gdb`, or a Failure."""
+    return await python_calls.ask(
+        gdb, f"tracing_in_gdb.{function}", *arguments, needed_for="traces need"
+    )

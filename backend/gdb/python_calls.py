@@ -1,0 +1,40 @@
+"""Calls of the functions that run inside GDB, in its Python: those of the modules ``*_in_gdb``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.records import Failure
+
+
+def call(function: str, *arguments: object) -> str:
+    r"""Return the MI command that calls a function.
+
+    >>> call("explore_in_gdb.show", "x", [], 3)
+    '-interpreter-exec console "python explore_in_gdb.show(\\"x\\", [], 3)"'
+    """
+    # Texts, numbers and lists as JSON are those of Python, too.
+    words = [str(each) if isinstance(each, bool) else json.dumps(each) for each in arguments]
+    return console(f"python {function}({', '.join(words)})")
+
+
+async def ask(gdb: GdbSession, function: str, *arguments: object, needed_for: str) -> Any:
+    """Return the value that a function has written as JSON; a Failure if it has written an error.
+
+    :param needed_for: the words for a GDB without Python.
+    :raises GdbError: if GDB ends.
+    """
+    result = await gdb.send(call(function, *arguments))
+    if result.kind != "done":
+        return failure(result)
+    try:
+        found = json.loads(result.text)
+    except ValueError:
+        return Failure(message=f"GDB has no Python, which {needed_for}")
+    if isinstance(found, dict) and "error" in found:
+        return Failure(message=str(found["error"]))
+    return found
