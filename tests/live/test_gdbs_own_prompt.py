@@ -41,7 +41,7 @@ def test_silent_commands_say_nothing(mpi: Mpi, program: Program, tmp_path: Path)
     (one,) = records("inferior")
     assert "[Current inferior is 1 [process " in str(one)
     (error,) = (each["message"] for each in finished.of_type("error"))
-    assert "'inferior 2' is refused" in error or "a rank is one process" in error
+    assert "'inferior' is refused: a rank is one process" in error
 
 
 def test_the_stops_of_a_pipe_are_its_input(mpi: Mpi, program: Program, tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_rank_stays_one_process(mpi: Mpi, build: Build) -> None:
     errors = [each["message"] for each in finished.of_type("error")]
     assert len(errors) == len(lines)
     assert all("a rank is one process" in each and "--pids" in each for each in errors)
-    for line in finished.of_type("stop"):
-        assert {each["reason"] for each in line["classes"]} <= {"main", "breakpoint-hit"}
+    reasons = {each["reason"] for line in finished.of_type("stop") for each in line["classes"]}
+    assert reasons == {"main", "breakpoint-hit"}
     (inferiors,) = finished.answer("info inferiors")["classes"]
     assert len(inferiors["record"]["text"].strip().split("\n")) == 2
     refused = run_pgdb("launch", "--gdb-command", "set detach-on-fork off", *mpi.line(1, "true"))
