@@ -12,7 +12,7 @@ import pgdb
 
 STEPS = 50
 TIMEOUT_S = 60.0
-SETTLE_S = 2.0
+SETTLE_S = 10.0
 
 
 def main() -> int:
