@@ -1,7 +1,12 @@
-"""Arrays of Fortran that GDB prints wrong, or without end; runs inside GDB, in its Python.
+"""Arrays and strings of Fortran that GDB prints wrong, or without end; runs in GDB's Python.
 
 The bounds of a dummy array such as ``a(n, m)`` are not set at the entry of the procedure. If one
 dimension has no elements and another has billions, GDB loops over these and takes no interrupt.
+
+The length of a string such as ``character(len=*)`` is another variable. Where that one is optimized
+out, or negative, GDB (13.1) has no byte of the string and prints one or more. It converts them from
+a null pointer, which iconv takes for a request to reset its state: it succeeds, consumes nothing,
+and GDB asks again, without end.
 
 GDB (13.1) finds out once where the allocatable and pointer components of the elements of an array
 are: for the first element. It prints the components of that one for all elements, or ``<not
@@ -22,8 +27,10 @@ _UNLIMITED = (1 << 32) - 1
 _MOST_ELEMENTS = 1 << 20
 """Most elements that are printed where the user has no limit: bounds can be unset."""
 _LARGEST = 1_000_000
-"""Most elements along a dimension of an array without elements that GDB is let print."""
+"""Most elements along a dimension of an array without bytes that GDB is let print."""
 _UNSET = "<its bounds are not set yet>"
+_UNSET_LENGTH = "<its length is not set yet>"
+_OPTIMIZED_OUT = "<optimized out>"
 _MARKS = {True: ("(", ")", " ", ", ", ", ..."), False: ("{", "}", ", ", " ", "...")}
 """Of Fortran and of C: brackets, what separates rows, what precedes a repeat, the cut end."""
 
@@ -32,6 +39,18 @@ def _innermost(kind: gdb.Type) -> gdb.Type:
     while kind.code == gdb.TYPE_CODE_ARRAY:
         kind = kind.target().strip_typedefs()
     return kind
+
+
+def _is_string(kind: gdb.Type) -> bool:
+    """Return whether a type is of a string: GDB makes an array of one that it has the length of."""
+    if kind.code == gdb.TYPE_CODE_STRING:
+        return True
+    is_array = kind.code == gdb.TYPE_CODE_ARRAY
+    return bool(is_array and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR)
+
+
+def _is_row(kind: gdb.Type) -> bool:
+    return bool(kind.code == gdb.TYPE_CODE_ARRAY and not _is_string(kind))
 
 
 class _Elements:
@@ -49,7 +68,7 @@ class _Elements:
         """Return the text of an array, or of a row of it."""
         opening, closing, row_end, before_repeat, cut = _MARKS[self._is_fortran]
         low, high = value.type.strip_typedefs().range()
-        is_row = value.type.strip_typedefs().target().strip_typedefs().code == gdb.TYPE_CODE_ARRAY
+        is_row = _is_row(value.type.strip_typedefs().target().strip_typedefs())
         between = row_end if is_row else ", "
         parts = []
         index = low
@@ -81,7 +100,7 @@ class _Elements:
     def _element(self, value: gdb.Value, index: int) -> str:
         try:
             element = value[index]
-            if element.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
+            if _is_row(element.type.strip_typedefs()):
                 return self.text(element)
             self._left -= 1
             return str(element.format_string(**self._options))
@@ -96,11 +115,14 @@ def _is_left_out(options: dict[str, Any]) -> bool:
 
 
 class _Unset:
-    """Prints an array with nonsensical bounds."""
+    """Prints an array with nonsensical bounds, or a string without a length."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     def to_string(self) -> str:
         """Return the reason; three dots in the list of a frame's arguments."""
-        return "..." if _is_left_out(gdb.print_options()) else _UNSET
+        return "..." if _is_left_out(gdb.print_options()) else self._reason
 
 
 class _Printer:
@@ -124,7 +146,8 @@ class _Printer:
 
 
 def _has_no_bounds(kind: gdb.Type) -> bool:
-    """Return whether an array without elements has a dimension of a nonsensical size."""
+    """Return whether an array without bytes has a dimension of a nonsensical size."""
+    has_bytes = kind.sizeof > 0
     extents = []
     while kind.code == gdb.TYPE_CODE_ARRAY:
         try:
@@ -133,16 +156,60 @@ def _has_no_bounds(kind: gdb.Type) -> bool:
             return False
         extents.append(high - low + 1)
         kind = kind.target().strip_typedefs()
-    return bool(min(extents) <= 0 and max(map(abs, extents)) > _LARGEST)
+    # The elements may be strings without a length.
+    is_empty = min(extents) <= 0 or not has_bytes
+    return bool(is_empty and max(map(abs, extents)) > _LARGEST)
+
+
+def _has_length(kind: gdb.Type) -> bool:
+    """Return whether GDB has the length of a string, even if that is 0."""
+    if kind.sizeof:
+        return True
+    if kind.dynamic:
+        return False
+    low, high = kind.range()
+    return bool(high == low - 1)
+
+
+def _printer_of_strings(value: gdb.Value, kind: gdb.Type) -> _Printer | _Unset | None:
+    """Return the printer of an array whose elements have the type of a string without a length.
+
+    GDB (13.1) takes the elements for empty, and fails at an assertion as it compares two of them.
+    """
+    address = value.address
+    if address is None:
+        return _Unset(_OPTIMIZED_OUT)
+    extents = []
+    while kind.code == gdb.TYPE_CODE_ARRAY:
+        extents.append(kind.range())
+        kind = kind.target().strip_typedefs()
+    if any(high == low - 1 for low, high in extents):
+        # It is empty, or GDB has no bounds either, and says so.
+        return None
+    # GDB sets the length of a string that is no element.
+    whole = address.cast(kind.pointer()).dereference().type
+    if not _has_length(whole):
+        return _Unset(_UNSET_LENGTH)
+    for low, high in reversed(extents):
+        if high < low - 1:
+            return _Unset(_UNSET)
+        whole = whole.array(low, high)
+    return _Printer(address.cast(whole.pointer()).dereference())
 
 
 def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     kind = value.type.strip_typedefs()
+    if _is_string(kind):
+        if _has_length(kind):
+            return None
+        return _Unset(_OPTIMIZED_OUT if value.is_optimized_out else _UNSET_LENGTH)
     if kind.code != gdb.TYPE_CODE_ARRAY:
         return None
     if _has_no_bounds(kind):
-        return _Unset()
+        return _Unset(_UNSET)
     element = _innermost(kind)
+    if element.code == gdb.TYPE_CODE_STRING and not kind.sizeof:
+        return _printer_of_strings(value, kind)
     if element.code != gdb.TYPE_CODE_STRUCT or not element.dynamic:
         return None
     return _Printer(value)

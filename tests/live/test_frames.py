@@ -72,6 +72,45 @@ def test_fortran_arrays_without_bounds_never_hang(mpi: Mpi, build: Build, level:
         assert "pressure=<its bounds are not set yet>, label='hello', c=( id = " in whole, whole
 
 
+LENGTH = "<its length is not set yet>"
+TEXTS = {
+    "word": "'hello'",
+    "words": "('hello', 'world')",
+    "grid": "(('a    ', 'a    ') ('b    ', 'a    ') ('a    ', 'c    '))",
+}
+WITHOUT_LENGTH = "python print(gdb.Value(b'', gdb.parse_and_eval('words').type.target()))"
+"""Print a string whose length GDB does not find, as where that is optimized out."""
+
+
+def test_fortran_strings_without_a_length_never_hang(mpi: Mpi, build: Build) -> None:
+    program = build("lengths.f90")
+    values = tuple(f"p {name}" for name in TEXTS)
+    early = ("tbreak speak", "c", "info locals", *values, "output word", "bt -full")
+    late = (f"tbreak {program.at('spoken')}", "c", "info locals", *values, WITHOUT_LENGTH)
+    inside = (f"tbreak {program.at('leave')}", "c", "bt", "up", "up", "info locals", "bt -full")
+    whole = ("set print frame-arguments all", "bt", "p 6 * 7")
+    finished = run_pgdb(
+        "launch", "--batch", *ex(*early, *late, *inside, *whole), *mpi.line(2, program)
+    )
+    assert finished.status == 0, finished.out
+    entry, spoken, above = shown(finished.out, "info locals")
+    full, full_inside = (
+        [line.strip() for line in lines] for lines in shown(finished.out, "bt -full")
+    )
+    for name, text in TEXTS.items():
+        unset, known = f"{name} = {LENGTH}", f"{name} = {text}"
+        assert f"[0-1] {unset}" in entry and unset in full, finished.out
+        assert f"[0-1] {known}" in spoken and f"[0-1] {known}" in above, finished.out
+        assert known in full_inside, finished.out
+        assert shown(finished.out, f"p {name}") == [[f"[0-1] {unset}"], [f"[0-1] {known}"]]
+    assert shown(finished.out, "output word") == [[f"[0-1] {LENGTH}"]], finished.out
+    assert shown(finished.out, WITHOUT_LENGTH) == [[f"[0-1] {LENGTH}"]], finished.out
+    scalars, in_full = shown(finished.out, "bt")
+    assert "words_of_lengths::counted (label=..., " in scalars[2], scalars
+    assert "words_of_lengths::counted (label='hello', " in in_full[2], in_full
+    assert shown(finished.out, "p 6 * 7") == [["[0-1] 6 * 7 = 42"]], finished.out
+
+
 def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("frames.cpp", "-O0")
     modes = [("none", ()), ("presence", ()), ("all", ("set print elements 4",))]
