@@ -15,13 +15,17 @@ struct worker {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
+    pthread_cond_t waits;
     int number;
+    int is_waiting;
     int finish;
 };
 
 static void wait_for_work(struct worker *worker)
 {
     pthread_mutex_lock(&worker->mutex);
+    worker->is_waiting = 1;
+    pthread_cond_signal(&worker->waits);
     while (!worker->finish)
         pthread_cond_wait(&worker->wake, &worker->mutex); /* @wait */
     pthread_mutex_unlock(&worker->mutex);
@@ -41,6 +45,7 @@ static void start_workers(struct worker *workers)
         workers[i].number = i + 1;
         pthread_mutex_init(&workers[i].mutex, NULL);
         pthread_cond_init(&workers[i].wake, NULL);
+        pthread_cond_init(&workers[i].waits, NULL);
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -50,6 +55,9 @@ static void finish_workers(struct worker *workers)
 {
     for (int i = 0; i < WORKERS; i++) {
         pthread_mutex_lock(&workers[i].mutex);
+        /* On a busy machine the last step may be over before the worker begins. */
+        while (!workers[i].is_waiting)
+            pthread_cond_wait(&workers[i].waits, &workers[i].mutex);
         workers[i].finish = 1;
         pthread_cond_signal(&workers[i].wake);
         pthread_mutex_unlock(&workers[i].mutex);
