@@ -30,6 +30,7 @@ _LARGEST = 1_000_000
 """Most elements along a dimension of an array without bytes that GDB is let print."""
 _UNSET = "<its bounds are not set yet>"
 _UNSET_LENGTH = "<its length is not set yet>"
+_UNKNOWN_LENGTH = "<its length is not known>"
 _OPTIMIZED_OUT = "<optimized out>"
 _MARKS = {True: ("(", ")", " ", ", ", ", ..."), False: ("{", "}", ", ", " ", "...")}
 """Of Fortran and of C: brackets, what separates rows, what precedes a repeat, the cut end."""
@@ -171,6 +172,11 @@ def _has_length(kind: gdb.Type) -> bool:
     return bool(high == low - 1)
 
 
+def _why_without_length(kind: gdb.Type) -> str:
+    # GDB leaves a length that is optimized out as it is, an expression.
+    return _UNKNOWN_LENGTH if kind.dynamic else _UNSET_LENGTH
+
+
 def _printer_of_strings(value: gdb.Value, kind: gdb.Type) -> _Printer | _Unset | None:
     """Return the printer of an array whose elements have the type of a string without a length.
 
@@ -189,7 +195,7 @@ def _printer_of_strings(value: gdb.Value, kind: gdb.Type) -> _Printer | _Unset |
     # GDB sets the length of a string that is no element.
     whole = address.cast(kind.pointer()).dereference().type
     if not _has_length(whole):
-        return _Unset(_UNSET_LENGTH)
+        return _Unset(_why_without_length(whole))
     for low, high in reversed(extents):
         if high < low - 1:
             return _Unset(_UNSET)
@@ -202,7 +208,7 @@ def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     if _is_string(kind):
         if _has_length(kind):
             return None
-        return _Unset(_OPTIMIZED_OUT if value.is_optimized_out else _UNSET_LENGTH)
+        return _Unset(_OPTIMIZED_OUT if value.is_optimized_out else _why_without_length(kind))
     if kind.code != gdb.TYPE_CODE_ARRAY:
         return None
     if _has_no_bounds(kind):
