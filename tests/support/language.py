@@ -172,6 +172,7 @@ def with_pgdb(
             current = int(found.group(1))
         elif 0 <= current < len(texts):
             parts[current].append(each)
+    assert current == len(texts), f"PGDB has ended behind line {current} of {len(texts)}"
     return parts
 
 
@@ -184,6 +185,8 @@ def _marked(texts: Sequence[str]) -> list[str]:
 
 def _parts(printed: str, count: int) -> list[str]:
     found = {int(each.group(1)): each for each in _MARK.finditer(printed)}
+    # Nothing equals nothing: lines that neither debugger has reached would count as equal.
+    assert count in found, f"GDB has ended behind line {max(found, default=-1)} of {count}"
     parts: list[str] = []
     for number in range(count):
         start = found[number].end() if number in found else len(printed)
