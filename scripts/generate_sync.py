@@ -25,7 +25,7 @@ INNER = {
         # For the user interfaces, which run in the session's thread.
         *("state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set", "check_restart", "take_over", "notify_listeners"),
-        *("all_worlds", "all_traces", "meeting"),
+        *("all_worlds", "all_traces", "all_barriers"),
         # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },

@@ -53,7 +53,7 @@ class RankGroups(RankData):
         :raises UsageError: if it can never be met.
         :raises CommandError: if no rank has the location.
         """
-        made, _ = await self._session.meeting.make(
+        made, _ = await self._session.all_barriers.make(
             location, self.set, condition=condition, then=then, times=times
         )
         return made

@@ -98,9 +98,9 @@ class Session(RankView):
         self.note = self._core.note
         self.runs = RunControl(self._core, self.traffic)
         self.holding = Holding(self._core)
-        self.meeting = Barriers(self._core, self)
-        self._core.before_wake = self.meeting.on_change
-        self.traffic.on_news = self.meeting.on_events
+        self.all_barriers = Barriers(self._core, self)
+        self._core.before_wake = self.all_barriers.on_change
+        self.traffic.on_news = self.all_barriers.on_events
         self.stop_modes = self.traffic.stop_modes
         self.stop_modes.parse = self.parse_ranks
         self.focus: Callable[[], RankSet] = lambda: self.set
@@ -358,7 +358,7 @@ class Session(RankView):
     @property
     def barriers(self) -> tuple[Barrier, ...]:
         """The barriers by number, without those that are deleted."""
-        return self.meeting.all
+        return self.all_barriers.all
 
     async def wait_barrier(
         self, number: int, *, met: int = 1, timeout_s: float | None = None
@@ -370,7 +370,7 @@ class Session(RankView):
 
         :raises UsageError: if there was no such barrier.
         """
-        return await self.meeting.wait(number, met=met, timeout_s=timeout_s)
+        return await self.all_barriers.wait(number, met=met, timeout_s=timeout_s)
 
     async def set_stop_on_report(self, is_on: bool) -> Answer:
         """Make the reports of sanitizers stop ranks, or not."""
@@ -445,7 +445,7 @@ class Session(RankView):
         self.all_traces.take_over(before.all_traces, before.set, self.set)
         self.stop_modes.take_over(before.stop_modes)
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
-        self.meeting.take_over(before.meeting)
+        self.all_barriers.take_over(before.all_barriers)
 
     async def close(self, *, kill: bool | None = None) -> None:
         """End the session: by default kill a job that PGDB launched, and let any other run on.

@@ -1,4 +1,4 @@
-"""Commands that keep ranks together: lockstep."""
+"""Commands that keep or bring ranks together: lockstep, until-diverge, until-differ, barrier."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, rank
         if which is not None:
             raise UsageError(f"barrier: the ranks are given twice: [{which}] and --ranks {ranks}")
         which = call.workspace.parse_ranks(ranks)
-    made, answer = await call.session.meeting.make(
+    made, answer = await call.session.all_barriers.make(
         location,
         call.ranks if which is None else which,
         condition=condition,
@@ -221,7 +221,9 @@ def info_barriers(call: Call, text: str) -> Outcome:
     for each in numbers:
         if not is_number(each):
             raise UsageError(f"{each!r} is no number of a barrier")
-    found = [session.meeting.get(int(each)) for each in numbers] if numbers else session.barriers
+    found = (
+        [session.all_barriers.get(int(each)) for each in numbers] if numbers else session.barriers
+    )
     if not found:
         return "No barriers; 'barrier LOCATION' sets one."
     return Shown(

@@ -227,7 +227,7 @@ def test_where_the_others_are_is_told_when_nothing_happens() -> None:
     job.frames[3] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
         await session.runs.start("continue", "", session.set)
@@ -255,7 +255,7 @@ def test_a_report_is_out_of_date_once_a_rank_is_released() -> None:
         job.frames[rank] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
         await session.runs.start("continue", "", session.set)
@@ -275,7 +275,7 @@ def test_a_glance_is_no_stop_for_a_command_that_waits() -> None:
     job = job_of(r3=[None, None])
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
         task = asyncio.create_task(session.continue_())
@@ -291,7 +291,7 @@ def test_an_interrupt_during_a_glance_keeps_the_ranks_stopped() -> None:
     job = job_of(r3=[None, None])
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         await session.barrier("meet")
         await session.runs.start("continue", "", session.set)
         await until(lambda: bool(session.state.passing))
@@ -307,7 +307,7 @@ def test_ranks_held_at_another_barrier_are_named() -> None:
     job = job_of(r2=[at(9, "g", breakpoint=2)], r3=[at(9, "g", breakpoint=2)])
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
         await session.barrier("g")
@@ -323,7 +323,7 @@ def test_a_step_in_flight_is_not_interrupted_to_look() -> None:
     job = job_of(r3=[None])
 
     async def test(session: Session) -> None:
-        session.meeting.quiet_s = 0.0
+        session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
         await session.ranks("3").step(timeout_s=0.0)
