@@ -25,7 +25,8 @@ LOCKSTEP = Option(
 )
 """The option of the commands that step."""
 _CONDITION = pattern(r"(?:\A|\s)if(?=[\s(]|\Z)")
-_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
+RUN_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
+"""The run commands by their names."""
 
 
 async def step_together(call: Call, text: str) -> Outcome:
@@ -33,7 +34,7 @@ async def step_together(call: Call, text: str) -> Outcome:
 
     :raises UsageError: for & at the end, and for a text that is no number of steps.
     """
-    word = _WORDS[call.word]
+    word = RUN_WORDS[call.word]
     if call.background:
         raise UsageError(f"'{call.word} --lockstep' cannot run in the background: it compares")
     if word == "until":
@@ -72,7 +73,7 @@ async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
     if text and (not is_number(text) or not int(text)):
         raise UsageError(f"until-diverge: {text!r} is no number of steps")
     steps = count(lockstep.MOST_STEPS)("until-diverge", text) if text else lockstep.MOST_STEPS
-    return await _together(call, _WORDS[by], steps=steps)
+    return await _together(call, RUN_WORDS[by], steps=steps)
 
 
 @COMMANDS.command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.values import number_of
 from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces
-from pgdb.frontend.commands.meeting import LOCKSTEP, step_together
+from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -32,8 +32,6 @@ from pgdb.records import Exit, Value
 if TYPE_CHECKING:
     from pgdb.frontend.commands.dispatch import Dispatcher
 
-_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
-
 
 async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
     if not lockstep:
@@ -47,7 +45,7 @@ async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
 async def _run(call: Call) -> Outcome:
     answer = await call.dispatcher.run_ranks(
         call.ranks,
-        lambda: call.session.runs.start(_WORDS[call.word], call.argument, call.ranks),
+        lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),
         call.background,
     )
     return await _with_traces(call, answer)
