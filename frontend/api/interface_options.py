@@ -16,10 +16,9 @@ from pgdb.frontend.api.setting import (
     declared_in,
     in_seconds,
     is_time,
-    on_or_off,
     seconds,
     setting,
-    switch,
+    switch_setting,
 )
 
 _MOST = (1 << 31) - 1
@@ -51,22 +50,16 @@ def _shown_length(value: int) -> str:
 class InterfaceOptions:
     """Options of one user interface."""
 
-    confirm: bool = setting(
+    confirm: bool = switch_setting(
         True,
         name="confirm",
         shortest=3,
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="ask at a terminal before a command kills or deletes; nothing is asked elsewhere",
     )
-    pagination: bool = setting(
+    pagination: bool = switch_setting(
         True,
         name="pagination",
         shortest=3,
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="show output at a terminal that is longer than the screen page by page",
     )
     height: int = setting(
@@ -101,39 +94,27 @@ class InterfaceOptions:
         show=lambda value: value or "(pgdb {focus})",
         help="the prompt, in which {focus} stands for the ranks in focus; without TEXT PGDB's own",
     )
-    style: bool = setting(
+    style: bool = switch_setting(
         True,
         name="style",
         shortest=2,
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="show colours at terminals that have them; 'set style enabled off' is the same",
     )
-    trace_commands: bool = setting(
+    trace_commands: bool = switch_setting(
         False,
         name="trace-commands",
         shortest=7,
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="show each line behind + before it is carried out, also those of files and commands",
     )
-    status_line: bool = setting(
+    status_line: bool = switch_setting(
         True,
         name="status-line",
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="show the states of the ranks below the prompt, at terminals that can",
     )
 
-    timings: bool = setting(
+    timings: bool = switch_setting(
         False,
         name="timings",
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="show the elapsed time after each typed line",
     )
 

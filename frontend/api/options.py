@@ -33,7 +33,7 @@ from pgdb.frontend.api.setting import (
     seconds,
     setting,
     size,
-    switch,
+    switch_setting,
     words,
 )
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
@@ -141,13 +141,10 @@ class SessionOptions:
         kind=float,
         help="longest time until the session has started",
     )
-    stop_on_error: bool = setting(
+    stop_on_error: bool = switch_setting(
         True,
         option="--no-stop-on-error",
         name="stop-on-error",
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="interrupt the rest of a run when one of its ranks gets a fatal signal, or is about "
         "to die",
     )
@@ -160,23 +157,17 @@ class SessionOptions:
         help="ranks that stop when a rank hits a breakpoint, watchpoint or catchpoint or gets a "
         "signal: that rank, all ranks of the focus, or all ranks",
     )
-    stop_on_report: bool = setting(
+    stop_on_report: bool = switch_setting(
         True,
         option="--no-stop-on-report",
         name="stop-on-report",
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="stop ranks at the reports of sanitizers (ASan, UBSan, TSan, MSan, LSan)",
     )
-    stop_before_death: bool = setting(
+    stop_before_death: bool = switch_setting(
         False,
         option="--stop-before-death",
         name="stop-before-death",
         modes=("attach", "launch"),
-        read=switch,
-        show=on_or_off,
-        kind=bool,
         help="stop ranks that are about to die (MPI_Abort, MPI errors, exit with a status), before "
         "their launcher learns of it: 'catch death' on all ranks",
     )

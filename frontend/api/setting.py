@@ -102,6 +102,11 @@ def setting(default: _T, **declared: Any) -> _T:
     return field(default=default, metadata={_KEY: Setting(default=default, **declared)})
 
 
+def switch_setting(default: bool, **declared: Any) -> bool:
+    """Return the dataclass field of a setting that is on or off."""
+    return setting(default, read=switch, show=on_or_off, kind=bool, **declared)
+
+
 def declared_in(metadata: Any) -> Setting:
     """Return the setting that a field was declared with."""
     found: Setting = metadata[_KEY]
