@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands import breakpoints
@@ -131,7 +130,7 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
     if path is not None:
         data = await call.view.trace_data(number)
         table = data.csv().encode()
-        await with_file(path, lambda: _write(path, table))
+        await with_file(path, lambda: replace_file(path, lambda file: file.write(table)))
         rows = sum(map(len, data.by_rank.values()))
         written = f"{path}: {rows} rows of {len(data.by_rank)} ranks"
         answer = data.answer
@@ -145,13 +144,6 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
         answer=None if table_of.answer.ok else table_of.answer,
         line=json_traces.trace(table_of, session.all_traces.find(number), render.record),
     )
-
-
-def _write(path: Path, data: bytes) -> None:
-    def write(file: BinaryIO) -> None:
-        file.write(data)
-
-    replace_file(path, write)
 
 
 def _number(call: Call, text: str) -> int:

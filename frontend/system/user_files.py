@@ -129,7 +129,7 @@ def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
         raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
 
 
-def replace_file(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file with *write*, and rename it to its place when it is complete.
 
     :raises CommandError: if writing fails; the old file stays.
