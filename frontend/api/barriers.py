@@ -8,7 +8,6 @@ when events come, so that a barrier of many ranks costs what their stops cost.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -160,9 +159,7 @@ class Barriers:
             left_s = None if end_s is None else end_s - time.monotonic()
             if left_s is not None and left_s <= 0:
                 break
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await core.wait_change()
+            await core.wait_change(left_s)
         return self._barrier(point)
 
     def take_over(self, before: Barriers) -> None:

@@ -68,9 +68,11 @@ class Core:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def wait_change(self) -> None:
-        """Wait for the next :meth:`wake`."""
-        await self._changed.wait()
+    async def wait_change(self, timeout_s: float | None = None) -> None:
+        """Wait for the next :meth:`wake`, but not longer than *timeout_s*."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
 
     def note(self, text: str) -> None:
         """Send the user a notice about the session itself."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Sequence
 
@@ -191,9 +189,7 @@ class RunControl:
             left = min(limits) - now if limits else None
             if left is not None and left <= 0:
                 break
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await core.wait_change()
+            await core.wait_change(left)
         self._traffic.stop_modes.flush()
         still = moving()
         return Answer(
