@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from pgdb.frontend.analysis.ways import ways_of
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.job_state import JobState
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
@@ -54,7 +55,7 @@ class Barrier(msgspec.Struct, frozen=True):
 def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
     """Return those of *ranks* that will never come to a barrier."""
     found = [
-        Absent(each.ranks, "ended", f"{_have(each.ranks)} {_end(each.record)}")
+        Absent(each.ranks, "ended", f"{by_number(each.ranks, 'has', 'have')} {_end(each.record)}")
         for each in state.latest(ranks & state.exited)
         if isinstance(each.record, Exit)
     ]
@@ -65,11 +66,11 @@ def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
     ]
     known = RankSet.union(each.ranks for each in found)
     if unknown := ranks & state.exited - known:
-        found.append(Absent(unknown, "ended", f"{_have(unknown)} ended"))
+        found.append(Absent(unknown, "ended", f"{by_number(unknown, 'has', 'have')} ended"))
     if lost := ranks & state.lost:
-        found.append(Absent(lost, "lost", f"{_be(lost)} lost"))
+        found.append(Absent(lost, "lost", f"{by_number(lost, 'is', 'are')} lost"))
     if detached := ranks & state.detached:
-        found.append(Absent(detached, "detached", f"{_be(detached)} detached"))
+        found.append(Absent(detached, "detached", f"{by_number(detached, 'is', 'are')} detached"))
     return tuple(sorted(found, key=lambda each: each.ranks.first))
 
 
@@ -92,17 +93,17 @@ def waited_for(
     for function, parts in in_function.items():
         part = RankSet.union(parts)
         if _MPI_CALL.match(function):
-            text = f"{_be(part)} in {function} and may wait for a held rank"
+            text = f"{by_number(part, 'is', 'are')} in {function} and may wait for a held rank"
             found.append(Absent(part, "in MPI", text))
         else:
-            verb = "runs" if len(part) == 1 else "run"
+            verb = by_number(part, "runs", "run")
             found.append(Absent(part, "running", f"{verb}, in {function}"))
     left -= looked_at
     for each in state.latest(left & state.stopped):
         if isinstance(each.record, Stop):
             found.append(Absent(each.ranks, "stopped", _stopped(each.ranks, each.record)))
     if running := left & state.running:
-        found.append(Absent(running, "running", "runs" if len(running) == 1 else "run"))
+        found.append(Absent(running, "running", by_number(running, "runs", "run")))
     return tuple(sorted(found, key=lambda each: each.ranks.first))
 
 
@@ -111,7 +112,7 @@ def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:
         if part := ranks & held & state.stopped:
             where = f"at {reason}" if reason.startswith("barrier") else "by 'hold'"
             ranks -= part
-            yield Absent(part, "held", f"{_be(part)} held {where}")
+            yield Absent(part, "held", f"{by_number(part, 'is', 'are')} held {where}")
 
 
 def _stopped(ranks: RankSet, stop: Stop) -> str:
@@ -121,8 +122,8 @@ def _stopped(ranks: RankSet, stop: Stop) -> str:
         if stop.frame.line:
             where += f" at {stop.frame.file}:{stop.frame.line}"
     if stop.breakpoint:
-        return f"{_be(ranks)} stopped at breakpoint {stop.breakpoint}{where}"
-    return f"{_be(ranks)} stopped{where}"
+        return f"{by_number(ranks, 'is', 'are')} stopped at breakpoint {stop.breakpoint}{where}"
+    return f"{by_number(ranks, 'is', 'are')} stopped{where}"
 
 
 def _fault(stop: Stop) -> str:
@@ -135,11 +136,3 @@ def _end(end: Exit) -> str:
     if end.signal:
         return f"ended by {end.signal}"
     return "ended" if end.code is None else f"ended with status {end.code}"
-
-
-def _be(ranks: RankSet) -> str:
-    return "is" if len(ranks) == 1 else "are"
-
-
-def _have(ranks: RankSet) -> str:
-    return "has" if len(ranks) == 1 else "have"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer, failures_text
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.options import StopMode
@@ -60,7 +61,7 @@ class BreakpointMaker:
         made = last_made(answer.classes)
         is_kept = core.journal.has(first)
         if not made and is_kept and (gone := answer.missing.lost - state.exited):
-            them = "it" if len(gone) == 1 else "them"
+            them = by_number(gone, "it", "them")
             core.note(f"[{gone}] breakpoint {first} is set when 'reattach' has attached to {them}")
         elif is_kept and core.can_restart and state.ranks <= state.exited:
             core.note(f"[{ranks}] breakpoint {first} is set when 'restart' has launched the job")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import RunWord
@@ -92,15 +93,16 @@ def free_ranks(session: Session, ranks: RankSet, command: str) -> tuple[RankSet,
     """
     state = session.state
     if running := ranks & (state.running | state.passing):
+        them = by_number(running, "it", "them")
         raise UsageError(
-            f"{command}: [{running}] {_verb(running, 'runs', 'run')}; 'interrupt' stops "
-            f"{_them(running)}, and 'proc SET {command}' leaves {_them(running)} out"
+            f"{command}: [{running}] {by_number(running, 'runs', 'run')}; 'interrupt' stops "
+            f"{them}, and 'proc SET {command}' leaves {them} out"
         )
     free = ranks & state.stopped - state.held
     if not free:
         why = "; ".join(state.absent(ranks - state.stopped))
         if held := ranks & state.held:
-            why = f"[{held}] {_verb(held, 'is', 'are')} held; 'release {held}' lets them run"
+            why = f"[{held}] {by_number(held, 'is', 'are')} held; 'release {held}' lets them run"
         raise CommandError(f"{command}: no rank can be set running: {why}")
     return free, Missing(lost=ranks - state.live, held=ranks & state.held & state.stopped)
 
@@ -126,11 +128,3 @@ def end_of(answer: Answer, is_expected: Callable[[Stop], bool]) -> GroupEnd:
     if missing.running:
         return "waiting"
     return "complete" if all(map(is_expected, stops)) else "stopped"
-
-
-def _verb(ranks: RankSet, one: str, several: str) -> str:
-    return one if len(ranks) == 1 else several
-
-
-def _them(ranks: RankSet) -> str:
-    return "it" if len(ranks) == 1 else "them"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Running, Stop, is_fatal
@@ -112,7 +113,7 @@ class JobState:
             (ranks & self.live, "not there when it was asked"),
         )
         return [
-            f"[{part}] {text.format(them='it' if len(part) == 1 else 'them')}"
+            f"[{part}] {text.format(them=by_number(part, 'it', 'them'))}"
             for part, text in reasons
             if part
         ]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import RankEvents
@@ -203,7 +204,7 @@ class RunControl:
 
 def all_held(line: str, held: RankSet) -> CommandError:
     """Return the error of a run command that only held ranks could carry out."""
-    them = "it" if len(held) == 1 else "them"
+    them = by_number(held, "it", "them")
     are = f"rank {held} is" if len(held) == 1 else f"ranks {held} are"
     return CommandError(f"'{line}': {are} held; 'release {held}' lets {them} run again")
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import PgdbError, RankSetError
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.api.notifications import Events, RankEvents
@@ -266,7 +267,7 @@ class StopModes:
                     )
                     left = left - each.ranks
         if left:
-            them = "it has" if len(left) == 1 else "they have"
+            them = by_number(left, "it has", "they have")
             core.note(
                 f"[{left}] not stopped with [{moment.cause}]: {them} not answered the interrupt "
                 f"for {INTERRUPT_S:g} s; the stop is shown when it comes"

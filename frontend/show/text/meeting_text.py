@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import listed, told_apart
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.absentees import Absent, Barrier
 from pgdb.frontend.api.lockstep import Lockstep, is_step
 from pgdb.frontend.api.notifications import BarrierNews
@@ -14,7 +15,6 @@ from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.text import comparison_text, event_text
 from pgdb.frontend.show.text.event_text import ReadSource, no_source
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Record, Stop, is_error
 
 
@@ -91,7 +91,7 @@ def differ(found: Differ, width: int = 0) -> str:
         case "waiting":
             out = found.answer.missing.running
             came = found.ranks - out
-            runs = "runs" if len(out) == 1 else "run"
+            runs = by_number(out, "runs", "run")
             return (
                 f"[{out}] still {runs} {after}; [{came}] came and may be waited for in MPI; 'wait' "
                 f"waits longer, 'interrupt' stops [{out}]"
@@ -111,13 +111,13 @@ def barrier_news(news: BarrierNews) -> str:
     """Return an event at a barrier in words."""
     found = news.barrier
     title = f"barrier {found.number}"
-    there = f"[{found.arrived}] {_is(found.arrived)} there"
+    there = f"[{found.arrived}] {by_number(found.arrived, 'is', 'are')} there"
     absent = absent_text(found.absent)
     match news.event:
         case "met":
             without = f"; {absent}" if absent else ""
-            they = "it" if len(found.arrived) == 1 else "they"
-            s = "s" if len(found.arrived) == 1 else ""
+            they = by_number(found.arrived, "it", "they")
+            s = by_number(found.arrived, "s", "")
             then = f"{they} run{s} on" if news.going else f"{they} stay{s} stopped"
             times = f" for the {_ordinal(found.met)} time" if found.met > 1 else ""
             return f"{title}: {there}{times}{without}; {then}"
@@ -125,7 +125,7 @@ def barrier_news(news: BarrierNews) -> str:
             return f"{title}: {absent}; {there}"
         case "waiting":
             way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
-            waits = "waits" if len(found.arrived) == 1 else "wait"
+            waits = by_number(found.arrived, "waits", "wait")
             return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}"
 
 
@@ -148,19 +148,13 @@ def barrier_line(found: Barrier) -> str:
 def barrier_made(found: Barrier) -> str:
     """Return the effect of a barrier that was made."""
     then = "run on" if found.then == "release" else "stay stopped"
-    return (
-        f"barrier {found.number}: [{found.ranks}] {_is(found.ranks)} held there until all have "
-        f"come, and then {then}"
-    )
+    held = f"[{found.ranks}] {by_number(found.ranks, 'is', 'are')} held there"
+    return f"barrier {found.number}: {held} until all have come, and then {then}"
 
 
 def absent_text(absent: tuple[Absent, ...]) -> str:
     """Return the ranks that are not there, with the reasons."""
     return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
-
-
-def _is(ranks: RankSet) -> str:
-    return "is" if len(ranks) == 1 else "are"
 
 
 def _ordinal(number: int) -> str:
@@ -175,8 +169,8 @@ def _waiting(found: Lockstep, after: str) -> str:
     one = len(out) == 1
     # GDB completes 'next' over a call only when the call returns.
     why = (
-        f"; [{done}] {'has' if len(done) == 1 else 'have'} completed the step, and "
-        f"[{out}] may wait for {'it' if len(done) == 1 else 'them'} in MPI"
+        f"; [{done}] {by_number(done, 'has', 'have')} completed the step, and "
+        f"[{out}] may wait for {by_number(done, 'it', 'them')} in MPI"
         if done
         else ""
     )
