@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -50,6 +50,11 @@ class Barrier(msgspec.Struct, frozen=True):
     """The ranks that are held at it now."""
     absent: tuple[Absent, ...] = ()
     """The ranks that are not there, as far as that was looked at."""
+
+
+def listed(absent: Iterable[Absent]) -> str:
+    """Return the ranks that are not there, with the reasons."""
+    return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
 
 
 def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:

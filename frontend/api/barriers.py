@@ -126,7 +126,9 @@ class Barriers:
         if never := absentees.gone(state, ranks) or _nobody(ranks):
             others = ranks - RankSet.union(each.ranks for each in never)
             way_out = f"; 'barrier {location} {others}' is for the others" if others else ""
-            raise UsageError(f"a barrier of [{ranks}] can never be met: {_listed(never)}{way_out}")
+            raise UsageError(
+                f"a barrier of [{ranks}] can never be met: {absentees.listed(never)}{way_out}"
+            )
         line = f"break {location}{f' if {condition}' if condition else ''}"
         answer = await session.insert_breakpoint(line, ranks)
         failed = RankSet.union(each.ranks for each in answer.errors)
@@ -350,7 +352,3 @@ class Barriers:
 
 def _nobody(ranks: RankSet) -> tuple[Absent, ...]:
     return () if ranks else (Absent(ranks, "ended", "no rank is left"),)
-
-
-def _listed(absent: tuple[Absent, ...]) -> str:
-    return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)

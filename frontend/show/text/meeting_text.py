@@ -8,7 +8,8 @@ from typing import Any, cast
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import listed, told_apart
 from pgdb.frontend.analysis.wording import by_number
-from pgdb.frontend.api.absentees import Absent, Barrier
+from pgdb.frontend.api import absentees
+from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.lockstep import Lockstep, is_step
 from pgdb.frontend.api.notifications import BarrierNews
 from pgdb.frontend.api.until_differ import Differ
@@ -112,7 +113,7 @@ def barrier_news(news: BarrierNews) -> str:
     found = news.barrier
     title = f"barrier {found.number}"
     there = f"[{found.arrived}] {by_number(found.arrived, 'is', 'are')} there"
-    absent = absent_text(found.absent)
+    absent = absentees.listed(found.absent)
     match news.event:
         case "met":
             without = f"; {absent}" if absent else ""
@@ -141,7 +142,7 @@ def barrier_line(found: Barrier) -> str:
     if found.arrived:
         lines.append(f"    there: [{found.arrived}]")
     if found.absent:
-        lines.append(f"    {absent_text(found.absent)}")
+        lines.append(f"    {absentees.listed(found.absent)}")
     return "\n".join(lines)
 
 
@@ -150,11 +151,6 @@ def barrier_made(found: Barrier) -> str:
     then = "run on" if found.then == "release" else "stay stopped"
     held = f"[{found.ranks}] {by_number(found.ranks, 'is', 'are')} held there"
     return f"barrier {found.number}: {held} until all have come, and then {then}"
-
-
-def absent_text(absent: tuple[Absent, ...]) -> str:
-    """Return the ranks that are not there, with the reasons."""
-    return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
 
 
 def _ordinal(number: int) -> str:
