@@ -28,6 +28,7 @@ from pgdb.frontend.commands import (
     interface_settings,
     old_names,
     run_control,
+    traces,
     written,
 )
 from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
@@ -351,7 +352,9 @@ class Dispatcher:
             answer = await self.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
         if limit_s is not None and answer.missing.running:
             run_control.explain_running(self, answer, limit_s)
-        return self.without_stops(answer)
+        answer = self.without_stops(answer)
+        await traces.report(self, ranks)
+        return answer
 
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:

@@ -37,24 +37,16 @@ async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
     if not lockstep:
         return await _run(call)
     outcome = await step_together(call, text)
-    if call.session.traces:
-        await traces.report(call)
+    await traces.report(call.dispatcher, call.ranks)
     return outcome
 
 
 async def _run(call: Call) -> Outcome:
-    answer = await call.dispatcher.run_ranks(
+    return await call.dispatcher.run_ranks(
         call.ranks,
         lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),
         call.background,
     )
-    return await _with_traces(call, answer)
-
-
-async def _with_traces(call: Call, answer: Answer) -> Answer:
-    if not call.background and call.session.traces:
-        await traces.report(call)
-    return answer
 
 
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
@@ -144,7 +136,9 @@ async def _wait(call: Call) -> Outcome:
         answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
     # A wait with a time limit does not fail when the time is over.
     answer = replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
-    return await _with_traces(call, answer)
+    if not call.background:
+        await traces.report(call.dispatcher, call.ranks)
+    return answer
 
 
 @COMMANDS.command(
@@ -305,12 +299,11 @@ async def _jump(call: Call) -> Outcome:
 
 async def console_run(call: Call) -> Answer | None:
     """Carry out a GDB command that sets ranks running."""
-    answer = await call.dispatcher.run_ranks(
+    return await call.dispatcher.run_ranks(
         call.ranks,
         lambda: call.session.runs.start_console(call.line, call.ranks),
         call.background,
     )
-    return await _with_traces(call, answer)
 
 
 def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands import breakpoints
@@ -15,7 +16,11 @@ from pgdb.frontend.show.text import render, trace_text
 from pgdb.frontend.system.user_files import replace_file
 from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
+
+if TYPE_CHECKING:
+    from pgdb.frontend.commands.dispatch import Dispatcher
 
 _MOST = 1_000_000_000
 _MOST_SHOWN = 10_000
@@ -164,20 +169,20 @@ async def _untrace(call: Call) -> Outcome:
     return await call.view.untrace(*numbers)
 
 
-async def report(call: Call) -> None:
+async def report(dispatcher: Dispatcher, asked: RankSet) -> None:
     """Tell of the rows that traces have collected in a run; as JSON with the rows themselves."""
-    shown = call.workspace.traced_rows
-    for each in call.session.traces:
-        ranks = call.ranks & each.ranks
+    session, shown = dispatcher.session, dispatcher.workspace.traced_rows
+    for each in session.traces:
+        ranks = asked & each.ranks
         if not ranks:
             continue
-        view, before = call.session.ranks(ranks), shown.get(each.number, 0)
-        count = _MOST_REPORTED if call.dispatcher.display.owns_output else 0
+        view, before = session.ranks(ranks), shown.get(each.number, 0)
+        count = _MOST_REPORTED if dispatcher.display.owns_output else 0
         table = await view.trace_table(each.number, begin=before, count=count)
         if table.least <= before:
             continue
         shown[each.number] = before + len(table.rows) if count else table.least
         text = f"trace {each.number}: {trace_text.rows_text(table)} ('traces {each.number}')"
         line = json_traces.trace(table, each, render.record)
-        call.dispatcher.display.flush()  # the stops come first
-        call.dispatcher.show(Shown(text, line=line))
+        dispatcher.display.flush()  # the stops come first
+        dispatcher.show(Shown(text, line=line))
