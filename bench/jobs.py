@@ -24,7 +24,8 @@ from pgdb.frontend.discovery.discover import find_job
 # The tests' jobs are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.support.programs import Builder, Mpi, find_mpi, run_job
+from tests.support.jobs import run_job
+from tests.support.programs import Builder, Mpi, find_mpi
 
 PLACE = Path(__file__).resolve().parent / "programs" / "place.c"
 LONG = PLACE.with_name("long.c")

@@ -34,7 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.measuring import report_autogroup
 from tests.support.hosts import several_hosts
-from tests.support.programs import Builder, Mpi, Program, find_mpi, run_job
+from tests.support.jobs import run_job
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.slurm import private_slurm
 
 LAUNCHERS = ("openmpi", "openmpi5", "mpich", "mpich-system", "intel", "slurm")

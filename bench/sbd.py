@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.measuring import report_autogroup
 from tests.support.hosts import Hosts, several_hosts
-from tests.support.programs import Builder, Job, find_mpi, run_job
+from tests.support.jobs import Job, run_job
+from tests.support.programs import Builder, find_mpi
 
 FUNCTIONS = 400
 """Number of functions in each library, so that there is something to read."""

@@ -23,19 +23,9 @@ import pytest
 from pgdb.backend.node.daemon import ILLEGAL_EVENTS_VARIABLE
 from tests.support import autogroup
 from tests.support.hosts import Hosts, several_hosts
-from tests.support.programs import (
-    LEAVE_DEADLINE_S,
-    ROOT,
-    Builder,
-    Job,
-    Mpi,
-    Program,
-    find_mpi,
-    kill_all,
-    processes_with,
-    run_job,
-    wait_until,
-)
+from tests.support.jobs import Job, run_job
+from tests.support.processes import LEAVE_DEADLINE_S, kill_all, processes_with, wait_until
+from tests.support.programs import ROOT, Builder, Mpi, Program, find_mpi
 from tests.support.slurm import Slurm, private_slurm
 from tests.support.terminal import LEAVE_S, LEAVING_S
 

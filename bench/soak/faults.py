@@ -24,15 +24,9 @@ from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.fakes.clock import YEARS_38_S, set_clock
-from tests.support.programs import (
-    Builder,
-    Job,
-    command_of,
-    is_alive,
-    parent_of,
-    processes_with,
-    status,
-)
+from tests.support.jobs import Job
+from tests.support.processes import command_of, is_alive, parent_of, processes_with, status
+from tests.support.programs import Builder
 from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
 
 HITS = 5

@@ -14,7 +14,7 @@ from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from pgdb.errors import PgdbError
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
-from tests.support.programs import Job
+from tests.support.jobs import Job
 
 if TYPE_CHECKING:
     from bench.soak.faults import OneHost

@@ -19,7 +19,8 @@ from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.hosts import several_hosts
-from tests.support.programs import Builder, Job
+from tests.support.jobs import Job
+from tests.support.programs import Builder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LONG_GRACE_S = 120.0

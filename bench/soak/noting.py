@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pgdb.frontend.api.notifications import Notification
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 DEADLINE_S = 60.0
 LATE = 5

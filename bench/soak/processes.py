@@ -6,7 +6,7 @@ import gc
 import os
 from pathlib import Path
 
-from tests.support.programs import status
+from tests.support.processes import status
 from tests.support.terminal import foreign_code
 
 

@@ -20,18 +20,9 @@ from bench.soak.processes import descriptors, is_free, measured, objects, reside
 from pgdb.frontend.startup.session_directory import runtime_folder, temporary_folder
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
-from tests.support.programs import (
-    Builder,
-    Job,
-    Orders,
-    Program,
-    find_mpi,
-    is_alive,
-    parent_of,
-    processes_with,
-    run_job,
-    status,
-)
+from tests.support.jobs import Job, Orders, run_job
+from tests.support.processes import is_alive, parent_of, processes_with, status
+from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import MARK, end_marked, foreign_code
 
 LEAVE_S = 10.0

@@ -28,10 +28,7 @@ from pgdb.records import (
     Variables,
 )
 from tests.conftest import Build, StartJob, our_processes
-from tests.support.programs import (
-    ROOT,
-    Mpi,
-    Program,
+from tests.support.processes import (
     is_alive,
     is_traced,
     kill_all,
@@ -40,6 +37,7 @@ from tests.support.programs import (
     wait_progress,
     wait_until,
 )
+from tests.support.programs import ROOT, Mpi, Program
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import is_traced, wait_until
+from tests.support.processes import is_traced, wait_until
 from tests.support.terminal import (
     DEADLINE_S,
     FrontEnd,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, status, wait_until
+from tests.support.processes import status, wait_until
+from tests.support.programs import Mpi
 from tests.support.terminal import Finished, assert_untouched, ex, run_json, run_pgdb
 from tests.support.users import new_user
 

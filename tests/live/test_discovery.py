@@ -27,19 +27,9 @@ from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    MPI_DIRECTORIES,
-    ROOT,
-    START_DEADLINE_S,
-    Builder,
-    Job,
-    Mpi,
-    Program,
-    find_mpi,
-    processes_with,
-    run_job,
-    wait_until,
-)
+from tests.support.jobs import START_DEADLINE_S, Job, run_job
+from tests.support.processes import processes_with, wait_until
+from tests.support.programs import MPI_DIRECTORIES, ROOT, Builder, Mpi, Program, find_mpi
 from tests.support.slurm import Slurm
 
 pytestmark = pytest.mark.mpi

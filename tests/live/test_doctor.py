@@ -16,7 +16,8 @@ from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
 from pgdb.frontend.startup.doctor_findings import Finding, Host
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
-from tests.support.programs import Mpi, why_no_calls
+from tests.support.processes import why_no_calls
+from tests.support.programs import Mpi
 
 DEADLINE_S = 120.0
 

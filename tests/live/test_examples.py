@@ -20,7 +20,8 @@ from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
-from tests.support.programs import ROOT, Mpi, Program, is_traced, wait_progress
+from tests.support.processes import is_traced, wait_progress
+from tests.support.programs import ROOT, Mpi, Program
 from tests.support.terminal import Finished, ex, foreign_code, run_json
 
 EXAMPLES = ROOT / "examples"

@@ -18,14 +18,9 @@ import pgdb
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Gone, Stop, Text
 from tests.conftest import LIVE_TIMEOUT_S, Build, StartJob
+from tests.support.jobs import gdb_of
 from tests.support.losses import Heard, attached, hang, stopped_at
-from tests.support.programs import (
-    gdb_of,
-    parent_of,
-    require_calls,
-    wait_until,
-    write_gdb,
-)
+from tests.support.processes import parent_of, require_calls, wait_until, write_gdb
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

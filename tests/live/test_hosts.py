@@ -26,13 +26,8 @@ from tests.support.host_jobs import (
     wait_empty,
 )
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    Builder,
-    find_mpi,
-    status,
-    variables_of,
-    wait_until,
-)
+from tests.support.processes import status, variables_of, wait_until
+from tests.support.programs import Builder, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PROMPT,

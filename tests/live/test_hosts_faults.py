@@ -28,15 +28,8 @@ from tests.support.host_jobs import (
     wait_empty,
 )
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    ROOT,
-    Builder,
-    Program,
-    find_mpi,
-    is_traced,
-    status,
-    wait_until,
-)
+from tests.support.processes import is_traced, status, wait_until
+from tests.support.programs import ROOT, Builder, Program, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PROMPT,

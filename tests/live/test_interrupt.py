@@ -22,7 +22,9 @@ from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Stop
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi, wait_until
+from tests.support.jobs import Job
+from tests.support.processes import wait_until
+from tests.support.programs import Mpi
 from tests.support.terminal import assert_untouched, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

@@ -22,18 +22,9 @@ import pytest
 
 from pgdb.ranks import RankSet
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    MPI_DIRECTORIES,
-    Builder,
-    Job,
-    Mpi,
-    Program,
-    find_mpi,
-    is_alive,
-    is_traced,
-    run_job,
-    wait_until,
-)
+from tests.support.jobs import Job, run_job
+from tests.support.processes import is_alive, is_traced, wait_until
+from tests.support.programs import MPI_DIRECTORIES, Builder, Mpi, Program, find_mpi
 from tests.support.terminal import (
     PGDB,
     Finished,

@@ -11,14 +11,8 @@ import pytest
 import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob, our_processes
-from tests.support.programs import (
-    Mpi,
-    Program,
-    parent_of,
-    programs_with,
-    status,
-    wait_until,
-)
+from tests.support.processes import parent_of, programs_with, status, wait_until
+from tests.support.programs import Mpi, Program
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,

@@ -19,7 +19,9 @@ from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.proctable import RankProcess
 from tests.live.test_discovery import patient
 from tests.support.hosts import Hosts
-from tests.support.programs import ROOT, Builder, find_mpi, processes_with, run_job, wait_until
+from tests.support.jobs import run_job
+from tests.support.processes import processes_with, wait_until
+from tests.support.programs import ROOT, Builder, find_mpi
 from tests.support.slurm import Slurm
 
 pytestmark = pytest.mark.mpi

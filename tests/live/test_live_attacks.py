@@ -19,7 +19,8 @@ import pgdb
 from pgdb.errors import LinkError
 from pgdb.overlay.channel import MAX_PENDING, connect
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, aggregator_of, wait_until
+from tests.support.jobs import Job
+from tests.support.processes import aggregator_of, wait_until
 from tests.support.terminal import assert_untouched
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

@@ -13,7 +13,8 @@ import pgdb
 from pgdb.frontend.api.notifications import JobEnded
 from pgdb.records import BreakpointList, Exit, Stop
 from tests.conftest import Build
-from tests.support.programs import ROOT, Mpi, Program, wait_until
+from tests.support.processes import wait_until
+from tests.support.programs import ROOT, Mpi, Program
 from tests.support.terminal import PGDB, PROMPT, Terminal
 
 pytestmark = [pytest.mark.mpi]

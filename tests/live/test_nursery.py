@@ -34,8 +34,7 @@ from pgdb.overlay.messages import (
     Resume,
 )
 from pgdb.records import Breakpoint, Done, Event, Failure, Gone, Running, Stack, Stop, Text, Value
-from tests.support.programs import (
-    Program,
+from tests.support.processes import (
     has_opened,
     is_alive,
     is_traced,
@@ -46,6 +45,7 @@ from tests.support.programs import (
     wait_until,
     write_gdb,
 )
+from tests.support.programs import Program
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "opener.c"
 LIBRARY = PROGRAM.with_name("visit.c")

@@ -10,22 +10,16 @@ import pgdb
 from pgdb.ranks import RankSet
 from pgdb.records import BreakpointList, BreakpointsMade, Exit, Failure, Frame, Stack, Stop, Text
 from tests.conftest import Build, StartJob, our_processes
-from tests.support.programs import (
-    ROOT,
-    Builder,
-    Job,
-    Mpi,
-    Program,
+from tests.support.jobs import Job, gdb_of, run_job
+from tests.support.processes import (
     aggregator_of,
     command_of,
-    find_mpi,
-    gdb_of,
     has_opened,
     parent_of,
-    run_job,
     wait_opened,
     write_gdb,
 )
+from tests.support.programs import ROOT, Builder, Mpi, Program, find_mpi
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json
 
 pytestmark = pytest.mark.mpi

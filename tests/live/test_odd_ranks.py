@@ -24,11 +24,7 @@ from pgdb.jobs import hold
 from pgdb.overlay.messages import Backtrace, Console, Detach, Interrupt, Resume
 from pgdb.records import Done, Event, Failure, Frame, Record, Running, Stack, Stop, Text
 from tests.conftest import Build, StartJob
-from tests.support.programs import (
-    Builder,
-    Mpi,
-    Program,
-    find_mpi,
+from tests.support.processes import (
     is_alive,
     is_traced,
     kill_all,
@@ -41,6 +37,7 @@ from tests.support.programs import (
     wait_settled,
     wait_until,
 )
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import Finished, assert_untouched, ex, run_json
 
 _MARK = "PGDB_TEST_ODD"

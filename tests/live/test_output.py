@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 from tests.support.terminal import (
     DEADLINE_S,
     FrontEnd,

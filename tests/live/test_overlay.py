@@ -11,7 +11,9 @@ import pytest
 import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
-from tests.support.programs import Job, Mpi, aggregator_of, status, switches_of, wait_until
+from tests.support.jobs import Job
+from tests.support.processes import aggregator_of, status, switches_of, wait_until
+from tests.support.programs import Mpi
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json
 
 pytestmark = pytest.mark.mpi

@@ -26,24 +26,19 @@ from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes
 from tests.fakes.clock import YEARS_38_S, Clock
-from tests.support.programs import (
+from tests.support.jobs import Job, run_job
+from tests.support.processes import (
     LEAVE_DEADLINE_S,
-    ROOT,
-    Builder,
-    Job,
-    Mpi,
-    Program,
     aggregator_of,
     command_of,
-    find_mpi,
     is_alive,
     is_traced,
     parent_of,
     processes_with,
-    run_job,
     status,
     wait_until,
 )
+from tests.support.programs import ROOT, Builder, Mpi, Program, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,

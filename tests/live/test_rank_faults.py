@@ -17,14 +17,9 @@ from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop
 from tests.conftest import Build, StartJob
+from tests.support.jobs import Orders, gdb_of
 from tests.support.losses import Heard, attached, count_traced, forked_gdbs, stopped_at
-from tests.support.programs import (
-    Orders,
-    gdb_of,
-    is_alive,
-    require_calls,
-    wait_until,
-)
+from tests.support.processes import is_alive, require_calls, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

@@ -12,7 +12,8 @@ import pytest
 from pgdb.errors import CommandError
 from pgdb.frontend.store import recording_file
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, wait_until
+from tests.support.processes import wait_until
+from tests.support.programs import Mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,

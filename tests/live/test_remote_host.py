@@ -12,16 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.hosts import Hosts, several_hosts
-from tests.support.programs import (
-    Builder,
-    Job,
-    aggregator_of,
-    find_mpi,
-    is_traced,
-    run_job,
-    status,
-    wait_until,
-)
+from tests.support.jobs import Job, run_job
+from tests.support.processes import aggregator_of, is_traced, status, wait_until
+from tests.support.programs import Builder, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,

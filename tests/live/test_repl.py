@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, Program, programs_with, require_calls, status, wait_until
+from tests.support.processes import programs_with, require_calls, status, wait_until
+from tests.support.programs import Mpi, Program
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,

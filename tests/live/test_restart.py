@@ -10,7 +10,8 @@ import pytest
 
 import pgdb
 from tests.conftest import Build, StartJob
-from tests.support.programs import Mpi, Program, is_alive, programs_with, wait_until
+from tests.support.processes import is_alive, programs_with, wait_until
+from tests.support.programs import Mpi, Program
 from tests.support.terminal import (
     MARK,
     PGDB,

@@ -25,7 +25,9 @@ from tests.support.deliveries import (
     resumed_bytes,
 )
 from tests.support.hosts import Hosts
-from tests.support.programs import Builder, Program, find_mpi, run_job, wait_progress
+from tests.support.jobs import run_job
+from tests.support.processes import wait_progress
+from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import PGDB, assert_untouched, ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi]

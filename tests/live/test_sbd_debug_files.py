@@ -14,7 +14,8 @@ from pgdb.files.file_sources import DEBUG_DIRECTORY
 from pgdb.ranks import RankSet
 from tests.support.deliveries import DEADLINE_S, build_id, cached, on_four_hosts
 from tests.support.hosts import Hosts
-from tests.support.programs import Builder, Job, Program, find_mpi
+from tests.support.jobs import Job
+from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import PGDB, assert_untouched, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.hosts]

@@ -26,7 +26,9 @@ from tests.support.deliveries import (
     resumed_bytes,
 )
 from tests.support.hosts import Hosts, forbidden
-from tests.support.programs import Builder, Job, Program, find_mpi, run_job, status, wait_until
+from tests.support.jobs import Job, run_job
+from tests.support.processes import status, wait_until
+from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import (
     PGDB,
     Terminal,

@@ -17,15 +17,9 @@ import pgdb
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    Builder,
-    Mpi,
-    command_of,
-    find_mpi,
-    processes_with,
-    programs_with,
-    run_job,
-)
+from tests.support.jobs import run_job
+from tests.support.processes import command_of, processes_with, programs_with
+from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,

@@ -20,19 +20,16 @@ import tests.support.slurm
 from pgdb.jobs import procfs
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.ranks import RankSet
-from tests.support.programs import (
-    Builder,
-    Mpi,
-    Program,
+from tests.support.jobs import run_job
+from tests.support.processes import (
     aggregator_of,
-    find_mpi,
     is_alive,
     is_traced,
     parent_of,
     processes_with,
-    run_job,
     wait_until,
 )
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.slurm import CORES, Slurm, private_slurm
 from tests.support.terminal import (
     PGDB,

@@ -13,7 +13,8 @@ import pytest
 import pgdb
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
-from tests.support.programs import Builder, Mpi, find_mpi, status, wait_until
+from tests.support.processes import status, wait_until
+from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,

@@ -15,20 +15,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.hosts import Hosts, several_hosts
-from tests.support.programs import (
+from tests.support.jobs import Job, run_job
+from tests.support.processes import (
     END_DEADLINE_S,
-    ROOT,
-    Builder,
-    Job,
-    find_mpi,
     is_alive,
     parent_of,
     processes_with,
-    run_job,
     status,
     wait_progress,
     wait_until,
 )
+from tests.support.programs import ROOT, Builder, find_mpi
 from tests.support.slurm import Slurm, private_slurm
 from tests.support.terminal import FrontEnd, ex
 

@@ -18,7 +18,7 @@ from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch, gdb_environment
 from pgdb.jobs import gdb_program, procfs
 from pgdb.overlay.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
-from tests.support.programs import is_alive, is_traced, wait_until
+from tests.support.processes import is_alive, is_traced, wait_until
 
 GDB = gdb_program.find_gdb("gdb") or "gdb"
 pytestmark = [

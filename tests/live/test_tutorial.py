@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.support.programs import ROOT, Mpi, wait_progress
+from tests.support.processes import wait_progress
+from tests.support.programs import ROOT, Mpi
 from tests.support.terminal import ex, run_pgdb
 
 PAGE = ROOT / "docs" / "guide" / "tutorial.md"

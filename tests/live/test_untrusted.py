@@ -20,7 +20,7 @@ from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.overlay.messages import Console
 from pgdb.records import Event, Stop, Text
-from tests.support.programs import wait_progress
+from tests.support.processes import wait_progress
 
 DEADLINE_S = 120.0
 

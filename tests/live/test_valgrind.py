@@ -15,16 +15,9 @@ import pgdb
 from pgdb.records import Gone
 from tests.conftest import Build
 from tests.live.test_faults import Heard
-from tests.support.programs import (
-    Builder,
-    Job,
-    Mpi,
-    Program,
-    parent_of,
-    processes_with,
-    run_job,
-    wait_until,
-)
+from tests.support.jobs import Job, run_job
+from tests.support.processes import parent_of, processes_with, wait_until
+from tests.support.programs import Builder, Mpi, Program
 from tests.support.terminal import DEADLINE_S, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi, pytest.mark.gdb]

@@ -15,7 +15,8 @@ from pgdb.backend.gdb import exec_follow
 from pgdb.records import Stop
 from tests.conftest import Build
 from tests.live.test_odd_ranks import held, running, take
-from tests.support.programs import Mpi, Program, wait_until
+from tests.support.processes import wait_until
+from tests.support.programs import Mpi, Program
 from tests.support.terminal import PGDB, Finished, ex, run_json, run_pgdb
 
 WRAP = str(Path(__file__).parents[1] / "programs" / "wrap.py")

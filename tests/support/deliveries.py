@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pgdb import elf
 from tests.support.hosts import Hosts
-from tests.support.programs import Builder, Job, Program, find_mpi, run_job
+from tests.support.jobs import Job, run_job
+from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import PGDB, Finished, ex, run_pgdb
 
 DEADLINE_S = 240.0

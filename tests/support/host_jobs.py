@@ -8,15 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.support.hosts import Hosts
-from tests.support.programs import (
-    LEAVE_DEADLINE_S,
-    Builder,
-    Job,
-    aggregator_of,
-    find_mpi,
-    run_job,
-    wait_until,
-)
+from tests.support.jobs import Job, run_job
+from tests.support.processes import LEAVE_DEADLINE_S, aggregator_of, wait_until
+from tests.support.programs import Builder, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,

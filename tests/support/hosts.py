@@ -27,7 +27,8 @@ from typing import Any
 import pytest
 
 from tests.support import ender
-from tests.support.programs import MPI_DIRECTORIES, ROOT, command_of, kill_all, wait_until
+from tests.support.processes import command_of, kill_all, wait_until
+from tests.support.programs import MPI_DIRECTORIES, ROOT
 
 START_DEADLINE_S = 120.0
 COMMAND_TIMEOUT_S = 120.0

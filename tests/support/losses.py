@@ -10,13 +10,8 @@ import pgdb
 from pgdb.frontend.api.notifications import Notification
 from pgdb.ranks import RankSet
 from pgdb.records import Gone, Stop
-from tests.support.programs import (
-    Job,
-    command_of,
-    is_traced,
-    parent_of,
-    status,
-)
+from tests.support.jobs import Job
+from tests.support.processes import command_of, is_traced, parent_of, status
 from tests.support.terminal import DEADLINE_S
 
 # Far more than it takes, and far less than what a silent GDB cost before it was ended by force.

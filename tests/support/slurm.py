@@ -23,7 +23,7 @@ import pytest
 
 from tests.support import ender
 from tests.support.hosts import Hosts, forbidden
-from tests.support.programs import kill_all, processes_with, wait_until
+from tests.support.processes import kill_all, processes_with, wait_until
 
 START_DEADLINE_S = 120.0
 END_DEADLINE_S = 60.0

@@ -29,10 +29,9 @@ from typing import Any, Self
 from pgdb.ranks import RankSet
 from tests.support import programs
 from tests.support.hosts import Hosts
-from tests.support.programs import (
+from tests.support.processes import (
     LEAVE_DEADLINE_S,
     POLL_S,
-    Program,
     is_traced,
     kill_all,
     parent_of,
@@ -41,6 +40,7 @@ from tests.support.programs import (
     switches_of,
     wait_until,
 )
+from tests.support.programs import Program
 
 PGDB = (sys.executable, "-m", "pgdb")
 MARK = "PGDB_TEST_MARK"

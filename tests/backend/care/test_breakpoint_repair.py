@@ -13,7 +13,7 @@ import pytest
 
 from pgdb.backend.care import breakpoint_repair
 from pgdb.backend.care.breakpoint_repair import wake
-from tests.support.programs import status, wait_until
+from tests.support.processes import status, wait_until
 
 SLEEP = shutil.which("sleep") or ""
 

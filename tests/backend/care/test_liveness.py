@@ -18,7 +18,7 @@ from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from pgdb.records import Exit
-from tests.support.programs import is_alive, wait_until
+from tests.support.processes import is_alive, wait_until
 
 DEADLINE_S = 60.0
 KERNEL = tuple(int(each) for each in os.uname().release.split(".")[:2])

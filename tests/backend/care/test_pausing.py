@@ -15,7 +15,7 @@ import pytest
 
 from pgdb.backend.care.pausing import Pauser
 from pgdb.jobs import procfs
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 # Two threads that compute, and a count of the received signals.
 _BUSY = """

@@ -16,7 +16,7 @@ import pytest
 
 from pgdb.backend.care.breakpoint_repair import RankText, Repair, repair, replaced
 from pgdb.backend.sbd.rank_files import mapped
-from tests.support.programs import status, wait_until
+from tests.support.processes import status, wait_until
 
 NOBODY = 65534
 LIBRARY = "int step(int value) { return value + 1; }\n"

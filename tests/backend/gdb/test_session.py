@@ -19,7 +19,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process import StartedGdb
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
-from tests.support.programs import is_alive, wait_until
+from tests.support.processes import is_alive, wait_until
 
 FAKE_GDB = Path(__file__).resolve().parents[2] / "fakes" / "fake_gdb.py"
 DEADLINE_S = 20.0

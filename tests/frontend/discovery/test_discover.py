@@ -23,7 +23,7 @@ from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.proctable import RankProcess
 from tests.frontend.discovery.test_mpir import CAT, COMPILER, compile_launcher, running, started
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(
     COMPILER is None or CAT is None, reason="no C compiler to make a stand-in launcher with"

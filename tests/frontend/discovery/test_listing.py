@@ -16,7 +16,7 @@ import pytest
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import listing, slurm
 from pgdb.frontend.discovery.listing import RunningJob, list_jobs
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 BASH, SLEEP = shutil.which("bash"), shutil.which("sleep")
 pytestmark = pytest.mark.skipif(BASH is None or SLEEP is None, reason="no bash or no sleep")

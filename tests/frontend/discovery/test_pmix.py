@@ -22,7 +22,7 @@ from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import pmix, tables
 from pgdb.jobs.environment_scan import Processes
 from pgdb.proctable import RankProcess
-from tests.support.programs import processes_with, variables_of, wait_until
+from tests.support.processes import processes_with, variables_of, wait_until
 
 COMPILER = shutil.which("cc")
 SLEEP = shutil.which("sleep")

@@ -12,7 +12,7 @@ import pytest
 
 from pgdb.frontend.show import source_lines
 from pgdb.frontend.show.source_lines import Sources
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 
 def test_only_files_of_a_moderate_size_are_read_for_a_line(

@@ -18,7 +18,7 @@ from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers, docto
 from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict
 from pgdb.frontend.startup.starvation_trial import Starvation
 from pgdb.overlay import addresses
-from tests.support.programs import processes_with, wait_until
+from tests.support.processes import processes_with, wait_until
 
 ALL_WORKS = {"running": 0, "launched": 0, "memory": 0}
 NOT_PERMITTED = 1

@@ -21,7 +21,7 @@ from pgdb.frontend.startup.site import AggregatorStart
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.node import release
-from tests.support.programs import is_alive, wait_until
+from tests.support.processes import is_alive, wait_until
 
 DEADLINE_S = 30.0
 

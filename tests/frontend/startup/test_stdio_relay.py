@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import ROOT, wait_until
+from tests.support.processes import wait_until
+from tests.support.programs import ROOT
 
 DEADLINE_S = 60
 WRITES = f"""

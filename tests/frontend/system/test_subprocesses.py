@@ -18,7 +18,7 @@ from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.startup import job, remote, shipping
 from pgdb.frontend.system import subprocesses
 from pgdb.frontend.system.subprocesses import Program
-from tests.support.programs import is_alive
+from tests.support.processes import is_alive
 
 DEADLINE_S = 30.0
 

@@ -20,7 +20,7 @@ import pytest
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import Processes, RankGroup, program_of_rank, scan
 from pgdb.overlay.rendezvous import WIRE_UP_VARIABLE
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 CAT = os.path.realpath(shutil.which("cat") or "")
 SHELL = os.path.realpath("/bin/sh")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.jobs import keeper
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 DEADLINE_S = 20.0
 

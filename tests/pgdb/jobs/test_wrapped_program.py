@@ -13,7 +13,7 @@ import pytest
 
 from pgdb.jobs import procfs, wrapped_program
 from pgdb.jobs.wrapped_program import Image
-from tests.support.programs import wait_until
+from tests.support.processes import wait_until
 
 Run = Callable[..., Image]
 SLEEP = os.path.realpath(shutil.which("sleep") or "")

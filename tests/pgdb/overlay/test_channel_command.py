@@ -15,7 +15,7 @@ from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import Channel, connect
 from pgdb.overlay.credentials import make_credentials
 from tests.fakes.links import CREDENTIALS, listening, lost, run
-from tests.support.programs import is_alive, wait_until
+from tests.support.processes import is_alive, wait_until
 
 # ssh -W does the same, to an address of this host.
 RELAY = """
