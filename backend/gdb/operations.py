@@ -30,6 +30,7 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.written_files import FileNames
+from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
     AnyOperation,
@@ -49,7 +50,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
-from pgdb.overlay.operations import ListTrace, ReadFile, StartTrace, StopTrace, trace_of
+from pgdb.overlay.operations import ReadFile, trace_of
 from pgdb.patterns import pattern
 from pgdb.records import (
     BreakpointsMade,

@@ -13,7 +13,8 @@ from typing import Any
 from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.overlay.operations import ListTrace, ReadBlock, StartTrace, StopTrace, trace_of
+from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
+from pgdb.overlay.operations import ReadBlock, trace_of
 from pgdb.records import Block, Done, Failure, Record, Text, Variable, Variables
 
 NO_VALUE = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pgdb.files.delivery import Delivery
+from pgdb.overlay.breakpoint_operations import StartTrace, StopTrace
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
     AnyOperation,
@@ -25,7 +26,6 @@ from pgdb.overlay.messages import (
     Resume,
     Setup,
 )
-from pgdb.overlay.operations import StartTrace, StopTrace
 from pgdb.records import Event, Exit, Record
 
 State = Literal["new", "stopped", "running", "exited", "detached", "gone"]

@@ -17,7 +17,7 @@ from pgdb.frontend.analysis.arrays import Ask
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
-from pgdb.overlay.operations import ListTrace
+from pgdb.overlay.breakpoint_operations import ListTrace
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Record, Variables, Various, parse_number
 

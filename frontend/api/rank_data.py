@@ -21,8 +21,8 @@ from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import with_file
+from pgdb.overlay.breakpoint_operations import StopTrace
 from pgdb.overlay.messages import Explore, MachineQuery, Reduce
-from pgdb.overlay.operations import StopTrace
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.overlay.operations import StartTrace
+from pgdb.overlay.breakpoint_operations import StartTrace
 from pgdb.ranks import RankSet
 
 

@@ -15,26 +15,27 @@ from pgdb.errors import ProtocolError
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph
 from pgdb.merge.rankset_codec import pack, unpack
-from pgdb.overlay.operations import (
-    Acquire,
+from pgdb.overlay.breakpoint_operations import (
     AdvanceBreakpoints,
-    AnyOperation,
-    Backtrace,
     BreakpointCommands,
     BreakpointKind,
     ChangeBreakpoints,
+    InsertBreakpoint,
+    ListBreakpoints,
+)
+from pgdb.overlay.operation import Logged, Operation
+from pgdb.overlay.operations import (
+    Acquire,
+    AnyOperation,
+    Backtrace,
     Console,
     Detach,
     Evaluate,
     Explore,
-    InsertBreakpoint,
     Interrupt,
     Kill,
-    ListBreakpoints,
     ListVariables,
-    Logged,
     MachineQuery,
-    Operation,
     ReadBlock,
     Reattach,
     Recall,

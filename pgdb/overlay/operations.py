@@ -9,13 +9,18 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-import msgspec
-
-from pgdb.errors import UsageError
+from pgdb.overlay.breakpoint_operations import (
+    AdvanceBreakpoints,
+    BreakpointCommands,
+    ChangeBreakpoints,
+    InsertBreakpoint,
+    ListBreakpoints,
+    ListTrace,
+    StartTrace,
+    StopTrace,
+)
+from pgdb.overlay.operation import Logged, Operation
 from pgdb.patterns import pattern
-
-BreakpointKind = Literal["", "watchpoint", "tracepoint"]
-"""Breakpoints to list: all, or those of a kind."""
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
 """GDB's commands that set a rank running, spelled out."""
@@ -23,9 +28,6 @@ RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until
 _TRACE = pattern(r"trace:(\d{1,9})(?::(.*))?\Z", re.S)
 _NUMBER_FORMATS = frozenset("xoutzdcf")
 """GDB's format letters that make numbers of pointers; with a, s and i addresses stay addresses."""
-
-Logged = Literal["as it is", "expression", "command", "count"]
-"""The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
 
 
 def trace_of(expression: str) -> tuple[int, str] | None:
@@ -36,60 +38,6 @@ def trace_of(expression: str) -> tuple[int, str] | None:
     """
     match = _TRACE.match(expression.strip())
     return (int(match[1]), (match[2] or "").strip()) if match else None
-
-
-class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
-    """The work that a request asks a rank's debugger for.
-
-    The class variables are properties of the operation, which its fields do not change. They do
-    not travel.
-    """
-
-    only_reads: ClassVar[bool] = False
-    """Whether it changes neither the rank nor its debugger."""
-    needs_stopped_rank: ClassVar[bool] = False
-    is_urgent: ClassVar[bool] = False
-    """Whether it does not wait until earlier operations are complete."""
-    is_about_breakpoints: ClassVar[bool] = False
-    """Whether it must be repeated for a rank that gets a new debugger."""
-    uses_frame: ClassVar[bool] = False
-    """Whether the answer depends on the selected frame or thread."""
-    keeps_answer: ClassVar[bool] = True
-    """Whether the aggregator keeps the answer of each rank, for a :class:`Recall`."""
-    outdates_answers: ClassVar[bool] = False
-    """Whether earlier answers may be wrong after it."""
-    logged: ClassVar[Mapping[str, Logged]] = {}
-    """The fields that a log shows, besides numbers."""
-
-    def check(self) -> None:
-        """Check the types and values of the fields as an aggregator does, which closes its link.
-
-        :raises UsageError: if an aggregator would refuse the operation.
-        """
-        try:
-            msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=type(self))
-        except (msgspec.ValidationError, TypeError, OverflowError, UnicodeEncodeError) as error:
-            raise UsageError(f"{type(self).__name__}: {error}") from None
-
-    @property
-    def sets_running(self) -> bool:
-        """Whether it sets the rank running."""
-        return False
-
-    @property
-    def reads_kept_values(self) -> bool:
-        """Whether it reads what the debugger has collected; the rank may run, or have ended."""
-        return False
-
-    @property
-    def joins_arguments(self) -> bool:
-        """Whether frames whose arguments differ are of one class."""
-        return False
-
-    @property
-    def asks_for_numbers(self) -> bool:
-        """Whether other addresses are other answers."""
-        return False
 
 
 class Acquire(Operation, frozen=True, kw_only=True):
@@ -355,105 +303,6 @@ class Interrupt(Operation, frozen=True, kw_only=True):
 
     is_urgent: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
-
-
-class InsertBreakpoint(Operation, frozen=True, kw_only=True):
-    """Make breakpoints, watchpoints or catchpoints with a GDB command."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
-
-    command: str
-    """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
-    first_number: int
-    """Job-wide number of the first breakpoint; the others count on."""
-
-
-class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
-    """Delete, enable, disable … breakpoints by their job-wide numbers."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {
-        "command": "as it is",
-        "numbers": "as it is",
-        "argument": "expression",
-    }
-
-    command: str
-    """``delete``, ``disable``, ``enable``, ``enable once``, ``condition``, ``ignore`` …"""
-    numbers: tuple[str, ...]
-    """Job-wide numbers, ``3`` or with a location ``3.1``; empty for all."""
-    argument: str = ""
-    """The rest of the command after the numbers."""
-
-
-class BreakpointCommands(Operation, frozen=True, kw_only=True):
-    """Attach GDB commands to breakpoints."""
-
-    is_about_breakpoints: ClassVar[bool] = True
-    logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
-
-    numbers: tuple[str, ...]
-    commands: tuple[str, ...]
-
-
-class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
-    """Let the rank's next breakpoint have a number behind the last one of the job."""
-
-    last: int
-    """The last number that the job has used."""
-
-
-class ListBreakpoints(Operation, frozen=True, kw_only=True):
-    """List the job-wide breakpoints of the rank."""
-
-    only_reads: ClassVar[bool] = True
-
-    numbers: tuple[str, ...] = ()
-    """Numbers, and ranges such as ``2-4``; empty for all."""
-    kind: BreakpointKind = ""
-    """The end of GDB's type, such as ``hw watchpoint``; empty for all."""
-
-
-class StartTrace(Operation, frozen=True, kw_only=True):
-    """Collect values at each hit of a place, without stopping the rank; answered with a Text."""
-
-    logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expressions": "count"}
-
-    number: int
-    """The trace's number; an earlier trace with this number ends."""
-    place: str
-    expressions: tuple[str, ...]
-    condition: str = ""
-    every: int = 1
-    """Collect at the first hit, and at each *every*-th one from there on."""
-    first: int = 0
-    """Collect at so many hits only; 0 for no limit."""
-
-
-class StopTrace(Operation, frozen=True, kw_only=True):
-    """End a trace and forget its values."""
-
-    number: int
-
-
-class ListTrace(Operation, frozen=True, kw_only=True):
-    """List rows of a trace; answered with Variables.
-
-    The first one, ``rows``, is the number of rows that there are. ``full`` is there if the trace
-    has no room for more. ``5.0`` is the value of the first expression in row 5; rows count from 0.
-    """
-
-    only_reads: ClassVar[bool] = True
-
-    number: int
-    begin: int = 0
-    count: int = 0
-
-    @property
-    def reads_kept_values(self) -> bool:
-        """Whether it reads what the debugger has collected."""
-        return True
 
 
 class Detach(Operation, frozen=True, kw_only=True):

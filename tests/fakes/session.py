@@ -10,7 +10,7 @@ from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
-from pgdb.overlay.operations import Operation
+from pgdb.overlay.operation import Operation
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text, Value
 

@@ -13,8 +13,8 @@ import pytest
 from pgdb.backend.gdb import traces
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
 from pgdb.overlay.messages import ReadBlock
-from pgdb.overlay.operations import ListTrace, StartTrace, StopTrace
 from pgdb.records import Block, Done, Failure, Text, Variable, Variables
 
 

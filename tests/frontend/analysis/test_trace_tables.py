@@ -13,8 +13,8 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.trace_tables import TraceValue, read_data, read_table
 from pgdb.frontend.show.text.trace_text import table_text, without_rows
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
+from pgdb.overlay.breakpoint_operations import ListTrace
 from pgdb.overlay.messages import AnyOperation
-from pgdb.overlay.operations import ListTrace
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Variable, Variables
 

@@ -15,6 +15,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
 from pgdb.merge.rankset_codec import MAX_PACKED_RANK
 from pgdb.overlay import message_codec, messages
+from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
 from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     FRONT_END,
@@ -69,7 +70,7 @@ from pgdb.overlay.messages import (
     WantFiles,
     WantPart,
 )
-from pgdb.overlay.operations import ListTrace, ReadFile, StartTrace, StopTrace
+from pgdb.overlay.operations import ReadFile
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Running, Value
 from tests.support.strategies import EVENTS, class_tuples, rank_sets

@@ -1,0 +1,110 @@
+"""The operations on breakpoints and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pgdb.overlay.operation import Logged, Operation
+
+BreakpointKind = Literal["", "watchpoint", "tracepoint"]
+"""Breakpoints to list: all, or those of a kind."""
+
+
+class InsertBreakpoint(Operation, frozen=True, kw_only=True):
+    """Make breakpoints, watchpoints or catchpoints with a GDB command."""
+
+    is_about_breakpoints: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
+
+    command: str
+    """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
+    first_number: int
+    """Job-wide number of the first breakpoint; the others count on."""
+
+
+class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
+    """Delete, enable, disable … breakpoints by their job-wide numbers."""
+
+    is_about_breakpoints: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {
+        "command": "as it is",
+        "numbers": "as it is",
+        "argument": "expression",
+    }
+
+    command: str
+    """``delete``, ``disable``, ``enable``, ``enable once``, ``condition``, ``ignore`` …"""
+    numbers: tuple[str, ...]
+    """Job-wide numbers, ``3`` or with a location ``3.1``; empty for all."""
+    argument: str = ""
+    """The rest of the command after the numbers."""
+
+
+class BreakpointCommands(Operation, frozen=True, kw_only=True):
+    """Attach GDB commands to breakpoints."""
+
+    is_about_breakpoints: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
+
+    numbers: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
+    """Let the rank's next breakpoint have a number behind the last one of the job."""
+
+    last: int
+    """The last number that the job has used."""
+
+
+class ListBreakpoints(Operation, frozen=True, kw_only=True):
+    """List the job-wide breakpoints of the rank."""
+
+    only_reads: ClassVar[bool] = True
+
+    numbers: tuple[str, ...] = ()
+    """Numbers, and ranges such as ``2-4``; empty for all."""
+    kind: BreakpointKind = ""
+    """The end of GDB's type, such as ``hw watchpoint``; empty for all."""
+
+
+class StartTrace(Operation, frozen=True, kw_only=True):
+    """Collect values at each hit of a place, without stopping the rank; answered with a Text."""
+
+    logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expressions": "count"}
+
+    number: int
+    """The trace's number; an earlier trace with this number ends."""
+    place: str
+    expressions: tuple[str, ...]
+    condition: str = ""
+    every: int = 1
+    """Collect at the first hit, and at each *every*-th one from there on."""
+    first: int = 0
+    """Collect at so many hits only; 0 for no limit."""
+
+
+class StopTrace(Operation, frozen=True, kw_only=True):
+    """End a trace and forget its values."""
+
+    number: int
+
+
+class ListTrace(Operation, frozen=True, kw_only=True):
+    """List rows of a trace; answered with Variables.
+
+    The first one, ``rows``, is the number of rows that there are. ``full`` is there if the trace
+    has no room for more. ``5.0`` is the value of the first expression in row 5; rows count from 0.
+    """
+
+    only_reads: ClassVar[bool] = True
+
+    number: int
+    begin: int = 0
+    count: int = 0
+
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether it reads what the debugger has collected."""
+        return True

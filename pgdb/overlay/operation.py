@@ -1,0 +1,67 @@
+"""Base of the operations: the properties that each operation has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import msgspec
+
+from pgdb.errors import UsageError
+
+Logged = Literal["as it is", "expression", "command", "count"]
+"""The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
+
+
+class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
+    """The work that a request asks a rank's debugger for.
+
+    The class variables are properties of the operation, which its fields do not change. They do
+    not travel.
+    """
+
+    only_reads: ClassVar[bool] = False
+    """Whether it changes neither the rank nor its debugger."""
+    needs_stopped_rank: ClassVar[bool] = False
+    is_urgent: ClassVar[bool] = False
+    """Whether it does not wait until earlier operations are complete."""
+    is_about_breakpoints: ClassVar[bool] = False
+    """Whether it must be repeated for a rank that gets a new debugger."""
+    uses_frame: ClassVar[bool] = False
+    """Whether the answer depends on the selected frame or thread."""
+    keeps_answer: ClassVar[bool] = True
+    """Whether the aggregator keeps the answer of each rank, for a :class:`Recall`."""
+    outdates_answers: ClassVar[bool] = False
+    """Whether earlier answers may be wrong after it."""
+    logged: ClassVar[Mapping[str, Logged]] = {}
+    """The fields that a log shows, besides numbers."""
+
+    def check(self) -> None:
+        """Check the types and values of the fields as an aggregator does, which closes its link.
+
+        :raises UsageError: if an aggregator would refuse the operation.
+        """
+        try:
+            msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=type(self))
+        except (msgspec.ValidationError, TypeError, OverflowError, UnicodeEncodeError) as error:
+            raise UsageError(f"{type(self).__name__}: {error}") from None
+
+    @property
+    def sets_running(self) -> bool:
+        """Whether it sets the rank running."""
+        return False
+
+    @property
+    def reads_kept_values(self) -> bool:
+        """Whether it reads what the debugger has collected; the rank may run, or have ended."""
+        return False
+
+    @property
+    def joins_arguments(self) -> bool:
+        """Whether frames whose arguments differ are of one class."""
+        return False
+
+    @property
+    def asks_for_numbers(self) -> bool:
+        """Whether other addresses are other answers."""
+        return False
