@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import (
     blocks,
     fortran_arguments,
+    fortran_elements,
     full_values,
     machine_queries,
     queries,
@@ -129,6 +130,7 @@ class Operations:
             case Evaluate(expression=expression):
                 if (why := await self._unset(expression)) is not None:
                     return why
+                operation = replace(operation, expression=await self._with_elements(expression))
                 value = await full_values.evaluate(self._gdb, operation, pid)
                 return unset_bounds.reworded(value, expression)
             case Backtrace():
@@ -166,6 +168,8 @@ class Operations:
                     return Failure(message=_RECORDS_ONE_THREAD)
                 watch = self._files.watch(command, pid, self._gdb.pid)
                 command = self._files.filled(command, pid)
+                if not computes(operation):
+                    command = await self._with_elements(command)
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
                     if names := await fortran_arguments.unset_variables(self._gdb):
                         return Failure(message=fortran_arguments.about(command, names))
@@ -211,6 +215,12 @@ class Operations:
                 return await self._breakpoints.list(numbers, kind)
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
+
+    async def _with_elements(self, text: str) -> str:
+        """Return an expression or a command in which GDB finds elements of strings of Fortran."""
+        if not self._stacks.arguments.has_fortran:
+            return text
+        return await fortran_elements.with_elements(self._gdb, text)
 
     async def _unset(self, expression: str) -> Failure | None:
         """Return why GDB must not look at an array of Fortran, None for anything else."""

@@ -112,6 +112,32 @@ def test_fortran_strings_without_a_length_never_hang(mpi: Mpi, build: Build) -> 
     assert shown(finished.out, "p 6 * 7") == [["[0-1] 6 * 7 = 42"]], finished.out
 
 
+def test_elements_of_fortran_arrays_of_strings_with_a_length_of_a_variable(
+    mpi: Mpi, build: Build
+) -> None:
+    program = build("lengths.f90")
+    # GDB by itself shows, and changes, the first element.
+    values = {
+        "p words(1)": "words(1) = 'hello'",
+        "p words(n - 3)": "words(n - 3) = 'world'",
+        "p words(2)(2:3)": "words(2)(2:3) = 'or'",
+        "output words(2)": "'world'",
+        "p grid(1,2)": "grid(1,2) = 'b    '",
+        "p grid(2,3)": "grid(2,3) = 'c    '",
+        "p words(3)": "error: no such vector element: 3 is not in 1:2",
+    }
+    late = (f"tbreak {program.at('spoken')}", "c", *values, "set var words(2) = 'WORLD'", "p words")
+    listed = (f"tbreak {program.at('listed')}", "c", "p names(1)", "p names(2)", "p names(0)")
+    finished = run_pgdb("launch", "--batch", *ex(*late, *listed), *mpi.line(2, program))
+    assert finished.status == 1, finished.out
+    for command, text in values.items():
+        assert shown(finished.out, command) == [[f"[0-1] {text}"]], finished.out
+    assert shown(finished.out, "p words") == [["[0-1] words = ('hello', 'WORLD')"]], finished.out
+    assert shown(finished.out, "p names(2)") == [["[0-1] names(2) = 'WORLD'"]], finished.out
+    assert shown(finished.out, "p names(1)") == [["[0-1] names(1) = 'hello'"]], finished.out
+    assert shown(finished.out, "p names(0)")[0][0].startswith("[0-1] error: "), finished.out
+
+
 def test_big_arguments_take_no_more_than_a_line(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("frames.cpp", "-O0")
     modes = [("none", ()), ("presence", ()), ("all", ("set print elements 4",))]
