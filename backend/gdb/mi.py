@@ -32,6 +32,7 @@ _ITEM = pattern(
 )
 _ADDRESS = pattern(r"(0x[0-9a-f]+)")
 _ADDRESS_OR_THREAD = pattern(r"(0x[0-9a-f]+|(?<=LWP )\d+)")
+_STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 _ESCAPE = pattern(r"\\(?:([0-7]{3}(?:\\[0-7]{3})*)|(.))", re.S)
 _ESCAPED = {**{each: each for each in "'\\\""}, "a": "\a", "b": "\b", "e": "\033", "f": "\f"}
 _ESCAPED |= {"n": "\n", "r": "\r", "t": "\t"}
@@ -157,6 +158,11 @@ class Result:
     def message(self) -> str:
         """The error message, empty if there is none."""
         return str(self.payload.get("msg", "")) if self.kind == "error" else ""
+
+    @property
+    def says_that_it_runs(self) -> bool:
+        """Whether GDB has refused a command because the rank runs."""
+        return _STILL_RUNS.search(self.message) is not None
 
     def __repr__(self) -> str:
         return f"Result({self.kind!r}, {self.payload!r}, {self.text!r}, {self.log!r})"

@@ -34,7 +34,6 @@ _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _PRINTER_FAILED = "Python Exception"
 _LETTERS = pattern(r"print/(\w+)")
 _NOTHING_SHOWN = pattern(r"\A\Z|(?: = |[{,] )(?=[,}])")
-_STILL_RUNS = pattern(r"(selected|target|thread).* is running", re.I)
 
 
 # The kernel takes register sets of its own size only, which GDB 14 was the first to ask for.
@@ -50,7 +49,7 @@ def failure(result: Result) -> Failure:
 
     :raises NeedsStopError: if it failed because the rank runs.
     """
-    if _STILL_RUNS.search(result.message):
+    if result.says_that_it_runs:
         raise NeedsStopError
     message = result.message.strip()
     # GDB writes the message to the log as well, and the words of its Python code to it alone.

@@ -417,9 +417,12 @@ class GdbSession:
     def _result(self, part: Line) -> None:
         entry = self._pending.pop(part.token, None) if part.token is not None else None
         if entry is None and part.name == "error" and part.token == self._ran is not None:
-            # GDB reports that the rank runs before it inserts breakpoints, for example.
+            # GDB reports that the rank runs before it inserts breakpoints, for example. A command
+            # such as "thread apply 1 1 continue" can also fail after it has set the rank running.
             self._ran = None
-            self._listener.on_run_failed(Result(part.name, part.payload).message)
+            late = Result(part.name, part.payload)
+            if not late.says_that_it_runs:
+                self._listener.on_run_failed(late.message)
             return
         if entry is None:
             LOG.warning(

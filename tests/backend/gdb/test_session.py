@@ -258,6 +258,23 @@ def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
     ]
 
 
+def test_a_command_that_fails_because_it_has_set_the_rank_running_is_a_run() -> None:
+    async def test(gdb: GdbSession, _: Recorder) -> None:
+        assert (await ask(gdb, "-exec-continue")).kind == "running"
+        assert (await ask(gdb, "-x")).kind == "done"
+
+    refused = "Cannot execute this command while the selected thread is running."
+    commands = {
+        "-exec-continue": [
+            "TOKEN^running",
+            '*running,thread-id="all"',
+            f'TOKEN^error,msg="{refused}"',
+        ]
+    }
+    told = [each[0] for each in run(test, commands).told]
+    assert "running" in told and "run failed" not in told
+
+
 def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
     async def test(gdb: GdbSession, _: Recorder) -> None:
         assert (await ask(gdb, "-exec-continue")).kind == "running"
