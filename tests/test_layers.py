@@ -26,6 +26,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.merge": (),
     "pgdb.overlay": ("pgdb.merge", "pgdb.files"),
     "pgdb.files": ("pgdb.overlay",),
+    "pgdb.cores": ("pgdb.jobs",),
     "pgdb.jobs": (),
     "pgdb.backend.rank": ("pgdb.overlay", "pgdb.files"),
     "pgdb.backend.sbd": ("pgdb.overlay", "pgdb.files", "pgdb.backend.gdb"),

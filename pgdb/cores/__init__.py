@@ -1,0 +1,1 @@
+"""Core files: their contents, where the kernel leaves them, their ranks; never GDB, no session."""
