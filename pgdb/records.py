@@ -11,7 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.patterns import pattern
+from pgdb.record_base import Struct as Struct
 
 SLOT = "\ufffc"
 """Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
@@ -21,20 +23,6 @@ ARROW = " -> "
 
 FATAL_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals after which a rank does not continue by itself, so that other ranks would wait for it."""
-
-
-# The hash of a stack covers all of its frames, and merging needs it at every step, so it is cached.
-# Records cannot form reference cycles, so the garbage collector need not visit them by the
-# thousand.
-class Struct(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    cache_hash=True,
-    gc=False,
-):
-    """Base of all records: immutable, compared by value, strictly decoded."""
 
 
 # Numbers as NumPy names them; the limit of dimensions is that of the oldest NumPy supported.
@@ -453,6 +441,7 @@ Record = (
     | Block
     | Text
     | FileWritten
+    | MpiCallStatus
     | Failure
     | Various
     | Done

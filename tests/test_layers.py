@@ -38,7 +38,9 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.backend.sbd",
         "pgdb.backend.care",
         "pgdb.backend.zygote",
+        "pgdb.backend.mpi_calls",
     ),
+    "pgdb.backend.mpi_calls": (),
     "pgdb.backend.zygote": (
         "pgdb.overlay",
         "pgdb.jobs",

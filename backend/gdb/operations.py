@@ -23,6 +23,7 @@ from pgdb.backend.gdb import (
     unset_bounds,
 )
 from pgdb.backend.gdb.breakpoints import Breakpoints
+from pgdb.backend.gdb.call_status import CallStatus
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
@@ -43,6 +44,7 @@ from pgdb.overlay.messages import (
     Explore,
     InsertBreakpoint,
     ListBreakpoints,
+    ListMpiCalls,
     ListVariables,
     MachineQuery,
     ReadBlock,
@@ -116,6 +118,7 @@ class Operations:
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
+        self._calls = CallStatus(gdb)
         self._adopt_run = adopt_run
 
     async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
@@ -135,6 +138,8 @@ class Operations:
                 return unset_bounds.reworded(value, expression)
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
+            case ListMpiCalls():
+                return await self._calls.look(pid, operation)
             case SelectFrame(command=command):
                 shown, named = self._stacks.arguments, self._named(pid)
                 record = await queries.select_frame(self._gdb, shown, command, named)

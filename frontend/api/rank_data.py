@@ -22,7 +22,7 @@ from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import with_file
 from pgdb.overlay.breakpoint_operations import StopTrace
-from pgdb.overlay.messages import Explore, MachineQuery, Reduce
+from pgdb.overlay.messages import Explore, ListMpiCalls, MachineQuery, Reduce
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -64,6 +64,16 @@ class RankData:
             format=format,
             timeout_s=timeout_s,
             of_ended=of_ended,
+        )
+
+    async def mpi_calls(self, *, threads: bool = True, timeout_s: float | None = None) -> Answer:
+        """List the MPI calls that the ranks have not returned from, with their arguments.
+
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
+        are listed.
+        """
+        return await self._session.ask(
+            "mpi calls", ListMpiCalls(threads=threads), self.set, timeout_s=timeout_s
         )
 
     async def evaluate_in_full(

@@ -81,6 +81,14 @@ class Ranks:
             )
         )
 
+    def mpi_calls(self, *, threads: bool = True, timeout_s: float | None = None) -> Answer:
+        """List the MPI calls that the ranks have not returned from, with their arguments.
+
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
+        are listed.
+        """
+        return self._loop.call(lambda: self._view.mpi_calls(threads=threads, timeout_s=timeout_s))
+
     def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:

@@ -16,6 +16,7 @@ import msgspec
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import AnyOperation
 from pgdb.patterns import pattern
 from pgdb.records import (
@@ -205,6 +206,9 @@ class Redactor:
                 described["threads"] = sum(each.count for each in record.stacks)
             case Value() | Text():
                 described["characters"] = len(record.text)
+            case MpiCallStatus():
+                described["state"] = record.state
+                described["calls"] = [each.function for each in record.calls]
             case FileWritten():
                 described["path"] = self.text(record.path)
             case Variables():

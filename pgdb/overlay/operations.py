@@ -107,6 +107,19 @@ class Backtrace(Operation, frozen=True, kw_only=True):
         return not self.split
 
 
+class ListMpiCalls(Operation, frozen=True, kw_only=True):
+    """List the MPI calls that the rank has not returned from; answered with an MpiCallStatus.
+
+    No function of the process is called for it, and nothing is written into the process.
+    """
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+
+    threads: bool = True
+    """Whether to look at all threads, or at the first one only."""
+
+
 class ReadBlock(Operation, frozen=True, kw_only=True):
     """Read numbers from memory, byte for byte; answered with a Block."""
 
@@ -327,6 +340,7 @@ AnyOperation = (
     | Backtrace
     | SelectFrame
     | ListVariables
+    | ListMpiCalls
     | ReadBlock
     | ReadFile
     | Reduce
@@ -355,6 +369,7 @@ RecordedOperation = (
     | Backtrace
     | SelectFrame
     | ListVariables
+    | ListMpiCalls
     | ReadBlock
     | Reduce
     | Recall

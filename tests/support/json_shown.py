@@ -18,6 +18,7 @@ from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import summarize
+from pgdb.mpi_calls import CallSite, Communicator, MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -77,6 +78,20 @@ RECORDS: tuple[Record, ...] = (
     Variables(items=(), empty="No locals."),
     Text(text="line 1\nline 2"),
     FileWritten(path="/tmp/core.{rank}.{pid}", host="node1", process="7", text="a warning"),
+    MpiCallStatus(
+        state="in_call",
+        where=CallSite(function="main", file="ring.c", line=22, fullname="/home/user/ring.c"),
+        calls=(
+            MpiCall(
+                function="MPI_Recv",
+                kind="recv",
+                blocking=True,
+                communicator=Communicator(name="MPI_COMM_WORLD", members="0-3"),
+                source=3,
+                tag=7,
+            ),
+        ),
+    ),
     Failure(message="No symbol table is loaded."),
     Done(),
     BreakpointsMade(breakpoints=(MADE,), text="made"),

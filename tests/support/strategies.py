@@ -13,6 +13,7 @@ from pgdb.merge.normalize import DIFFERENT_SLOT, normalize_record
 from pgdb.merge.summary import Summary
 from pgdb.merge.templates import count_placeholders, extract_template
 from pgdb.merge.totals import summarize
+from pgdb.mpi_calls import ANY_SOURCE, CallSite, Communicator, MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -143,6 +144,20 @@ RECORDS: dict[type, st.SearchStrategy[Any]] = {
         host=st.sampled_from(["n0", "n1"]),
         process=st.sampled_from(["", "7", "8", SLOT]),
         text=texts,
+    ),
+    MpiCallStatus: _struct(
+        MpiCallStatus,
+        state=st.sampled_from(["in_call", "outside"]),
+        where=st.none() | st.builds(CallSite, file=st.sampled_from(["a.c", "b.c"]), line=small),
+        calls=st.lists(
+            st.builds(
+                MpiCall,
+                function=st.sampled_from(["MPI_Recv", "MPI_Barrier"]),
+                communicator=st.none() | st.builds(Communicator, members=st.just("0-3")),
+                source=st.none() | small | st.just(ANY_SOURCE),
+            ),
+            max_size=2,
+        ).map(tuple),
     ),
     Various: _struct(Various, template=templated.map(lambda record: extract_template(record)[0])),
     Done: st.just(Done()),

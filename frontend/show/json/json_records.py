@@ -7,6 +7,7 @@ from typing import get_args
 
 import msgspec
 
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.records import (
     Block,
     BreakpointList,
@@ -65,6 +66,10 @@ class FileWrittenRecord(FileWritten, frozen=True, tag_field="kind", tag="written
     """The command has written a file on the host of the ranks."""
 
 
+class MpiCallsRecord(MpiCallStatus, frozen=True, tag_field="kind", tag="mpi-calls"):
+    """The MPI calls that the ranks have not returned from."""
+
+
 class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
     """The command failed on these ranks."""
 
@@ -110,6 +115,7 @@ RecordObject = (
     | VariablesRecord
     | TextRecord
     | FileWrittenRecord
+    | MpiCallsRecord
     | ErrorRecord
     | DoneRecord
     | BreakpointsRecord

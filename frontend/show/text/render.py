@@ -14,7 +14,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree_text import Absent
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
-from pgdb.frontend.show.text import thread_stacks
+from pgdb.frontend.show.text import mpi_call_text, thread_stacks
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table, merged_table
 from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_source
 from pgdb.frontend.show.text.layout import (
@@ -36,6 +36,7 @@ from pgdb.frontend.show.text.written_text import written
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT
 from pgdb.merge.templates import count_placeholders, fill_template
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
 from pgdb.ranks import RankSet
@@ -178,6 +179,8 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return text
         case FileWritten():
             return written(said, each.ranks)
+        case MpiCallStatus():
+            return mpi_call_text.status(said)
         case Failure(message=message, output=output):
             return f"{output}\nerror: {message}" if output else f"error: {message}"
         case Variables(items=items, empty=empty):

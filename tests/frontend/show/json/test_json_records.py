@@ -39,17 +39,18 @@ from tests.support.json_shown import (
 def tagged_as_on_the_wire(written: Any) -> Any:
     """Return a record as the overlay encodes it: with the tag type, where --json has kind.
 
-    A breakpoint has a kind of its own, GDB's, and is no record.
+    A breakpoint and an MPI call have a kind of their own, and are no records.
     """
     if isinstance(written, list):
         return [tagged_as_on_the_wire(each) for each in written]
     if not isinstance(written, dict):
         return written
     found = {key: tagged_as_on_the_wire(value) for key, value in written.items()}
-    return found if "number" in found else {TAG.get(key, key): found[key] for key in found}
+    is_record = found.get("kind") in TAGS
+    return {"type" if key == "kind" and is_record else key: found[key] for key in found}
 
 
-TAG = {"kind": "type"}
+TAGS = {kind.__struct_config__.tag for kind in get_args(Record)}
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)

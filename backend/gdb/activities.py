@@ -1,0 +1,84 @@
+"""The work of a rank outside MPI, by the names of its innermost frames: one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdb.backend.gdb.mpi_frames import Owner, Place
+from pgdb.mpi_calls import Activity
+from pgdb.patterns import pattern
+
+# The C library's names have prefixes and suffixes of its own: __GI___libc_read, __fgets_chk.
+_BEFORE = r"(?:__(?:GI_+)?(?:libc_|new_)?|_IO_(?:new_)?(?:file_)?|_)?"
+_BEHIND = r"(?:64|_nocancel|_time64|_unlocked|_2|_chk)*"
+
+
+def _names(*names: str) -> str:
+    return f"{_BEFORE}(?:{'|'.join(names)}){_BEHIND}"
+
+
+_TABLE: tuple[tuple[Activity, str], ...] = (
+    ("exiting", _names("exit", "_?exit", "run_exit_handlers", "cxa_finalize", "exit_group")),
+    ("exiting", r"_dl_fini|_gfortran_stop_\w+|Py_Exit|Py_FinalizeEx|Py_RunMain_exit"),
+    (
+        "sleeping",
+        _names("(?:clock_)?nanosleep", "u?sleep", "sigsuspend", "pause", "rt_sigtimedwait")
+        + r"|sigtimedwait|sigwait(?:info)?|__sigsuspend",
+    ),
+    (
+        "lock",
+        _names(
+            r"pthread_(?:mutex_(?:timed)?lock|cond_(?:timed)?wait|rwlock_\w+lock|join|barrier_wait"
+            r"|spin_lock|timedjoin_ex|clockjoin_ex)\w*",
+            r"lll_lock_wait\w*",
+            r"futex_\w+",
+            r"sem_(?:timed|clock)?wait\w*",
+            r"do_futex_wait\w*",
+        )
+        + r"|gomp_(?:team_)?(?:barrier|mutex|sem|futex)_\w+"
+        + r"|(?:GOMP|omp|__kmp\w*)_(?:barrier|critical_start|set_lock)\w*"
+        + r"|std::(?:this_thread|condition_variable|mutex|thread)::(?:lock|wait|join)\w*",
+    ),
+    (
+        "io",
+        _names(
+            r"p?(?:read|write)v?[2]?",
+            r"f?data?sync|fsync|sync|msync|syncfs",
+            r"f(?:open|close|read|write|flush|gets|puts|scanf|printf|seek|truncate)(?:at)?",
+            r"open(?:at)?|creat|close|lseek|ftruncate|posix_fallocate|sendfile|splice",
+            r"recv(?:from|m?msg)?|send(?:to|m?msg)?|accept4?|connect",
+            r"p?poll|p?select|epoll_p?wait|epoll_wait",
+            r"getline|getdelim|getc(?:har)?|xsgetn|underflow|fread|fgets|do_read|do_write",
+            r"(?:wait|waitpid|wait4|waitid)",
+            r"(?:flock|fcntl|lockf|ioctl|stat|fstat(?:at)?|lstat|rename|unlink|mkdir|readdir)",
+        )
+        + r"|H5F?D?_?\w*(?:read|write)\w*"
+        + r"|_gfortran_(?:st_(?:read|write|open|close|flush)|transfer)\w*",
+    ),
+)
+_PATTERNS = tuple((activity, pattern(rf"(?:{names})\Z")) for activity, names in _TABLE)
+_PYTHON = pattern(r"_?Py(?:Eval_|_RunMain|RunMain|Object_Call|Run_)\w*")
+_LIBRARIES = (Owner.C_RUNTIME, Owner.SYSTEM, Owner.RUNTIME, Owner.MPI, Owner.UNKNOWN)
+
+
+def activity_of(places: Sequence[Place]) -> Activity:
+    """Return the work of a thread with these frames, innermost first, which is outside MPI.
+
+    A function of a library counts down to the user's innermost frame: the caller of ``write`` is
+    in I/O, whatever stands around it.
+    """
+    if not places:
+        return ""
+    if any(each.frame.dying for each in places):
+        return "dying"
+    for place in places:
+        name = place.frame.function
+        for activity, names in _PATTERNS:
+            if names.match(name) and (place.owner in _LIBRARIES or activity == "exiting"):
+                return activity
+        if place.owner is Owner.USER:
+            break
+    # Python evaluates in C frames; a C extension that computes is in Python's call, too.
+    if any(_PYTHON.match(each.frame.function) for each in places[:4]):
+        return "python"
+    return "computing"

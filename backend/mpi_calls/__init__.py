@@ -1,0 +1,1 @@
+"""Arguments of the MPI calls of a stopped rank, read from its machine code and its memory."""

@@ -1,0 +1,209 @@
+"""The MPI calls that a rank has not returned from, with their arguments.
+
+Ranks are those of the rank's own ``MPI_COMM_WORLD``, whatever communicator a call has. A field that
+no source gives is None: nothing here is guessed. No field has an address or a handle, so that ranks
+in equal calls have equal records.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pgdb.record_base import Struct
+
+ANY_SOURCE = "MPI_ANY_SOURCE"
+ANY_TAG = "MPI_ANY_TAG"
+PROC_NULL = "MPI_PROC_NULL"
+ROOT = "MPI_ROOT"
+"""In the group of the root of an intercommunicator: the calling rank is the root."""
+
+Peer = int | Literal["MPI_ANY_SOURCE", "MPI_PROC_NULL", "MPI_ROOT"]
+"""A rank in ``MPI_COMM_WORLD``, or one of MPI's values that stand for no single rank."""
+Tag = int | Literal["MPI_ANY_TAG"]
+
+CallState = Literal["in_call", "outside", "before_init", "after_finalize", "no_mpi", "unknown"]
+"""The state of a rank towards MPI: in a call; between two calls; MPI_Init not begun;
+MPI_Finalize returned; a program without MPI; not known."""
+
+Activity = Literal["", "computing", "sleeping", "io", "lock", "python", "dying", "exiting"]
+"""The work of a rank outside MPI, as far as its innermost frames and the kernel say it."""
+
+CallKind = Literal[
+    "send",
+    "recv",
+    "sendrecv",
+    "wait",
+    "test",
+    "probe",
+    "start",
+    "collective",
+    "rma",
+    "comm",
+    "file",
+    "init",
+    "finalize",
+    "other",
+]
+"""The kind of a call: ``comm`` makes or frees communicators, collectively; ``start`` starts
+persistent or partitioned requests; ``rma`` has a window, ``file`` a file."""
+
+RequestKind = Literal[
+    "send",
+    "recv",
+    "persistent send",
+    "persistent recv",
+    "partitioned send",
+    "partitioned recv",
+    "collective",
+    "persistent collective",
+    "rma",
+    "file",
+    "generalized",
+    "null",
+]
+
+ArgumentSource = Literal[
+    "recorder",
+    "caller code",
+    "callee code",
+    "debug information",
+    "source line",
+    "name",
+]
+"""The source of a value: the flight recorder; data flow through the machine code of the caller, or
+of the MPI function; DWARF's parameters of call sites; the source line, evaluated in the caller's
+frame; the name of the function."""
+
+
+class CallSite(Struct, frozen=True):
+    """A place in the user's code."""
+
+    function: str = ""
+    """Name of the function; empty if it is unknown."""
+    file: str = ""
+    """Source file as the compiler recorded it; empty without line information."""
+    line: int = 0
+    """Line number from 1 on; 0 without line information."""
+    fullname: str = ""
+    library: str = ""
+    """Object file, if there is no line information."""
+
+
+class Communicator(Struct, frozen=True):
+    """A communicator as far as one rank knows it."""
+
+    name: str = ""
+    """Its name: MPI's or the user's; empty if it has none."""
+    members: str | None = None
+    """World ranks of its (local) group as the text of a rank set, such as ``0-3,8``."""
+    remote: str = ""
+    """World ranks of the remote group of an intercommunicator; empty for any other."""
+    identity: str = ""
+    """A text that is equal on all members and for no other communicator of them; empty if it is
+    unknown."""
+    collectives: int | None = None
+    """Number of collective calls begun on it, from the recorder."""
+
+
+class Group(Struct, frozen=True):
+    """A window or an open file."""
+
+    name: str = ""
+    """Name of the window or of the file; empty if it has none, or if it is unknown."""
+    members: str | None = None
+    """World ranks of its group as the text of a rank set."""
+
+
+class Request(Struct, frozen=True):
+    """A request that a call waits for, tests or starts."""
+
+    kind: RequestKind | None = None
+    communicator: Communicator | None = None
+    peer: Peer | None = None
+    tag: Tag | None = None
+    count: int | None = None
+    complete: bool | None = None
+
+
+class FieldSource(Struct, frozen=True):
+    """The source of one field of a call."""
+
+    field: str
+    """Name of the field of :class:`MpiCall`."""
+    source: ArgumentSource
+
+
+class Word(Struct, frozen=True):
+    """An argument of a call as the source line has it, such as ``h.nbr[1]``."""
+
+    argument: str
+    """Name of the argument in the MPI standard, such as ``dest``."""
+    text: str
+
+
+class MpiCall(Struct, frozen=True):
+    """One call of MPI."""
+
+    function: str
+    """Name in the MPI standard, such as ``MPI_Recv``."""
+    kind: CallKind = "other"
+    blocking: bool | None = None
+    """Whether the call returns only after other ranks have done their part. A send is blocking,
+    though a small one may return early."""
+    where: CallSite | None = None
+    """Place of the call, if it is another than that of the status: a call of another thread."""
+    thread: str = ""
+    """GDB's number of the thread, for calls of threads other than the first."""
+    communicator: Communicator | None = None
+    dest: Peer | None = None
+    source: Peer | None = None
+    tag: Tag | None = None
+    """Tag of the message; for a call that sends and receives, that of the message sent."""
+    receive_tag: Tag | None = None
+    """Tag of the message received, for a call that sends and receives."""
+    root: Peer | None = None
+    operation: str | None = None
+    """Name of a predefined reduction, such as ``MPI_SUM``."""
+    count: int | None = None
+    receive_count: int | None = None
+    """Count of elements received, for a call with two counts."""
+    datatype: str | None = None
+    """Name of the datatype, such as ``MPI_DOUBLE``."""
+    window: Group | None = None
+    file_handle: Group | None = None
+    requests: tuple[Request, ...] = ()
+    """The requests in their order; all are the same kind of *wait* with :attr:`waits_for`."""
+    waits_for: Literal["", "all", "any", "some"] = ""
+    """The requests that end the call, of one that waits for requests or tests them."""
+    words: tuple[Word, ...] = ()
+    sources: tuple[FieldSource, ...] = ()
+    """The source of each known field, in the order of the fields."""
+
+    @property
+    def peer(self) -> Peer | None:
+        """The one rank that the call sends to or receives from; None if none or two are known."""
+        if self.dest is None or self.source is None:
+            return self.dest if self.source is None else self.source
+        return self.dest if self.dest == self.source else None
+
+    def source_of(self, field: str) -> ArgumentSource | None:
+        """Return the source of the field *field*, None if the field is unknown."""
+        return next((each.source for each in self.sources if each.field == field), None)
+
+
+class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
+    """The calls of MPI that a stopped rank has not returned from."""
+
+    state: CallState
+    where: CallSite | None = None
+    """Place of the call in the user's code; outside MPI the innermost place with a source line."""
+    activity: Activity = ""
+    calls: tuple[MpiCall, ...] = ()
+    """A call for each thread that is in one, the main thread's first."""
+    note: str = ""
+    """The reason why arguments are unknown, if there is one for all of them."""
+
+    @property
+    def call(self) -> MpiCall | None:
+        """The first call, None if the rank is in none."""
+        return self.calls[0] if self.calls else None
