@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.api.notifications import Notification as Notification
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions
+    from pgdb.frontend.report.model import Report as Report
     from pgdb.frontend.show.text.thread_stacks import ThreadGroup as ThreadGroup
     from pgdb.frontend.show.text.thread_stacks import stacks_of as stacks_of
     from pgdb.frontend.startup.sync import Ranks as Ranks
@@ -88,6 +89,7 @@ _HOMES = {
     "RankSet": "pgdb.ranks",
     "RankSetError": "pgdb.errors",
     "Ranks": "pgdb.frontend.startup.sync",
+    "Report": "pgdb.frontend.report.model",
     "Session": "pgdb.frontend.startup.sync",
     "SessionEndedError": "pgdb.errors",
     "SessionOptions": "pgdb.frontend.api.options",
@@ -129,6 +131,7 @@ __all__ = [
     "RankSet",
     "RankSetError",
     "Ranks",
+    "Report",
     "Session",
     "SessionEndedError",
     "SessionOptions",

@@ -18,6 +18,7 @@ from pgdb.frontend.api.notifications import Notification, Told
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView as Ranks
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.report.reporting import report
 from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.restart import restart
 from pgdb.frontend.startup.start import attach, launch
@@ -31,5 +32,6 @@ __all__ = [
     "attach",
     "launch",
     "replay",
+    "report",
     "restart",
 ]

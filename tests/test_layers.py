@@ -91,6 +91,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.analysis",
         "pgdb.frontend.api",
         "pgdb.frontend.transport",
+        "pgdb.frontend.report",
     ),
     "pgdb.frontend.show": (
         "pgdb.merge",
@@ -98,6 +99,16 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.system",
         "pgdb.frontend.analysis",
         "pgdb.frontend.api",
+    ),
+    "pgdb.frontend.report": (
+        "pgdb.merge",
+        "pgdb.jobs",
+        "pgdb.frontend.system",
+        "pgdb.frontend.discovery",
+        "pgdb.frontend.store",
+        "pgdb.frontend.analysis",
+        "pgdb.frontend.api",
+        "pgdb.frontend.show",
     ),
     "pgdb.frontend.commands": (
         "pgdb.merge",

@@ -20,6 +20,7 @@ from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.barriers import Barriers
 from pgdb.frontend.api.breakpoint_making import BreakpointMaker
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.api.chronicle import Chronicle
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.holding import Holding
@@ -92,6 +93,9 @@ class Session(RankView):
         self.sets = {}
         self.earlier_requests = 0
         self._core = Core(self, options, transport)
+        self.chronicle = Chronicle()
+        """The last events of the session, for its report."""
+        self._core.notifier.subscribe(self.chronicle.on_notification)
         self._core.can_restart = mode == "launch" and not transport.is_recorded
         self.breakpoint_numbers = BreakpointNumbers()
         self.traffic = Traffic(self._core, self.breakpoint_numbers)

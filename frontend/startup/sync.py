@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
@@ -29,6 +29,9 @@ from pgdb.frontend.startup import start
 from pgdb.frontend.startup.job import StreamName
 from pgdb.frontend.startup.restart import restart
 from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.report.model import Report
 
 OnOutput = Callable[[StreamName, bytes], None]
 OnEvent = Callable[[Notification], None]
@@ -223,6 +226,21 @@ class Session(SessionCalls):
             return self.start_answer
 
         return self._loop.call(again)
+
+    def report(self, *paths: Path | str, title: str = "", timeout_s: float | None = None) -> Report:
+        """Return a report of the job, and write it to *paths* in the forms of their suffixes.
+
+        Ranks that run are not stopped; the report has nothing of their stacks.
+
+        :raises UsageError: if a suffix names no form; no rank is asked then.
+        :raises CommandError: if a file cannot be written.
+        """
+        # Most sessions make no report.
+        from pgdb.frontend.report.reporting import report
+
+        return self._loop.call(
+            lambda: report(self._session, *paths, title=title, timeout_s=timeout_s)
+        )
 
     @property
     def start_answer(self) -> Answer:

@@ -45,12 +45,15 @@ MOST_FRAMES = 40
 MOST_CLASSES = 64
 MOST_TEXT = 4000
 """Maximum length of a text, in characters; a longer text is cut."""
-_SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH", re.IGNORECASE)
-_SHORTEST_SECRET = 6
+SECRET_NAME = pattern(
+    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|COOKIE|AUTH|BEARER|SIGNATURE|DSN\Z|._PWD\Z", re.IGNORECASE
+)
+"""Names of variables and options whose values may be secrets."""
+SHORTEST_SECRET = 6
 _TELLS_SOMETHING = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
-_PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
+PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
 # Keys and certificates without their header, in base64 or hexadecimal.
-_LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
+LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
 _LITERAL = pattern(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
 _ASSIGNMENT = pattern(r"(?<![=!<>])=(?!=).*", re.DOTALL)
 # Arguments of these commands are names, places and numbers; arguments of others can be anything.
@@ -95,7 +98,7 @@ class Redactor:
         secrets = {
             value
             for name, value in environment.items()
-            if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
+            if SECRET_NAME.search(name) and len(value) >= SHORTEST_SECRET
         }
         # The longest first, since one can contain another.
         self._secrets = sorted(secrets, key=len, reverse=True)
@@ -124,7 +127,7 @@ class Redactor:
             text = text.replace(secret, HIDDEN)
         if self._words is not None:
             text = self._words.sub(HIDDEN, text)
-        text = _LONG_WORD.sub(HIDDEN, _PEM.sub(HIDDEN, text))
+        text = LONG_WORD.sub(HIDDEN, PEM.sub(HIDDEN, text))
         if self._home:
             text = re.sub(rf"{re.escape(self._home)}(?=/|\W|\Z)", "~", text)
         if len(text) <= MOST_TEXT:

@@ -428,11 +428,11 @@ def schema() -> dict[str, object]:
         "title": f"PGDB JSON lines, schema version {SCHEMA_VERSION}",
         "description": "One line of the output of pgdb --json;"
         " docs/reference/json.md explains the fields.",
-        **{key: _opened(value) for key, value in declared.items()},
+        **{key: opened(value) for key, value in declared.items()},
     }
 
 
-def _opened(node: object) -> object:
+def opened(node: object) -> object:
     """Return a schema that allows further fields, since later releases may add some.
 
     PGDB's own decoder refuses unknown fields, so that a test finds a misspelled one.
@@ -440,8 +440,8 @@ def _opened(node: object) -> object:
     if isinstance(node, dict):
         return {
             # msgspec 0.18.6 and 0.22 order an anyOf differently; the order has no meaning.
-            key: sorted(map(_opened, value), key=json.dumps) if key == "anyOf" else _opened(value)
+            key: sorted(map(opened, value), key=json.dumps) if key == "anyOf" else opened(value)
             for key, value in node.items()
             if not (key == "additionalProperties" and value is False)
         }
-    return [_opened(each) for each in node] if isinstance(node, list | tuple) else node
+    return [opened(each) for each in node] if isinstance(node, list | tuple) else node

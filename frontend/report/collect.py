@@ -1,0 +1,515 @@
+"""A report of a session: what its ranks answer now, and what the session has seen before."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.calltree import CallTree, label
+from pgdb.frontend.analysis.calltree_text import lines_text
+from pgdb.frontend.analysis.outliers import is_smallest
+from pgdb.frontend.api.chronicle import Chronicle
+from pgdb.frontend.api.notifications import (
+    BarrierNews,
+    JobEnded,
+    LateAnswer,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    WorldJoined,
+)
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.discovery.mpir import is_this_host
+from pgdb.frontend.report.cause import cause_of, user_frame
+from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
+from pgdb.frontend.report.model import (
+    Argument,
+    Environment,
+    HostRanks,
+    Job,
+    OutputTail,
+    RankClass,
+    RankStates,
+    RankValue,
+    Report,
+    ReportFrame,
+    ReportNode,
+    ReportStop,
+    ReportThreads,
+    SourceLines,
+    TimedEvent,
+    Versions,
+    parse_ranks,
+)
+from pgdb.frontend.report.variables import compared, first_differing
+from pgdb.frontend.show.source_lines import source_line
+from pgdb.frontend.show.text.event_text import event
+from pgdb.frontend.show.text.thread_stacks import stacks_of
+from pgdb.jobs import procfs
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
+from pgdb.ranks import RankSet
+from pgdb.records import (
+    PLACEHOLDER,
+    SLOT,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Record,
+    Stack,
+    Stop,
+    Variables,
+    Various,
+    is_error,
+)
+from pgdb.version import __version__
+
+SOURCE_LINES = 6
+"""Number of source lines before and behind the marked one."""
+MOST_COMPARED_CLASSES = 64
+"""Most classes of ranks whose source and variables are shown."""
+_GOOD_SIGNALS = frozenset({"SIGINT", "SIGSTOP"})
+
+
+class ReadLine(Protocol):
+    """A function that returns a line of a source file, or None if the file cannot be read."""
+
+    def __call__(self, path: str, line: int, /) -> str | None:
+        """Return line *line* (from 1) of the file *path*."""
+
+
+async def collect(
+    session: Session,
+    *,
+    title: str = "",
+    mode: str = "",
+    read_source: ReadLine = source_line,
+    clock: float | None = None,
+) -> Report:
+    """Return a report of a session; ranks that run are asked nothing that would stop them.
+
+    A question that fails becomes a note of the report.
+    """
+    asking = _Asking(session)
+    state = session.state
+    classes: tuple[RankClass, ...] = ()
+    tree: tuple[ReportNode, ...] = ()
+    threads: tuple[ReportThreads, ...] = ()
+    stops = _stops(session)
+    if asked := state.stopped:
+        stacks = await asking.answer("stacks", session.ranks(asked).backtrace())
+        if stacks is not None:
+            merged = CallTree.from_classes(stacks.classes)
+            tree = _nodes(merged)
+            classes = await _classes(asking, stacks, stops, read_source)
+        everything = await asking.answer("threads", session.ranks(asked).backtrace(threads=True))
+        threads = _threads(everything) if everything is not None else ()
+    environment, variables = _environment(session)
+    report = Report(
+        time=time.time() if clock is None else clock,
+        title=title or _title(session),
+        cause=cause_of(stops, classes, lost=state.lost, everyone=session.set),
+        ranks=str(session.set),
+        job=Job(
+            line=public_line(session.argv),
+            description=session.description,
+            mode=mode or ("replay" if session.is_recorded else session.mode),
+            mpi=session.mpi_version,
+            begun=session.chronicle.begun_s,
+            exit_code=session.job.process.returncode if session.job is not None else None,
+        ),
+        versions=versions(session.gdb_version),
+        hosts=_hosts(session),
+        states=RankStates(
+            stopped=str(state.stopped),
+            running=str(state.running),
+            exited=str(state.exited),
+            lost=str(state.lost),
+            detached=str(state.detached),
+        ),
+        classes=classes,
+        tree=tree,
+        stops=stops,
+        threads=threads,
+        output=output_of(session.chronicle),
+        environment=environment,
+        timeline=timeline_of(session.chronicle),
+        notes=tuple(asking.notes),
+    )
+    return cleaned(report, secrets_of(variables))
+
+
+def versions(gdb: str = "") -> Versions:
+    """Return the versions of the programs on this host, and of the job's GDB."""
+    return Versions(
+        pgdb=__version__,
+        python=platform.python_version(),
+        gdb=gdb,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+    )
+
+
+class _Asking:
+    """Questions to the ranks, and notes of those that failed."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.notes: list[str] = []
+
+    async def answer(self, what: str, question: Awaitable[Answer]) -> Answer | None:
+        """Return the answer to a question, or None if it fails as a whole."""
+        try:
+            answer = await question
+        except PgdbError as error:
+            self.note(f"{what}: {error}")
+            return None
+        for each in answer.errors:
+            record = each.filled
+            if isinstance(record, Various):
+                record = record.template
+            if isinstance(record, Failure):
+                self.note(f"{what}: ranks [{each.ranks}]: {_plain(record.message)}")
+        if ranks := answer.missing.ranks:
+            reasons = (
+                (answer.missing.late, "have not answered in time"),
+                (answer.missing.lost, "are lost"),
+                (answer.missing.running, "run"),
+                (ranks - answer.missing.late - answer.missing.lost - answer.missing.running, ""),
+            )
+            for part, why in reasons:
+                if part and why:
+                    self.note(f"{what}: ranks [{part}] {why}")
+        return answer
+
+    def note(self, text: str) -> None:
+        """Add a note, unless it is there."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _title(session: Session) -> str:
+    words = " ".join(public_line(session.argv)) or session.description
+    return words or f"{len(session.set)} ranks"
+
+
+# -- classes of ranks ----------------------------------------------------------------------------
+
+
+async def _classes(
+    asking: _Asking, stacks: Answer, stops: Sequence[ReportStop], read_source: ReadLine
+) -> tuple[RankClass, ...]:
+    failed = RankSet.union(parse_ranks(each.ranks) for each in stops if each.is_error)
+    ordered = sorted(
+        stacks.classes,
+        key=lambda each: (each.ranks.isdisjoint(failed), len(each.ranks), each.ranks.first),
+    )
+    sizes = [len(each.ranks) for each in ordered]
+    made = [
+        _rank_class(number, each, is_odd=is_smallest(len(each.ranks), sizes))
+        for number, each in enumerate(ordered, 1)
+    ]
+    session = asking.session
+    shown = RankSet.union(parse_ranks(each.ranks) for each in made[:MOST_COMPARED_CLASSES])
+    if len(made) > MOST_COMPARED_CLASSES:
+        left = len(made) - MOST_COMPARED_CLASSES
+        asking.note(f"variables of {left} more classes of ranks are left out")
+    found = [
+        (is_argument, await asking.answer(what, question))
+        for is_argument, what, question in (
+            (True, "arguments", session.ranks(shown).arguments()),
+            (False, "local variables", session.ranks(shown).locals()),
+        )
+    ]
+    selected = await asking.answer("selected frame", session.ranks(shown).select_frame("frame"))
+    return tuple(
+        _with_details(each, selected, found, read_source)
+        if number <= MOST_COMPARED_CLASSES
+        else each
+        for number, each in enumerate(made, 1)
+    )
+
+
+def _rank_class(number: int, each: EquivalenceClass[Record], *, is_odd: bool) -> RankClass:
+    record: Record = each.filled
+    if isinstance(record, Various):
+        record = record.template
+    base = RankClass(number=number, ranks=str(each.ranks), count=len(each.ranks), is_odd=is_odd)
+    if isinstance(record, Stack) and record.frames:
+        return replace(
+            base,
+            frames=tuple(map(report_frame, record.frames)),
+            hidden=_plain(record.hidden),
+            more=record.more,
+        )
+    message = record.message if isinstance(record, Failure) else "no stack"
+    return replace(base, error=_plain(message))
+
+
+def report_frame(frame: Frame) -> ReportFrame:
+    """Return a frame of an answer as part of a report."""
+    return ReportFrame(
+        function=_plain(frame.function),
+        arguments=tuple(
+            Argument(name=each.name, value=_plain(each.value)) for each in frame.arguments
+        ),
+        file=_plain(frame.file),
+        fullname=_plain(frame.fullname),
+        line=frame.line,
+        library=_plain(frame.library),
+        language=getattr(frame, "language", ""),
+        dying=frame.dying,
+    )
+
+
+def _with_details(
+    each: RankClass,
+    selected: Answer | None,
+    found: Sequence[tuple[bool, Answer | None]],
+    read_source: ReadLine,
+) -> RankClass:
+    """Return a class with the source around its frame, and the variables there."""
+    ranks = parse_ranks(each.ranks)
+    at = _selected_at(each, selected, ranks)
+    variables = []
+    reasons = []
+    for is_argument, answer in found:
+        if answer is None:
+            continue
+        parts = [other.part(ranks) for other in answer.classes if not other.ranks.isdisjoint(ranks)]
+        variables += compared(parts, is_argument=is_argument)
+        reasons += [
+            record.empty or "No locals."
+            for part in parts
+            if isinstance(record := part.record, Variables) and not record.items
+        ]
+    return replace(
+        each,
+        source=_source(each, at, read_source) if at is not None else None,
+        variables=first_differing(variables),
+        no_variables="" if variables or not reasons else reasons[-1],
+    )
+
+
+def _selected_at(each: RankClass, selected: Answer | None, ranks: RankSet) -> int | None:
+    """Return the index of the frame that is selected on most ranks of a class, or of the innermost
+    frame with a line if that is unknown."""
+    counts: dict[int, int] = {}
+    for other in selected.classes if selected is not None else ():
+        record: Record = other.filled
+        count = len(other.ranks & ranks)
+        if not count or not isinstance(record, Stack) or not record.frames:
+            continue
+        wanted = record.frames[0]
+        for at, frame in enumerate(each.frames):
+            place = (_plain(wanted.function), _plain(wanted.file), wanted.line)
+            if (frame.function, frame.file, frame.line) == place:
+                counts[at] = counts.get(at, 0) + count
+                break
+    if counts:
+        return max(counts, key=lambda at: counts[at])
+    return user_frame(each.frames)
+
+
+def _source(each: RankClass, at: int, read_source: ReadLine) -> SourceLines | None:
+    frame = each.frames[at]
+    path = frame.fullname or frame.file
+    if not frame.line or read_source(path, frame.line) is None:
+        return None
+    first = max(1, frame.line - SOURCE_LINES)
+    lines = [read_source(path, line) or "" for line in range(first, frame.line + SOURCE_LINES + 1)]
+    while lines and not lines[-1] and first + len(lines) - 1 > frame.line:
+        lines.pop()
+    return SourceLines(file=path, first=first, marked=frame.line, lines=tuple(lines), frame=at)
+
+
+# -- stacks of all -------------------------------------------------------------------------------
+
+
+def _nodes(tree: CallTree) -> tuple[ReportNode, ...]:
+    odd = tree.odd
+    return tuple(
+        ReportNode(
+            number=each.number,
+            parent=each.parent,
+            ranks=str(each.ranks),
+            count=len(each.ranks),
+            frames=tuple(map(label, each.frames)),
+            lines=(lines_text(each.sources),) if each.sources else (),
+            is_leaf=each.is_leaf,
+            is_odd=odd is not None and odd.number == each.number,
+        )
+        for each in tree.nodes
+    )
+
+
+def _threads(answer: Answer) -> tuple[ReportThreads, ...]:
+    """Return the stacks of all threads; nothing if each rank has one thread."""
+    groups = stacks_of(answer)
+    ranks = RankSet.union(each.ranks for each in groups)
+    if sum(each.thread_count for each in groups) <= len(ranks):
+        return ()
+    return tuple(
+        ReportThreads(
+            ranks=str(each.ranks),
+            threads=each.thread_count,
+            counts=tuple(
+                RankValue(ranks=str(some), text=str(count)) for count, some in each.counts
+            ),
+            frames=tuple(map(report_frame, each.stack.frames)),
+        )
+        for each in groups
+    )
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+def _stops(session: Session) -> tuple[ReportStop, ...]:
+    latest = session.state.latest(session.state.stopped | session.state.exited)
+    found = [stop_of(each, session.killed) for each in latest]
+    return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
+
+
+def stop_of(each: EquivalenceClass[Event], killed: RankSet = RankSet()) -> ReportStop:
+    """Return the last event of some ranks as part of a report."""
+    record = each.filled
+    base = ReportStop(ranks=str(each.ranks), text=event(record))
+    if isinstance(record, Exit):
+        is_bad = (bool(record.signal) or bool(record.code)) and not each.ranks <= killed
+        return replace(
+            base, signal=record.signal, code=record.code, is_error=is_bad, has_ended=True
+        )
+    if isinstance(record, Stop):
+        is_bad = is_error(record)
+        return replace(
+            base,
+            reason=record.reason,
+            signal=record.signal,
+            meaning=record.meaning,
+            dying=record.dying,
+            is_error=is_bad,
+            is_first=is_bad and not record.after,
+        )
+    return base
+
+
+def output_of(chronicle: Chronicle) -> tuple[OutputTail, ...]:
+    """Return the end of the job's output."""
+    return tuple(
+        OutputTail(
+            stream=stream,
+            text=tail.data.decode("utf-8", "replace"),
+            dropped_bytes=tail.dropped_bytes,
+        )
+        for stream, tail in chronicle.output.items()
+        if tail.data
+    )
+
+
+def timeline_of(chronicle: Chronicle) -> tuple[TimedEvent, ...]:
+    """Return the events of a session in the order of their times."""
+    found = [TimedEvent(time=chronicle.begun_s, kind="action", text="PGDB began to start")]
+    if chronicle.dropped:
+        found.append(
+            TimedEvent(
+                time=chronicle.begun_s,
+                kind="notice",
+                text=f"{chronicle.dropped} earlier events are left out",
+            )
+        )
+    for each in chronicle.events:
+        found += _timed(each.time_s, each.notification)
+    return tuple(found)
+
+
+def _timed(time_s: float, notification: Notification) -> list[TimedEvent]:
+    match notification:
+        case RankEvents(classes=classes):
+            found = []
+            for each in classes:
+                record = each.filled
+                if not isinstance(record, Stop | Exit):
+                    continue
+                is_bad = stop_of(each).is_error
+                kind = "stop" if isinstance(record, Stop) else "exit"
+                found.append(
+                    TimedEvent(
+                        time=time_s,
+                        kind=kind,
+                        text=event(record),
+                        ranks=str(each.ranks),
+                        is_error=is_bad,
+                    )
+                )
+            return found
+        case RanksLost(ranks=ranks, text=text):
+            return [
+                TimedEvent(time=time_s, kind="lost", text=text, ranks=str(ranks), is_error=True)
+            ]
+        case RanksBack(ranks=ranks, text=text):
+            return [TimedEvent(time=time_s, kind="joined", text=text or "back", ranks=str(ranks))]
+        case WorldJoined(world=world):
+            text = f"world {world.number} of MPI_Comm_spawn has joined"
+            return [TimedEvent(time=time_s, kind="joined", text=text, ranks=str(world.ranks))]
+        case SessionNotice(text=text):
+            return [TimedEvent(time=time_s, kind="notice", text=text)]
+        case BarrierNews() as news:
+            text = f"barrier {news.barrier.number}: {news.event}"
+            return [TimedEvent(time=time_s, kind="notice", text=text, ranks=str(news.ranks))]
+        case JobEnded(code=code):
+            how = f"exited with status {code}" if code >= 0 else f"ended by signal {-code}"
+            return [
+                TimedEvent(
+                    time=time_s, kind="exit", text=f"the launcher {how}", is_error=bool(code)
+                )
+            ]
+        case LateAnswer():
+            return []
+        case _:
+            return []
+
+
+# -- the job -------------------------------------------------------------------------------------
+
+
+def _hosts(session: Session) -> tuple[HostRanks, ...]:
+    members: dict[str, list[tuple[int, int]]] = {}
+    for process in session.table.processes:
+        members.setdefault(process.host, []).append((process.rank, process.pid))
+    return tuple(
+        HostRanks(
+            host=host,
+            ranks=str(RankSet(rank for rank, _ in some)),
+            pids=tuple(pid for _, pid in sorted(some)),
+        )
+        for host, some in members.items()
+    )
+
+
+def _environment(session: Session) -> tuple[Environment | None, dict[str, str]]:
+    """Return the environment of the first rank of this host, without secrets and as it is."""
+    if session.is_recorded:
+        return None, {}
+    for process in session.table.processes:
+        if process.rank not in session.state.live or not procfs.on_this_host(process.pid):
+            continue
+        if not is_this_host(process.host):
+            continue
+        if variables := procfs.environment(process.pid):
+            source = f"rank {process.rank}, process {process.pid} on {process.host}"
+            return environment_of(variables, source), variables
+    return None, {}
+
+
+def _plain(text: str) -> str:
+    """Return a text with ``…`` for the marks of parts that differ."""
+    return text.replace(PLACEHOLDER, DIFFERENT).replace(SLOT, DIFFERENT)

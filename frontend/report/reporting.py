@@ -1,0 +1,32 @@
+"""The call that makes a report of a session and writes it."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.report import writing
+from pgdb.frontend.report.collect import collect
+from pgdb.frontend.report.model import Report
+from pgdb.frontend.system import deadline
+from pgdb.frontend.system.workers import with_file
+
+
+async def report(
+    session: Session, *paths: Path | str, title: str = "", timeout_s: float | None = None
+) -> Report:
+    """Return a report of the job, and write it to *paths* in the forms of their suffixes.
+
+    Ranks that run are not stopped; the report has nothing of their stacks.
+
+    :raises UsageError: if a suffix names no form; no rank is asked then.
+    :raises CommandError: if a file cannot be written.
+    """
+    with deadline.within(timeout_s):
+        for path in paths:
+            await with_file(Path(path), functools.partial(writing.check, path))
+        found = await collect(session, title=title)
+        for path in paths:
+            await writing.write(found, path)
+        return found

@@ -1,0 +1,95 @@
+"""Reports in files: the suffix of the name decides the form."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pgdb.errors import CommandError
+from pgdb.frontend.report.model import Report, decode, encode
+from pgdb.frontend.system.user_files import (
+    check_place,
+    check_suffix,
+    read_regular,
+    reason,
+    replace_file,
+    user_path,
+)
+from pgdb.frontend.system.workers import with_file
+
+_FORMS = {
+    ".txt": "text",
+}
+"""Module of each form, by suffix. Each has a function ``render`` that returns its text."""
+SUFFIXES = (".json", *_FORMS)
+MOST_BYTES = 256 << 20
+"""Largest report that is read, in bytes."""
+
+
+def render(report: Report, suffix: str) -> str:
+    """Return the text of the form that *suffix* names."""
+    if suffix == ".json":
+        return encode(report).decode()
+    module = importlib.import_module(f"pgdb.frontend.report.forms.{_FORMS[suffix]}")
+    form: Callable[[Report], str] = module.render
+    return form(report)
+
+
+def check(path: Path | str) -> Path:
+    """Return the path of a report that can be written.
+
+    :raises UsageError: if the suffix names no form.
+    :raises CommandError: if the file cannot be written.
+    """
+    target = user_path(path)
+    check_suffix(target, SUFFIXES)
+    check_place(target)
+    return target
+
+
+async def write(report: Report, path: Path | str) -> Path:
+    """Write a report in the form of the suffix of *path*; return the path.
+
+    :raises UsageError: if the suffix names no form.
+    :raises CommandError: if the file cannot be written; an old file stays.
+    """
+    target = user_path(path)
+    check_suffix(target, SUFFIXES)
+    data = render(report, target.suffix).encode("utf-8", "replace")
+    await with_file(
+        target, lambda: replace_file(target, lambda out: out.write(data)), size_bytes=len(data)
+    )
+    return target
+
+
+async def write_all(report: Report, paths: Sequence[Path | str]) -> tuple[str, tuple[str, ...]]:
+    """Write a report to all *paths*, whatever fails.
+
+    Return a text to print and the lines of the errors. The text is the report itself if a path
+    could not be written, so that no report is lost, and if there are no paths; else it is empty.
+    """
+    errors = []
+    for path in paths:
+        try:
+            await write(report, path)
+        except CommandError as error:
+            errors.append(str(error))
+    is_printed = bool(errors) or not paths
+    return render(report, ".txt") if is_printed else "", tuple(errors)
+
+
+async def read(path: Path | str) -> Report:
+    """Return the report in a JSON file.
+
+    :raises CommandError: if it cannot be read, or is no report.
+    """
+    source = user_path(path)
+
+    def load() -> bytes:
+        try:
+            return read_regular(source, MOST_BYTES)
+        except OSError as error:
+            raise CommandError(f"{source}: cannot be read: {reason(error)}") from None
+
+    return decode(await with_file(source, load), str(source))
