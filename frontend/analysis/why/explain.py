@@ -1,0 +1,219 @@
+"""Explanations: from the calls of all ranks to verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from pgdb.frontend.analysis.why import deadlocks, graph, words
+from pgdb.frontend.analysis.why.deadlocks import Knot
+from pgdb.frontend.analysis.why.graph import Edge
+from pgdb.frontend.analysis.why.needs import is_meeting
+from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
+from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+_ORDER: tuple[Confidence, ...] = ("certain", "likely", "cannot tell")
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The waits of all ranks, with the reasons."""
+
+    verdicts: tuple[Verdict, ...]
+    """The reasons, the most certain first; empty for a job in which no rank hangs."""
+    waits: tuple[Party, ...]
+    """All ranks with their calls; each rank is in one."""
+    edges: tuple[Edge, ...]
+    """The waits between parties, by the numbers of *waits*."""
+    watch: Watch = NO_WATCH
+    summary: str = ""
+    """The first line, in plain words."""
+
+
+def explain(
+    classes: Iterable[EquivalenceClass[Record]],
+    elsewhere: Sequence[Elsewhere] = (),
+    watch: Watch = NO_WATCH,
+) -> Explanation:
+    """Explain why ranks wait, from the MpiCallStatus of each.
+
+    *elsewhere* are ranks without a status, and those that PGDB has stopped for another reason.
+    *watch* is the outcome of letting ranks run before their calls were listed.
+    """
+    parties = parties_of(classes, elsewhere)
+    waiting = solve(parties, watch)
+    edges = graph.edges_of(waiting)
+    verdicts = sorted(
+        _verdicts(waiting, edges),
+        key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
+    )
+    return Explanation(tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting))
+
+
+def suspects(
+    classes: Iterable[EquivalenceClass[Record]], elsewhere: Sequence[Elsewhere] = ()
+) -> RankSet:
+    """Return the ranks that cannot progress as far as their calls say, were no message in flight.
+
+    With no such ranks, the result has all ranks that wait in a call.
+    """
+    waiting = solve(parties_of(classes, elsewhere))
+    stuck = RankSet.union(waiting.stuck(each) for each in range(len(waiting.parties)))
+    return stuck or RankSet.union(each.ranks for each in waiting.parties if each.calls)
+
+
+def _verdicts(waiting: Waiting, edges: Sequence[Edge]) -> Iterator[Verdict]:
+    parties = waiting.parties
+    stuck = [each for each in range(len(parties)) if waiting.stuck(each)]
+    network = graph.digraph(waiting, edges)
+    nodes = stuck + [number for number, each in enumerate(parties) if each.is_dead]
+    leaving: dict[int, list[Edge]] = {}
+    for edge in edges:
+        leaving.setdefault(edge.waiter, []).append(edge)
+    blocked = {*stuck}
+    for members in graph.knots(network, nodes):
+        above = [each for each in graph.reaching(network, members) if each in blocked]
+        victims = RankSet.union(waiting.stuck(each) for each in above)
+        own = [edge for each in members for edge in leaving.get(each, ())]
+        knot = Knot(waiting, members, own, victims)
+        if not parties[members[0]].is_dead:
+            yield deadlocks.deadlock(knot)
+        elif waiters := [each for each in above if members[0] in network.successors(each)]:
+            yield deadlocks.ended(knot, waiters)
+    yield from _busy(waiting, edges, stuck)
+    yield from _without_progress(waiting, stuck)
+
+
+def _busy(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iterator[Verdict]:
+    """Yield a verdict for each party outside MPI that others wait for, if none has progressed."""
+    parties, watch = waiting.parties, waiting.watch
+    network = graph.digraph(waiting, edges)
+    blocked = {number for number, each in enumerate(parties) if each.calls}
+    entering: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if edge.waiter != edge.target:
+            entering.setdefault(edge.target, []).append(edge)
+    for number, direct in sorted(entering.items()):
+        party = parties[number]
+        if (party.calls and not party.is_polling) or party.is_dead or number in stuck:
+            continue
+        if not party.ranks.isdisjoint(watch.moved):
+            continue
+        above = [each for each in graph.reaching(network, [number]) if each in blocked]
+        victims = RankSet.union(parties[each].ranks for each in above) - party.ranks
+        if not victims.isdisjoint(watch.moved) or not {*above} - {*stuck}:
+            continue
+        waiters = RankSet.union(parties[each.waiter].ranks for each in direct)
+        is_collective = any(each.need.kind == "meeting" for each in direct)
+        kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
+        confidence, decides = _confidence(party, victims, watch)
+        text = f"{words.named(waiters)} {words.verb(waiters, 'waits')}"
+        first = parties[direct[0].waiter]
+        if first.call is not None:
+            text += f" in {words.call(first.call, brief=True)}"
+        wanted = direct[0].ranks & party.ranks
+        text += f" for {words.named(wanted)}, which {words.states(party)}"
+        yield Verdict(
+            kind=kind,
+            ranks=party.ranks,
+            victims=victims,
+            text=text,
+            confidence=confidence,
+            rule="the chain of waiting ranks ends at a rank that is not waiting in MPI",
+            evidence=words.evidence([party, *(parties[each] for each in above)]),
+            decides=decides,
+        )
+
+
+def _confidence(party: Party, victims: RankSet, watch: Watch) -> tuple[Confidence, str]:
+    if party.absence:
+        if party.absence == "running":
+            return "cannot tell", f"'proc {party.ranks} interrupt' shows where it is"
+        return "cannot tell", f"the state of [{party.ranks}] is unknown"
+    if party.text:
+        return "certain", ""
+    if not watch.seconds:
+        return (
+            "cannot tell",
+            "it may be slow, or never come: 'why' without --look lets the ranks run for a moment",
+        )
+    if party.ranks <= watch.still and victims <= watch.still:
+        return (
+            "likely",
+            f"it may be slow: it did not leave this place in {watch.seconds:g} s; 'why --for 30' "
+            "watches it for longer",
+        )
+    return (
+        "cannot tell",
+        f"it is at work: it moved within {watch.seconds:g} s; 'why --for 30' watches it for longer",
+    )
+
+
+def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdict]:
+    """Yield a verdict about ranks that wait for nobody who is missing, and do not return."""
+    watch = waiting.watch
+    if not watch.seconds or stuck:
+        return
+    parties = [
+        each
+        for number, each in enumerate(waiting.parties)
+        if each.calls and each.ranks <= watch.still and not waiting.waits(number)
+    ]
+    parties = [each for each in parties if any(map(is_meeting, each.calls))]
+    if not parties:
+        return
+    ranks = RankSet.union(each.ranks for each in parties)
+    everybody = RankSet.union(each.ranks for each in waiting.parties)
+    functions = {made.function for each in parties for made in each.calls}
+    names = " and ".join(sorted(functions))
+    is_edge = functions <= {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
+    text = f"{words.named(ranks)} {words.verb(ranks, 'is')} in {names}, and no call returns"
+    if is_edge and ranks == everybody:
+        yield Verdict(
+            kind="network-or-launcher",
+            ranks=ranks,
+            text=f"{text}: the launcher or the network may be in trouble",
+            confidence="likely",
+            rule="all ranks are at the begin or the end of MPI, and none waits for another",
+            evidence=words.evidence(parties),
+            decides="the output of the launcher, and 'why --for 30'",
+        )
+        return
+    yield Verdict(
+        kind="no-progress",
+        ranks=ranks,
+        text=f"{text} within {watch.seconds:g} s, though all members are there",
+        confidence="cannot tell",
+        rule="all members of the communicator are in the call",
+        evidence=words.evidence(parties),
+        decides="a large message may need longer: 'why --for 30' watches for longer",
+    )
+
+
+def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
+    parties, watch = waiting.parties, waiting.watch
+    if verdicts:
+        return ""
+    blocked = RankSet.union(each.ranks for each in parties if each.calls)
+    everybody = RankSet.union(each.ranks for each in parties)
+    if parties and all(each.status.state == "no_mpi" for each in parties):
+        return "no rank uses MPI: there is nothing to wait for"
+    if watch.moved:
+        calls = "call" if len(watch.moved) == 1 else "calls"
+        return (
+            f"no rank hangs: the {calls} of {words.named(watch.moved)} returned when the ranks ran "
+            f"for a moment"
+        )
+    if not blocked:
+        dead = RankSet.union(each.ranks for each in parties if each.is_dead)
+        if dead == everybody:
+            return "no rank hangs: all have ended"
+        return "no rank hangs: none waits in a call of MPI"
+    return (
+        f"no rank hangs, as far as the calls say: {words.named(blocked)} "
+        f"{words.verb(blocked, 'is')} in MPI, and the ranks they wait for can progress"
+    )

@@ -1,0 +1,211 @@
+"""Conditions under which a call returns: the ranks that have to do their part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from pgdb.frontend.analysis.why.matching import group_of, members_of
+from pgdb.frontend.analysis.why.parties import Party
+from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
+from pgdb.ranks import RankSet
+
+NeedKind = Literal["message", "receiver", "meeting", "others"]
+"""The missing part: a message; a receiver for one; the other members of a collective call; of an
+unknown kind."""
+_SENDS = frozenset({"send", "persistent send", "partitioned send"})
+_RECEIVES = frozenset({"recv", "persistent recv", "partitioned recv"})
+_MEETINGS = frozenset({"collective", "persistent collective"})
+
+_COLLECTIVE_RMA = frozenset(
+    {
+        "MPI_Win_fence",
+        "MPI_Win_create",
+        "MPI_Win_allocate",
+        "MPI_Win_allocate_shared",
+        "MPI_Win_create_dynamic",
+        "MPI_Win_free",
+    }
+)
+_COLLECTIVE_FILE = frozenset(
+    {
+        "MPI_File_open",
+        "MPI_File_close",
+        "MPI_File_set_view",
+        "MPI_File_set_size",
+        "MPI_File_preallocate",
+        "MPI_File_sync",
+        "MPI_File_set_atomicity",
+    }
+)
+# A member waits for some of its neighbours, whom nobody here knows.
+_NEIGHBOURHOOD = "MPI_Neighbor_"
+# They wait for processes outside the communicator, or for a subset that they do not name.
+_OPEN_ENDED = frozenset(
+    {"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join", "MPI_Comm_create_group"}
+)
+
+
+class Need(msgspec.Struct, frozen=True):
+    """The ranks that have to do something before a call returns."""
+
+    kind: NeedKind
+    targets: RankSet
+    every: bool = True
+    """Whether all targets have to, or one of them."""
+    peer: Peer | None = None
+    tag: Tag | None = None
+    communicator: Communicator | None = None
+    is_known: bool = True
+    """Whether the targets are known, and not merely all ranks that are possible."""
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """The needs of one call."""
+
+    needs: tuple[Need, ...]
+    every: bool = True
+    """Whether the call returns after all needs are met, or after one of them."""
+
+
+Absentees = Callable[[MpiCall], RankSet]
+"""Returns the members of a collective call's group that are not in that call."""
+
+
+def is_meeting(call: MpiCall) -> bool:
+    """Return whether a call waits for all ranks of a group."""
+    if call.blocking is False:
+        return False
+    function = call.function
+    if function in _OPEN_ENDED or function.startswith(_NEIGHBOURHOOD):
+        return False
+    match call.kind:
+        case "collective" | "comm" | "init" | "finalize":
+            return True
+        case "rma":
+            return function in _COLLECTIVE_RMA
+        case "file":
+            is_split = function.endswith(("_all_begin", "_ordered_begin"))
+            is_named = function.endswith(("_all", "_all_end", "_ordered", "_ordered_end"))
+            return is_split or is_named or function in _COLLECTIVE_FILE
+    return False
+
+
+def conditions_of(party: Party, world: RankSet, absentees: Absentees) -> tuple[Condition, ...]:
+    """Return the conditions of the calls of a party: its ranks wait while none is fulfilled.
+
+    The result is empty for ranks that wait for nobody.
+    """
+    found = []
+    for call in party.calls:
+        condition = _condition(call, party.ranks, world, absentees)
+        if condition is None:
+            return ()
+        found.append(condition)
+    return tuple(found)
+
+
+def _condition(
+    call: MpiCall, ranks: RankSet, world: RankSet, absentees: Absentees
+) -> Condition | None:
+    if is_meeting(call):
+        missing = absentees(call)
+        if not missing:
+            return None
+        comm = group_of(call)
+        known = call.kind in ("init", "finalize") or members_of(comm) is not None
+        return Condition((Need("meeting", missing, communicator=comm, is_known=known),))
+    if call.blocking is False and call.kind not in ("test", "probe"):
+        return None
+    match call.kind:
+        case "recv":
+            needs = [_receive(call.source, call.tag, call.communicator, world)]
+        case "probe":
+            needs = [_receive(call.source, call.tag, call.communicator, world)]
+        case "send":
+            if call.function == "MPI_Bsend":
+                return None
+            needs = [_send(call.dest, call.tag, call.communicator, world)]
+        case "sendrecv":
+            needs = [
+                _send(call.dest, call.tag, call.communicator, world),
+                _receive(call.source, call.receive_tag, call.communicator, world),
+            ]
+        case "wait" | "test":
+            return _request_condition(call, ranks, world)
+        case "collective" | "rma":
+            everybody = members_of(group_of(call))
+            missing = world if everybody is None else everybody
+            needs = [Need("others", missing, every=False, is_known=False)]
+        case _:
+            return None
+    wanted = tuple(each for each in needs if each is not None)
+    return Condition(wanted) if wanted else None
+
+
+def _request_condition(call: MpiCall, ranks: RankSet, world: RankSet) -> Condition | None:
+    every = call.waits_for not in ("any", "some")
+    if not call.requests:
+        return Condition((Need("others", world, every=False, is_known=False),))
+    needs = []
+    for each in call.requests:
+        if each.kind == "null":
+            continue
+        need = None if each.complete else _request(each, ranks, world)
+        if need is None:
+            if not every:
+                return None
+            continue
+        needs.append(need)
+    return Condition(tuple(needs), every) if needs else None
+
+
+def _request(request: Request, ranks: RankSet, world: RankSet) -> Need | None:
+    if request.kind in _SENDS:
+        return _send(request.peer, request.tag, request.communicator, world)
+    if request.kind in _RECEIVES:
+        return _receive(request.peer, request.tag, request.communicator, world)
+    members = members_of(request.communicator)
+    others = (world if members is None else members) - (ranks if len(ranks) == 1 else RankSet())
+    # A collective request waits for members of whom no call here says which operation they begun.
+    kind: NeedKind = "meeting" if request.kind in _MEETINGS else "others"
+    return Need(kind, others, every=False, communicator=request.communicator, is_known=False)
+
+
+def _receive(
+    source: Peer | None, tag: Tag | None, comm: Communicator | None, world: RankSet
+) -> Need | None:
+    if source in (PROC_NULL, ROOT):
+        return None
+    if isinstance(source, int):
+        return Need("message", RankSet([source]), peer=source, tag=tag, communicator=comm)
+    members = members_of(comm)
+    if comm is not None and comm.remote:
+        members = RankSet.parse(comm.remote)
+    targets = world if members is None else members
+    known = source == ANY_SOURCE and members is not None
+    return Need(
+        "message", targets, every=False, peer=source, tag=tag, communicator=comm, is_known=known
+    )
+
+
+def _send(
+    dest: Peer | None, tag: Tag | None, comm: Communicator | None, world: RankSet
+) -> Need | None:
+    if dest in (PROC_NULL, ROOT):
+        return None
+    if isinstance(dest, int):
+        return Need("receiver", RankSet([dest]), peer=dest, tag=tag, communicator=comm)
+    members = members_of(comm)
+    targets = world if members is None else members
+    return Need(
+        "receiver", targets, every=False, peer=None, tag=tag, communicator=comm, is_known=False
+    )
+
+
+def needs_of(conditions: Sequence[Condition]) -> Iterator[Need]:
+    """Yield all needs of some conditions."""
+    for each in conditions:
+        yield from each.needs

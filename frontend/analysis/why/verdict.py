@@ -1,0 +1,51 @@
+"""The verdict: the reason why ranks wait, with the evidence for it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from pgdb.ranks import RankSet
+
+VerdictKind = Literal[
+    "cycle",
+    "head-to-head-sends",
+    "self-deadlock",
+    "unmatched-receive",
+    "unmatched-send",
+    "unmatched-rma",
+    "communicator-mixup",
+    "different-collectives",
+    "different-roots",
+    "different-operations",
+    "different-counts",
+    "different-datatypes",
+    "collective-order",
+    "missing-from-collective",
+    "waits-for-busy-rank",
+    "rank-left",
+    "no-progress",
+    "network-or-launcher",
+    "unknown",
+]
+Confidence = Literal["certain", "likely", "cannot tell"]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why ranks wait."""
+
+    kind: VerdictKind
+    ranks: RankSet
+    """The ranks whose calls, or whose absence, are the cause."""
+    victims: RankSet = RankSet()
+    """Ranks that wait because of them."""
+    text: str
+    """The reason in one sentence."""
+    confidence: Confidence
+    rule: str
+    """The rule that led to the verdict."""
+    evidence: tuple[str, ...] = ()
+    """The calls and places of the ranks, a line for each party."""
+    decides: str = ""
+    """The next step that would decide, for a verdict that is not certain."""

@@ -1,0 +1,421 @@
+"""Verdicts from the calls of ranks: one row for each kind of fault, and for jobs without any."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.analysis.why.explain import Explanation, explain, suspects
+from pgdb.frontend.analysis.why.parties import Elsewhere
+from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ANY_TAG,
+    PROC_NULL,
+    Activity,
+    CallKind,
+    CallSite,
+    Communicator,
+    Group,
+    MpiCall,
+    MpiCallStatus,
+    Request,
+)
+from pgdb.ranks import RankSet
+from pgdb.records import Failure, Record
+
+Job = dict[str, Record]
+"""Ranks in the same state, and that state."""
+
+WORLD = Communicator(name="MPI_COMM_WORLD", members="0-3")
+LEFT = Communicator(name="left", members="0-3", identity="left")
+RIGHT = Communicator(name="right", members="0-3", identity="right")
+ALL = RankSet.parse("0-3")
+WATCHED = Watch(still=ALL, seconds=1.0)
+
+
+def status(*calls: MpiCall) -> MpiCallStatus:
+    where = CallSite(function="main", file="/src/ring.c", line=12)
+    return MpiCallStatus(state="in_call", where=where, calls=calls)
+
+
+def in_call(function: str, kind: CallKind = "collective", **fields: object) -> MpiCallStatus:
+    return status(call(function, kind, **fields))
+
+
+def call(function: str, kind: CallKind = "collective", **fields: object) -> MpiCall:
+    known: dict[str, object] = {"blocking": True, "communicator": WORLD, **fields}
+    return MpiCall(function=function, kind=kind, **known)  # type: ignore[arg-type]
+
+
+def recv(source: object = None, tag: object = 1, comm: Communicator = WORLD) -> MpiCallStatus:
+    return in_call("MPI_Recv", "recv", source=source, tag=tag, communicator=comm)
+
+
+def send(dest: int, tag: int = 1, comm: Communicator = WORLD) -> MpiCallStatus:
+    return in_call("MPI_Ssend", "send", dest=dest, tag=tag, communicator=comm)
+
+
+def waits(function: str, waits_for: str, *requests: Request) -> MpiCallStatus:
+    kind: CallKind = "test" if "Test" in function else "wait"
+    return in_call(
+        function,
+        kind,
+        blocking=kind == "wait",
+        communicator=None,
+        waits_for=waits_for,
+        requests=requests,
+    )
+
+
+def request(kind: object, peer: object, tag: int = 1, complete: bool | None = None) -> Request:
+    known: dict[str, object] = {"kind": kind, "peer": peer, "complete": complete}
+    return Request(communicator=WORLD, tag=tag, **known)  # type: ignore[arg-type]
+
+
+def outside(activity: Activity = "computing") -> MpiCallStatus:
+    where = CallSite(function="work", file="/src/ring.c", line=99)
+    return MpiCallStatus(state="outside", where=where, activity=activity)
+
+
+BARRIER = in_call("MPI_Barrier")
+FINALIZE = in_call("MPI_Finalize", "finalize", communicator=None)
+INIT = in_call("MPI_Init", "init", communicator=None)
+
+
+def explained(job: Job, watch: Watch = WATCHED, *elsewhere: Elsewhere) -> Explanation:
+    return explain(classes(job), elsewhere, watch)
+
+
+def classes(job: Job) -> list[EquivalenceClass[Record]]:
+    return [EquivalenceClass(RankSet.parse(ranks), record) for ranks, record in job.items()]
+
+
+FAULTS: dict[str, tuple[Job, str, str, str]] = {
+    "receives that wait for each other": (
+        {"0": recv(1), "1": recv(0), "2-3": BARRIER},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "a ring of receives": (
+        {"0": recv(3), "1": recv(0), "2": recv(1), "3": recv(2)},
+        "cycle",
+        "0-3",
+        "",
+    ),
+    "a chain into a cycle": (
+        {"0": recv(1), "1": recv(0), "2": recv(1), "3": recv(2)},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "sends head to head": (
+        {"0": send(1), "1": send(0), "2-3": BARRIER},
+        "head-to-head-sends",
+        "0-1",
+        "2-3",
+    ),
+    "another tag": (
+        {"0": send(1, 1), "1": recv(0, 2), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another tag, sent early": (
+        {"0": FINALIZE, "1": recv(0, 2), "2-3": FINALIZE},
+        "unmatched-receive",
+        "1",
+        "0,2-3",
+    ),
+    "another source": (
+        {"0": recv(2), "1": send(0), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another destination": (
+        {"0": send(2), "1": recv(0), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another communicator": (
+        {"0": send(1, comm=LEFT), "1": recv(0, comm=RIGHT), "2-3": BARRIER},
+        "communicator-mixup",
+        "0-1",
+        "2-3",
+    ),
+    "a wildcard that nobody sends to": (
+        {"0": recv(ANY_SOURCE, ANY_TAG), "1-3": BARRIER},
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "a send that nobody receives": (
+        {"0": send(1), "1-3": BARRIER},
+        "unmatched-send",
+        "0",
+        "1-3",
+    ),
+    "a request that never completes": (
+        {
+            "0": waits(
+                "MPI_Waitall", "all", request("recv", 1), request("send", 1, 2, complete=True)
+            ),
+            "1-3": BARRIER,
+        },
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "no request of several completes": (
+        {
+            "0": waits("MPI_Waitany", "any", request("recv", 1), request("recv", 2)),
+            "1-3": FINALIZE,
+        },
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "a loop of tests": (
+        {"0": waits("MPI_Test", "any", request("recv", 1)), "1-3": BARRIER},
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "different roots": (
+        {"0-2": in_call("MPI_Bcast", root=0), "3": in_call("MPI_Bcast", root=1)},
+        "different-roots",
+        "3",
+        "0-2",
+    ),
+    "different collective calls": (
+        {"0-2": in_call("MPI_Bcast", root=0), "3": in_call("MPI_Allreduce")},
+        "different-collectives",
+        "3",
+        "0-2",
+    ),
+    "different operations": (
+        {
+            "0-1": in_call("MPI_Allreduce", operation="MPI_SUM"),
+            "2-3": in_call("MPI_Allreduce", operation="MPI_MAX"),
+        },
+        "different-operations",
+        "0-3",
+        "",
+    ),
+    "different counts": (
+        {
+            "0-2": in_call("MPI_Allreduce", count=4, datatype="MPI_INT"),
+            "3": in_call("MPI_Allreduce", count=5, datatype="MPI_INT"),
+        },
+        "different-counts",
+        "3",
+        "0-2",
+    ),
+    "different datatypes": (
+        {
+            "0-2": in_call("MPI_Allreduce", count=4, datatype="MPI_INT"),
+            "3": in_call("MPI_Allreduce", count=4, datatype="MPI_DOUBLE"),
+        },
+        "different-datatypes",
+        "3",
+        "0-2",
+    ),
+    "another order of communicators": (
+        {
+            "0-1": in_call("MPI_Barrier", communicator=LEFT),
+            "2-3": in_call("MPI_Allreduce", communicator=RIGHT),
+        },
+        "collective-order",
+        "0-3",
+        "",
+    ),
+    "one communicator in place of another": (
+        {
+            "0-2": in_call("MPI_Barrier", communicator=LEFT),
+            "3": in_call("MPI_Barrier", communicator=RIGHT),
+        },
+        "communicator-mixup",
+        "3",
+        "0-2",
+    ),
+    "a rank that left": ({"0-2": BARRIER, "3": FINALIZE}, "rank-left", "3", "0-2"),
+    "a rank that computes": (
+        {"0-2": BARRIER, "3": outside()},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
+    "a sender that sleeps": (
+        {"0": recv(3), "1-2": outside(), "3": outside("sleeping")},
+        "waits-for-busy-rank",
+        "3",
+        "0",
+    ),
+    "a message to itself": ({"0": send(0), "1-3": BARRIER}, "self-deadlock", "0", "1-3"),
+    "threads of one rank": (
+        {
+            "0": status(
+                call("MPI_Recv", "recv", source=0, tag=1), call("MPI_Ssend", "send", dest=0, tag=2)
+            ),
+            "1-3": BARRIER,
+        },
+        "self-deadlock",
+        "0",
+        "1-3",
+    ),
+    "a lock of a window": (
+        {
+            "0": in_call("MPI_Win_lock", "rma", window=Group(members="0-3"), communicator=None),
+            "1-3": BARRIER,
+        },
+        "unmatched-rma",
+        "0",
+        "1-3",
+    ),
+    "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_has_its_verdict(name: str) -> None:
+    job, kind, ranks, victims = FAULTS[name]
+    found = explained(job).verdicts
+    first = found[0]
+    assert (first.kind, str(first.ranks), str(first.victims)) == (kind, ranks, victims)
+    assert first.confidence in ("certain", "likely")
+    assert first.evidence and first.rule and first.text
+    for each in found[1:]:
+        assert each.ranks.isdisjoint(first.ranks)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_rank_is_in_one_wait(name: str) -> None:
+    found = explained(FAULTS[name][0]).waits
+    assert RankSet.union(each.ranks for each in found) == ALL
+    assert sum(len(each.ranks) for each in found) == len(ALL)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_nothing_is_said_for_sure_about_ranks_that_were_not_watched(name: str) -> None:
+    found = explained(FAULTS[name][0], NO_WATCH).verdicts
+    assert all(each.confidence == "cannot tell" and each.decides for each in found)
+
+
+HEALTHY: dict[str, Job] = {
+    "all compute": {"0-3": outside()},
+    "a message that is taken": {"0": send(1), "1": recv(0), "2-3": outside()},
+    "any tag": {"0": send(1, 7), "1": recv(ANY_SOURCE, ANY_TAG), "2-3": outside()},
+    "to nobody": {"0": send(1), "1": recv(0), "2": recv(PROC_NULL), "3": outside()},
+    "an exchange": {
+        "0": in_call("MPI_Sendrecv", "sendrecv", dest=1, source=1, tag=1, receive_tag=1),
+        "1": in_call("MPI_Sendrecv", "sendrecv", dest=0, source=0, tag=1, receive_tag=1),
+        "2-3": outside(),
+    },
+    "requests of both sides": {
+        "0": waits("MPI_Waitall", "all", request("recv", 1), request("send", 1)),
+        "1": waits("MPI_Waitall", "all", request("recv", 0), request("send", 0)),
+        "2-3": outside(),
+    },
+    "no MPI": {"0-3": MpiCallStatus(state="no_mpi")},
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_job_has_no_verdict(name: str) -> None:
+    for watch in (NO_WATCH, WATCHED):
+        found = explained(HEALTHY[name], watch)
+        assert found.verdicts == ()
+        assert found.summary
+
+
+def test_calls_that_returned_rule_a_deadlock_out() -> None:
+    job = FAULTS["receives that wait for each other"][0]
+    found = explained(job, Watch(still=RankSet([1]), moved=RankSet([0]), seconds=1.0))
+    assert found.verdicts == ()
+    assert "rank 0 returned" in found.summary
+
+
+def test_suspects_are_the_ranks_that_cannot_progress() -> None:
+    assert suspects(classes({"0": recv(1), "1": recv(0), "2-3": outside()})) == RankSet([0, 1])
+    assert suspects(classes({"0-2": BARRIER, "3": outside()})) == RankSet([0, 1, 2])
+
+
+def test_an_unknown_field_rules_nothing_out() -> None:
+    job: Job = {"0": send(1, 1), "1": recv(0, None), "2-3": outside()}
+    assert explained(job, NO_WATCH).verdicts == ()
+    job = {"0": recv(None), "1-2": BARRIER, "3": outside()}
+    assert explained(job, NO_WATCH).verdicts[0].kind == "missing-from-collective"
+
+
+def test_a_wildcard_waits_for_one_and_a_wait_for_all_waits_for_all() -> None:
+    some = waits("MPI_Waitany", "any", request("recv", 1), request("recv", 3))
+    every = waits("MPI_Waitall", "all", request("recv", 1), request("recv", 3))
+    job: Job = {"1": recv(0), "2": BARRIER, "3": outside()}
+    assert suspects(classes({"0": every, **job})) == RankSet([0, 1, 2])
+    found = explained({"0": some, **job})
+    assert [each.kind for each in found.verdicts] == ["missing-from-collective"]
+
+
+def test_a_rank_that_has_ended_is_a_cause() -> None:
+    gone = Elsewhere(RankSet([3]), "ended with status 0", "ended")
+    found = explained({"0-2": BARRIER}, WATCHED, gone).verdicts
+    assert [(each.kind, str(each.ranks), str(each.victims)) for each in found] == [
+        ("rank-left", "3", "0-2")
+    ]
+    assert "ended with status 0" in found[0].text
+
+
+def test_a_rank_that_a_breakpoint_stopped_is_named_without_a_watch() -> None:
+    stopped = Elsewhere(RankSet([3]), "stopped at breakpoint 1")
+    (found,) = explained({"0-2": BARRIER, "3": outside()}, NO_WATCH, stopped).verdicts
+    assert found.confidence == "certain"
+    assert "rank 3, which is stopped at breakpoint 1" in found.text
+
+
+@pytest.mark.parametrize("absence", ["lost", "running", "detached", "silent"])
+def test_a_rank_that_gave_no_answer_may_do_anything(absence: str) -> None:
+    gone = Elsewhere(RankSet([3]), "", absence)  # type: ignore[arg-type]
+    (found,) = explained({"0-2": BARRIER}, WATCHED, gone).verdicts
+    assert found.confidence == "cannot tell"
+    assert str(found.ranks) == "3"
+
+
+def test_a_failure_is_no_status() -> None:
+    (found,) = explained({"0-2": BARRIER, "3": Failure(message="no such process")}).verdicts
+    assert "could not be looked at (no such process)" in found.text
+
+
+def test_two_deadlocks_are_two_verdicts() -> None:
+    found = explained({"0": recv(1), "1": recv(0), "2": send(3), "3": send(2)}).verdicts
+    assert sorted((each.kind, str(each.ranks)) for each in found) == [
+        ("cycle", "0-1"),
+        ("head-to-head-sends", "2-3"),
+    ]
+
+
+def test_classes_count_and_not_ranks() -> None:
+    """A million ranks in a hundred classes are as quick as a hundred ranks."""
+    ranks = 1_000_000
+    world = Communicator(name="MPI_COMM_WORLD", members=f"0-{ranks - 1}")
+    job: Job = {
+        f"{first}-{first + 9_999}": in_call("MPI_Recv", "recv", source=0, tag=n, communicator=world)
+        for n, first in enumerate(range(10_000, ranks, 10_000))
+    }
+    job["0-9999"] = in_call("MPI_Barrier", communicator=world)
+    watch = Watch(still=RankSet(range(ranks)), seconds=1.0)
+    (found,) = explained(job, watch).verdicts
+    assert found.kind == "unmatched-receive"
+    assert len(found.ranks) == ranks - 10_000
+    assert len(explained(job, watch).edges) < 10_000
+
+
+def test_a_ring_of_many_classes_is_one_cycle() -> None:
+    ranks = 3_000
+    job: Job = {str(rank): recv((rank + 1) % ranks) for rank in range(ranks)}
+    watch = Watch(still=RankSet(range(ranks)), seconds=1.0)
+    (found,) = explained(job, watch).verdicts
+    assert (found.kind, len(found.ranks)) == ("cycle", ranks)
+    assert len(found.text) < 500
