@@ -25,7 +25,7 @@ from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
-from pgdb.jobs.environment_scan import program_of_rank
+from pgdb.jobs.rank_program import program_of_rank
 from pgdb.jobs.wrapped_program import Image
 from pgdb.patterns import pattern
 

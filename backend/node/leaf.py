@@ -27,7 +27,7 @@ from pgdb.backend.rank.protocol import (
 )
 from pgdb.errors import GdbError
 from pgdb.files.delivery import Delivery
-from pgdb.jobs import environment_scan, hold, procfs
+from pgdb.jobs import environment_scan, hold, procfs, rank_program
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
 from pgdb.merge.record_visitor import is_long
@@ -289,8 +289,8 @@ class Leaf:
                 return await debugger.acquire_held(pid, request_id)
             # The rank's process may be a shell or a container's starter with the program below.
             try:
-                program = environment_scan.program_of_rank(pid, self._program)
-                if self._program and not environment_scan.executes(program, self._program):
+                program = rank_program.program_of_rank(pid, self._program)
+                if self._program and not rank_program.executes(program, self._program):
                     self._notice(
                         f"--program {self._program}: there are ranks that do not execute it; "
                         "what they do execute is debugged"
@@ -349,7 +349,7 @@ class Leaf:
                 # The aggregator that was to acquire it died as the job was launched.
                 return await new.acquire_held(self._pids[rank], request_id, runs_on=False)
             if not pid:
-                pid = environment_scan.program_of_rank(self._pids[rank], self._program)
+                pid = rank_program.program_of_rank(self._pids[rank], self._program)
             return await new.attach(pid, request_id, is_held_back=is_held_back)
 
     def _notify(self, rank: int, event: Event) -> None:

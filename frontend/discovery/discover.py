@@ -26,7 +26,8 @@ from pgdb.frontend.discovery.pid_meaning import living_process, meaning
 from pgdb.frontend.discovery.tables import Attempt
 from pgdb.frontend.discovery.worlds import ALL_WORLDS, worlds_of
 from pgdb.jobs import environment_scan, procfs, world_keys
-from pgdb.jobs.environment_scan import Processes, RankGroup
+from pgdb.jobs.environment_scan import RankGroup
+from pgdb.jobs.processes import Processes, proxy_selector
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
@@ -367,7 +368,7 @@ def _selector_of_launcher(launcher: int, processes: Processes) -> str:
         return f"slurm:{step}"
     for pid in processes.children(launcher):
         words = procfs.command_line(pid) or []
-        if selector := environment_scan.proxy_selector(words):
+        if selector := proxy_selector(words):
             return selector
         # Open MPI 4 numbers its jobs: the daemons are one, the ranks the next.
         if "orte_hnp_uri" in words[:-1]:

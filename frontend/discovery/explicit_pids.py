@@ -9,7 +9,7 @@ from pgdb.errors import DiscoveryError, UsageError
 from pgdb.frontend.discovery import mpir
 from pgdb.frontend.discovery.found_job import DiscoveryStep, FoundJob, count
 from pgdb.jobs import procfs
-from pgdb.jobs.environment_scan import Processes
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 

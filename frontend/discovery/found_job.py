@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pgdb.jobs.environment_scan import Processes
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import ProcTable, RankProcess, World
 from pgdb.ranks import RankSet
 

@@ -7,7 +7,7 @@ import os
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery.found_job import Search, listed
 from pgdb.jobs import environment_scan, procfs
-from pgdb.jobs.environment_scan import Processes
+from pgdb.jobs.processes import Processes
 from pgdb.jobs.procfs import ProcessStat
 
 _GIVE_LAUNCHER = "give the pid of mpirun, mpiexec or srun"

@@ -13,7 +13,7 @@ from pgdb.frontend.discovery.found_job import DiscoveryStep, PmixQuery, count
 from pgdb.frontend.discovery.mpir import MpirTable
 from pgdb.frontend.discovery.pid_meaning import is_twin
 from pgdb.jobs import procfs
-from pgdb.jobs.environment_scan import Processes
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess
 
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import environment_scan, world_keys
-from pgdb.jobs.environment_scan import Processes, RankGroup
+from pgdb.jobs.environment_scan import RankGroup
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess, World
 from pgdb.ranks import RankSet
 

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from pgdb.jobs import procfs
-from pgdb.jobs.environment_scan import MPI_LIBRARY
+from pgdb.jobs.rank_program import MPI_LIBRARY
 from pgdb.patterns import pattern
 from pgdb.regular_files import open_regular
 

@@ -23,7 +23,7 @@ from pgdb.frontend.discovery import mpir, pmix
 from pgdb.frontend.discovery.discover import find_job
 from pgdb.frontend.discovery.explicit_pids import find_pids
 from pgdb.frontend.discovery.found_job import FoundJob
-from pgdb.jobs import environment_scan, procfs
+from pgdb.jobs import environment_scan, procfs, rank_program
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts
@@ -237,10 +237,10 @@ def test_the_program_below_a_wrapper_script_is_found(
         }
         for program in ("", "storm", str(sleeper.path)):
             below = {
-                rank: environment_scan.program_of_rank(wrappers[rank], program) for rank in wrappers
+                rank: rank_program.program_of_rank(wrappers[rank], program) for rank in wrappers
             }
             assert below == job.ranks
-        assert environment_scan.program_of_rank(wrappers[0], "wrapper.sh") == wrappers[0]
+        assert rank_program.program_of_rank(wrappers[0], "wrapper.sh") == wrappers[0]
         # A pid that is not the rank's own leads to the job too.
         assert ranks_of(find_job(job.ranks[1])) == wrappers
 

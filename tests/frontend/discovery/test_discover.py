@@ -21,6 +21,7 @@ from pgdb.frontend.discovery.explicit_pids import find_pids
 from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import RankGroup
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess
 from tests.frontend.discovery.test_mpir import CAT, COMPILER, compile_launcher, running, started
 from tests.support.processes import wait_until
@@ -179,9 +180,7 @@ def test_pmix_is_asked_where_ranks_are_somewhere_else(
 ) -> None:
     scan_below = environment_scan.scan_below
 
-    def without_the_last(
-        launcher: int, processes: environment_scan.Processes
-    ) -> tuple[RankGroup, ...]:
+    def without_the_last(launcher: int, processes: Processes) -> tuple[RankGroup, ...]:
         (group,) = scan_below(launcher, processes)
         return (replace(group, processes=group.processes[:-1], size=4),)
 

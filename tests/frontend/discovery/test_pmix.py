@@ -20,7 +20,7 @@ import pytest
 
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import pmix, tables
-from pgdb.jobs.environment_scan import Processes
+from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess
 from tests.support.processes import processes_with, variables_of, wait_until
 

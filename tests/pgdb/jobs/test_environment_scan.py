@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.jobs import environment_scan, procfs
-from pgdb.jobs.environment_scan import Processes, RankGroup, program_of_rank, scan
+from pgdb.jobs import environment_scan, procfs, rank_program
+from pgdb.jobs.environment_scan import RankGroup, scan
+from pgdb.jobs.processes import Processes
+from pgdb.jobs.rank_program import program_of_rank
 from pgdb.overlay.rendezvous import WIRE_UP_VARIABLE
 from tests.support.processes import wait_until
 
@@ -245,7 +247,7 @@ def ticks_of_a_new_process() -> int:
 def test_hosts_are_where_daemons_are_started(
     words: list[str], host: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes = environment_scan.Processes()
+    processes = Processes()
     monkeypatch.setattr(processes, "children", lambda _: [os.getpid()])
     monkeypatch.setattr(procfs, "command_line", lambda _: words)
     assert environment_scan.remote_hosts(1, processes) == (() if host is None else (host,))
@@ -359,7 +361,7 @@ def test_the_first_with_an_mpi_library_is_the_program(monkeypatch: pytest.Monkey
     ],
 )
 def test_libraries_of_mpi_are_known(path: str, is_mpi: bool) -> None:
-    assert bool(environment_scan.MPI_LIBRARY.search(path)) is is_mpi
+    assert bool(rank_program.MPI_LIBRARY.search(path)) is is_mpi
 
 
 def test_one_proxy_has_the_ranks_of_several_spawned_jobs(tmp_path: Path, key: str) -> None:
