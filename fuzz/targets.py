@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fuzz.mutation import Mutate, bytes_mutator, tree_mutator
-from pgdb import elf, process_maps
+from pgdb import elf, elf_symbols, process_maps
 from pgdb.backend.gdb import breakpoint_decode, decode, mi, mi_lines
 from pgdb.backend.zygote import index_cache
 from pgdb.errors import (
@@ -580,7 +580,7 @@ def run_symbols(data: bytes) -> None:
     """Look for a launcher's symbols in an object that may be torn."""
     with scratch_file(data) as path:
         mapping = process_maps.Mapping(0x400000, 0x500000, "r-xp", 0, str(path))
-        mpir.symbol_values(path, mapping, ("MPIR_proctable", "MPIR_proctable_size"))
+        elf_symbols.symbol_values(path, mapping, ("MPIR_proctable", "MPIR_proctable_size"))
 
 
 def run_maps(data: bytes) -> None:

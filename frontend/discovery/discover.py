@@ -32,6 +32,10 @@ from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
 _GIVE_PIDS = "give the pids of its ranks with --pids"
+_BY_START = (
+    "the processes of torch.multiprocessing.spawn are numbered in the order of their start, since "
+    "nothing outside of the program names their ranks; --pids P0,P1,… sets another order"
+)
 
 
 def find_job(target: int | str, *, pmix: PmixQuery | None = None, world: str = "") -> FoundJob:
@@ -143,18 +147,50 @@ def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> Found
     processes = search.processes
     if processes.environment(launcher) is None and (why := procfs.why_not_traceable(launcher)):
         raise DiscoveryError(f"the job of {processes.describe(launcher)} cannot be debugged: {why}")
+    if not processes.is_launcher(launcher):
+        groups = environment_scan.scan_below(launcher, processes)
+        if groups and groups[0].torch:
+            return _from_scan(launcher, search)
     for attempt in tables.of_mpir(launcher, processes):
         search.steps.append(attempt.step)
         if attempt.table is not None:
-            return _from_table(attempt, attempt.table, launcher, search)
+            return _torch_job(_from_table(attempt, attempt.table, launcher, search), search)
     # Open MPI 5's launcher does not notice that a PMIx tool has left, and ends the later for each
     # (see pgdb.frontend.discovery.pmix): it is asked only if nothing else leads to all its ranks.
     if tables.has_pmix(launcher) and not _scan_will_do(launcher, processes):
         attempt = tables.by_pmix(launcher, processes, pmix)
         search.steps.append(attempt.step)
         if attempt.table is not None:
-            return _from_table(attempt, attempt.table, launcher, search)
+            return _torch_job(_from_table(attempt, attempt.table, launcher, search), search)
     return _from_scan(launcher, search)
+
+
+def _torch_job(job: FoundJob, search: Search) -> FoundJob:
+    """Return the job of PyTorch's workers if the ranks of *job* on this host are agents of it."""
+    processes = search.processes
+    here = [each.pid for each in job.table.processes if each.rank in job.local_ranks]
+    workers = environment_scan.with_torch_workers(here, processes)
+    groups = [each for each in environment_scan.by_job(workers, processes) if each.torch]
+    if workers == here or not groups:
+        return job
+    who = processes.describe(job.launcher_pid)
+    _note_scan(search, groups[0], f"of PyTorch below {who}", len(groups) - 1, job.hosts[1:])
+    found = _from_group(
+        _whole(groups[0]),
+        job.launcher_pid,
+        search,
+        source=f"environment of the workers below {who}",
+        hosts=job.hosts,
+    )
+    return structs.replace(found, slurm_job=job.slurm_job)
+
+
+def _whole(group: RankGroup) -> RankGroup:
+    """Return all ranks of this host of a job of PyTorch, which may have several agents."""
+    if not group.torch or group.size in (None, len(group.processes)) or not group.key:
+        return group
+    found = environment_scan.scan(group.key)
+    return next((each for each in found if each.key == group.key), group)
 
 
 def _scan_will_do(launcher: int, processes: Processes) -> bool:
@@ -243,9 +279,10 @@ def _from_scan(launcher: int, search: Search) -> FoundJob:
     who = processes.describe(launcher)
     source = f"environment of the ranks of {who}"
     if groups:
-        _note_scan(search, groups[0], f"of {who}", len(groups) - 1, hosts)
+        group = _whole(groups[0])
+        _note_scan(search, group, f"of {who}", len(groups) - 1, hosts)
         hosts = (os.uname().nodename, *hosts)
-        return _from_group(groups[0], launcher, search, source=source, hosts=hosts)
+        return _from_group(group, launcher, search, source=source, hosts=hosts)
     outcome = _why_no_rank(launcher, processes)
     if hosts:
         outcome += f", but it started daemons on {listed(hosts)}"
@@ -293,7 +330,7 @@ def _from_group(
 ) -> FoundJob:
     table = ProcTable(processes=group.processes, source=source)
     rank_pid = group.processes[0].pid if group.processes else 0
-    return _job(
+    job = _job(
         launcher,
         rank_pid,
         search,
@@ -303,6 +340,7 @@ def _from_group(
         local_ranks=table.ranks,
         ended=_missing(rank_pid, table.ranks, search.processes),
     )
+    return structs.replace(job, notes=(_BY_START,)) if group.torch == "spawn" else job
 
 
 def _job(
@@ -344,7 +382,9 @@ def _note_scan(
     if hosts:
         outcome += f"; it started daemons on {listed(hosts)}"
     if others:
-        outcome += f"; left out: {others} more started with MPI_Comm_spawn"
+        outcome += f"; left out: {others} more " + (
+            "jobs of PyTorch" if group.torch else "started with MPI_Comm_spawn"
+        )
     search.note("environment", outcome)
 
 

@@ -1,4 +1,4 @@
-"""The MPI jobs that this host knows: those of its launchers, and the steps of its Slurm.
+"""The jobs that this host knows: those of its launchers and of PyTorch, the steps of its Slurm.
 
 Launchers are recognized by their names; the listing does nothing that they could notice.
 """
@@ -18,6 +18,7 @@ import msgspec
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import discover, mpir, slurm
 from pgdb.frontend.discovery.pid_meaning import runs_aggregators
+from pgdb.frontend.discovery.torch_listing import torch_jobs
 from pgdb.jobs import procfs
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.rank_environment import rank_environment
@@ -73,6 +74,7 @@ def list_jobs() -> tuple[RunningJob, ...]:
             else:
                 found.append(_of_step(step))
     found += _of_launchers(launchers, by_srun)
+    found += _of_torch()
     return tuple(sorted(found, key=lambda job: (job.age_s, job.target)))
 
 
@@ -81,24 +83,13 @@ def _launchers() -> list[ProcessStat]:
     found: dict[int, ProcessStat] = {}
     for pid in procfs.all_pids():
         # The name is checked first: it is the cheapest to read, and thousands are no launchers.
-        if procfs.is_launcher_name(_name(pid)) and (stat := _launcher(pid)) is not None:
+        if (
+            procfs.is_launcher_name(procfs.program_name(pid))
+            and (stat := _launcher(pid)) is not None
+        ):
             found[pid] = stat
     own = [stat for stat in found.values() if not _is_helper(stat, found)]
     return sorted(own, key=lambda stat: stat.start_time_ticks, reverse=True)
-
-
-def _name(pid: int) -> str:
-    # This runs for every process of the host, in a third of the time of pathlib.
-    try:
-        descriptor = os.open(f"/proc/{pid}/comm", os.O_RDONLY)
-    except OSError:
-        return ""
-    try:
-        return os.fsdecode(os.read(descriptor, 64)).rstrip("\n")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
 
 
 def _launcher(pid: int) -> ProcessStat | None:
@@ -138,7 +129,6 @@ def _above(stat: ProcessStat) -> Iterator[int]:
 def _of_launchers(
     launchers: Sequence[ProcessStat], by_srun: Mapping[int, slurm.Step]
 ) -> list[RunningJob]:
-    now_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
     until = time.monotonic() + COUNTING_S
     found = []
     for stat in launchers:
@@ -161,13 +151,44 @@ def _of_launchers(
                 command=shlex.join(_without_hold(words)),
                 ranks=ranks,
                 hosts=hosts,
-                age_s=max(0.0, (now_ticks - stat.start_time_ticks) / os.sysconf("SC_CLK_TCK")),
+                age_s=_age_s(stat),
                 user=_user_name(stat.uid),
                 is_ours=is_ours,
                 spawned=spawned,
             )
         )
     return found
+
+
+def _of_torch() -> list[RunningJob]:
+    """Return the jobs of PyTorch that no launcher of MPI has started."""
+    found = []
+    for each in torch_jobs(time.monotonic() + COUNTING_S):
+        stat, words = procfs.read_stat(each.target), procfs.command_line(each.target)
+        if stat is None or not words:
+            continue  # it has ended
+        group = each.group
+        ranks = len(group.processes) if group.size is None else group.size
+        found.append(
+            RunningJob(
+                target=str(each.target),
+                launcher=stat.comm,
+                command=shlex.join(_without_hold(words)),
+                ranks=ranks,
+                # Nothing on this host names the others.
+                hosts=1 if ranks == len(group.processes) else None,
+                age_s=_age_s(stat),
+                user=_user_name(stat.uid),
+                is_ours=True,
+            )
+        )
+    return found
+
+
+def _age_s(stat: ProcessStat) -> float:
+    ticks = os.sysconf("SC_CLK_TCK")
+    now_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * ticks
+    return max(0.0, (now_ticks - stat.start_time_ticks) / ticks)
 
 
 def _count(launcher_pid: int) -> tuple[int | None, int | None, tuple[int, ...]]:

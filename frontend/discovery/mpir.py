@@ -10,7 +10,6 @@ and its pids can be those of a job.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 import struct
@@ -20,13 +19,12 @@ from pathlib import Path
 
 import msgspec
 
-from pgdb import elf
+from pgdb.elf_symbols import symbol_values
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 from pgdb.process_maps import DELETED, Mapping, read_mappings
 from pgdb.proctable import RankProcess
-from pgdb.regular_files import open_regular
 
 MAX_RANKS = 1 << 22
 """Largest number of ranks accepted; the biggest machines have run about a million."""
@@ -43,19 +41,12 @@ _SLURM_JOB = "totalview_jobid"
 _SLURM_STEP = "totalview_stepid"
 # char *, char *, int and the padding that aligns the next pointer.
 _ENTRY = struct.Struct("<QQi4x")
-# Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size.
-_SYMBOL = struct.Struct("<IBBHQQ")
 _POINTER_BYTES = 8
 # PID_MAX_LIMIT of include/linux/threads.h
 _MAX_PID = 1 << 22
-# include/uapi/linux/elf.h
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
-_SHN_UNDEF = 0
-_SHN_LORESERVE = 0xFF00
 # The pointer and its size are two globals in one small file of hydra, at most a few words apart.
 _NEIGHBOURHOOD_BYTES = 64
 _MAX_SEARCHED_BYTES = 64 << 20
-_LARGEST_OBJECT_BYTES = 1 << 30
 _ENTRIES_AT_ONCE = 4096
 # Objects that belong to a launcher: libopen-rte, libprrte, libslurmfull.
 _LAUNCHERS_OWN = pattern(r"rte|mpi|slurm|hydra|pals")
@@ -334,76 +325,7 @@ def _symbol_addresses(
         file = Path(f"/proc/{pid}/exe" if path == executable else f"/proc/{pid}/root{path}")
         values = symbol_values(file, mapping, variables)
         if values is not None:
-            yield values
-
-
-def symbol_values(
-    file: Path, mapping: Mapping, variables: tuple[str, str]
-) -> tuple[int, int] | None:
-    """Return the addresses of two variables of a mapped object; None if it lacks one."""
-    try:
-        with open_regular(file) as stream:
-            if os.fstat(stream.fileno()).st_size > _LARGEST_OBJECT_BYTES:
-                return None
-            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as image:
-                # Looking up symbols in all objects of a launcher took 0.5-2 s, finding the one or
-                # two files that contain the bytes at all under 10 ms.
-                if image.find(variables[-1].encode() + b"\0") < 0:
-                    return None
-                return _look_up(image, mapping, variables)
-    except (OSError, ValueError):
-        # ValueError: an empty file cannot be mapped, or a torn file is no object.
-        return None
-
-
-def _look_up(
-    image: mmap.mmap, mapping: Mapping, variables: tuple[str, str]
-) -> tuple[int, int] | None:
-    def read(offset: int, size_bytes: int) -> bytes:
-        return image[offset : offset + size_bytes]
-
-    head = elf.header(read)
-    if not head.is_64 or head.order != "<":
-        return None
-    bias = _load_bias(head, read, mapping)
-    if bias is None:
-        return None
-    sections = list(elf.sections(head, read))
-    # Intel's launcher has the names only in .symtab, Open MPI's libopen-rte only in .dynsym.
-    for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
-        section = next((each for each in sections if each.kind == kind), None)
-        if section is None or section.link >= len(sections):
-            continue
-        strings = sections[section.link]
-        names = read(strings.offset, strings.size_bytes)
-        wanted = {offset: name for name in variables for offset in _offsets(names, name)}
-        found: dict[str, int] = {}
-        data = read(section.offset, section.size_bytes)
-        whole = len(data) - len(data) % _SYMBOL.size
-        for name_at, _, _, section_index, value, _ in _SYMBOL.iter_unpack(data[:whole]):
-            if name_at in wanted and _SHN_UNDEF < section_index < _SHN_LORESERVE:
-                found[wanted[name_at]] = value + bias
-        if len(found) == 2:
-            return found[variables[0]], found[variables[1]]
-    return None
-
-
-def _offsets(names: bytes, name: str) -> Iterator[int]:
-    # A linker may merge a string with the tail of another, so no zero byte need precede it.
-    pattern = name.encode() + b"\0"
-    at = names.find(pattern)
-    while at >= 0:
-        yield at
-        at = names.find(pattern, at + 1)
-
-
-def _load_bias(head: elf.Header, read: elf.Read, mapping: Mapping) -> int | None:
-    """Return the difference between addresses in the process and in the file."""
-    page_mask = ~(os.sysconf("SC_PAGE_SIZE") - 1)
-    for segment in elf.segments_of(head, read):
-        if segment.kind == elf.PT_LOAD and segment.offset & page_mask == mapping.offset:
-            return mapping.start - (segment.address & page_mask)
-    return None
+            yield values[0], values[1]
 
 
 def _variable_areas(pid: int, mappings: list[Mapping]) -> Iterator[Mapping]:

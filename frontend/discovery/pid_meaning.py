@@ -10,7 +10,7 @@ from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.processes import Processes
 from pgdb.jobs.procfs import ProcessStat
 
-_GIVE_LAUNCHER = "give the pid of mpirun, mpiexec or srun"
+_GIVE_LAUNCHER = "give the pid of mpirun, mpiexec, srun or torchrun"
 
 
 def living_process(target: int | str) -> ProcessStat:
@@ -63,11 +63,22 @@ def meaning(stat: ProcessStat, search: Search) -> tuple[int, int]:
         return launchers[0], 0
     if own is not None and not processes.is_daemon(pid):
         rank_pid = processes.rank_pid(pid)
+        if environment_scan.with_torch_workers([rank_pid], processes) != [rank_pid]:
+            return _agent_meant(stat, rank_pid, search)
         what = f"{pid} is rank {own.rank}"
         if rank_pid != pid:
             what = f"{pid} ({stat.comm}) runs inside rank {own.rank} (pid {rank_pid})"
         return _launcher_of(pid, rank_pid, what, search), rank_pid
     return _meaning_of_ranks_below(stat, search)
+
+
+def _agent_meant(stat: ProcessStat, agent: int, search: Search) -> tuple[int, int]:
+    """Return the launcher that a process of an agent of PyTorch means: an MPI's, or the agent."""
+    processes = search.processes
+    launcher = _launcher_above(agent, processes) or _owner_of_ports(agent, processes)
+    what = f"{stat.pid} ({stat.comm}) has workers of PyTorch below it"
+    search.note("launcher", f"{what}, of {processes.describe(launcher)}" if launcher else what)
+    return launcher or agent, 0
 
 
 def _meaning_of_ranks_below(stat: ProcessStat, search: Search) -> tuple[int, int]:
@@ -92,7 +103,10 @@ def _meaning_of_ranks_below(stat: ProcessStat, search: Search) -> tuple[int, int
     if launcher := _owner_of_ports(first, processes):
         search.note("launcher", f"{what}, of {processes.describe(launcher)}")
         return launcher, first
-    outcome = f"{processes.describe(pid)} is no launcher PGDB knows; looked for ranks below it"
+    if groups[0].torch:
+        outcome = f"{processes.describe(pid)} has workers of PyTorch below it"
+    else:
+        outcome = f"{processes.describe(pid)} is no launcher PGDB knows; looked for ranks below it"
     search.note("launcher", outcome)
     return pid, 0
 
@@ -111,6 +125,11 @@ def _launcher_of(pid: int, rank_pid: int, what: str, search: Search) -> int:
     """Return the launcher of process *pid* of rank *rank_pid*, 0 if it is not on this host."""
     processes = search.processes
     launcher = _launcher_above(pid, processes) or _owner_of_ports(rank_pid, processes)
+    identity = processes.identity(rank_pid)
+    if not launcher and identity is not None and identity.torch in ("elastic", "spawn"):
+        # The agent, or the program that has called torch.multiprocessing.spawn.
+        parent = processes.parent_of.get(rank_pid, 0)
+        launcher = parent if parent > 1 else 0
     whose = (
         f"of the job of {processes.describe(launcher)}"
         if launcher

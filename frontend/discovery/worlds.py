@@ -76,7 +76,8 @@ def worlds_of(
     """
     if not launcher:
         return ()
-    groups = environment_scan.scan_below(launcher, processes or Processes())
+    below = environment_scan.scan_below(launcher, processes or Processes())
+    groups = [each for each in below if not each.torch]
     if len(groups) < 2:
         return ()
     return tuple(

@@ -266,7 +266,7 @@ def make_parser() -> argparse.ArgumentParser:
         default="",
         type=_target,
         metavar="JOB",
-        help="pid of mpirun, mpiexec or srun, or of a rank; or JOB[.STEP] of Slurm's; "
+        help="pid of mpirun, mpiexec, srun or torchrun, or of a rank; or JOB[.STEP] of Slurm's; "
         "by default the only job there is",
     )
     launching = modes.add_parser(

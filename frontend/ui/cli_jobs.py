@@ -98,7 +98,8 @@ async def choose_job(options: SessionOptions, *, asks: bool) -> str:
         others = ", ".join(sorted({job.user for job in found}))
         whose = f" of yours, only of {harmless(others)}" if others else ""
         raise DiscoveryError(
-            f"no running job{whose} {_where(options)}; give the pid of mpirun, mpiexec or srun, "
+            f"no running job{whose} {_where(options)}; "
+            "give the pid of mpirun, mpiexec, srun or torchrun, "
             "a Slurm job, or --host"
         )
     if len(jobs) == 1:

@@ -29,6 +29,7 @@ import msgspec
 
 from pgdb.jobs import procfs, world_keys
 from pgdb.jobs.processes import Processes, slurm_job, slurm_step
+from pgdb.jobs.rank_program import is_mpi_program
 from pgdb.proctable import RankProcess
 
 # slurm/slurm.h: steps that srun did not start have a number from here on. These are the batch
@@ -48,6 +49,8 @@ class RankGroup(msgspec.Struct, frozen=True):
     """Number of ranks in MPI_COMM_WORLD; None if unknown."""
     processes: tuple[RankProcess, ...]
     """The ranks, least first, with this host's own name for itself."""
+    torch: str = ""
+    """Starter of the ranks, as :attr:`RankIdentity.torch`."""
 
 
 def scan(selector: str) -> tuple[RankGroup, ...]:
@@ -70,7 +73,45 @@ def scan(selector: str) -> tuple[RankGroup, ...]:
             continue
         if is_rank(pid, processes) and procfs.on_this_host(pid):
             found.append(pid)
-    return by_job(found, processes)
+    return by_job(with_torch_workers(found, processes), processes)
+
+
+def with_torch_workers(pids: Iterable[int], processes: Processes) -> list[int]:
+    """Return *pids* with PyTorch's workers in place of the ranks that have started them.
+
+    ``mpirun -n 2 torchrun …`` starts an agent on each node, whose children are the ranks. A
+    program of MPI that starts such a job stays a rank.
+    """
+    found: dict[int, None] = {}
+    for pid in pids:
+        workers = _workers_below(pid, processes)
+        is_agent = workers and not is_mpi_program(pid)
+        found.update(dict.fromkeys(workers if is_agent else [pid]))
+    return list(found)
+
+
+def _workers_below(pid: int, processes: Processes) -> list[int]:
+    own = processes.identity(pid)
+    if own is not None and own.torch in ("elastic", "spawn"):
+        return []
+
+    def is_worker(each: int) -> bool:
+        identity = processes.identity(each)
+        if identity is None or identity == own:
+            return False
+        # In a pod of a cluster the agent has a RANK of its own: the number of the node.
+        return identity.torch == "elastic" or (
+            bool(identity.torch) and own is not None and not own.torch
+        )
+
+    def enters(each: int) -> bool:
+        return not is_worker(each) and not processes.is_launcher(each)
+
+    return [
+        each
+        for each in processes.below(pid, enters)
+        if is_worker(each) and not processes.is_ours(each)
+    ]
 
 
 def is_rank(pid: int, processes: Processes) -> bool:
@@ -98,12 +139,14 @@ def by_job(pids: Iterable[int], processes: Processes) -> tuple[RankGroup, ...]:
     host = os.uname().nodename
     jobs: dict[str, dict[int, RankProcess]] = {}
     sizes: dict[str, int | None] = {}
+    starters: dict[str, str] = {}
     for pid in sorted(pids, key=processes.start_time_ticks):
         identity = processes.identity(pid)
         if identity is None:
             continue
         key = processes.selector(pid)
         sizes.setdefault(key, identity.size)
+        starters.setdefault(key, identity.torch)
         jobs.setdefault(key, {}).setdefault(
             identity.rank,
             RankProcess(
@@ -114,7 +157,12 @@ def by_job(pids: Iterable[int], processes: Processes) -> tuple[RankGroup, ...]:
             ),
         )
     return tuple(
-        RankGroup(key=key, size=sizes[key], processes=tuple(job[rank] for rank in sorted(job)))
+        RankGroup(
+            key=key,
+            size=sizes[key],
+            processes=tuple(job[rank] for rank in sorted(job)),
+            torch=starters[key],
+        )
         for key, job in jobs.items()
     )
 
@@ -136,7 +184,8 @@ def scan_below(launcher: int, processes: Processes) -> tuple[RankGroup, ...]:
         for pid in processes.below(launcher, is_no_rank)
         if not is_no_rank(pid) and not processes.is_ours(pid)
     ]
-    return by_job(found or _reporting_to(launcher, processes), processes)
+    found = found or _reporting_to(launcher, processes)
+    return by_job(with_torch_workers(found, processes), processes)
 
 
 def _reporting_to(launcher: int, processes: Processes) -> list[int]:

@@ -40,10 +40,11 @@ LEAVING_NAME = "pgdb-leaving"
 """Name of a process that is about to execute its program, and must not get the signal any longer.
 """
 
-_TORCHRUN = "TORCHELASTIC_RUN_ID"
-# Names of rank, size, local rank and local size, by launcher. torchrun's count where it has set its
-# own name; it may run below another launcher. Open MPI sets its own names beside
-# the PMIX ones, hydra (MPICH, Intel) the second row, srun the third.
+# Names of which the workers of PyTorch have one: torchrun's and DeepSpeed's.
+_TORCH = ("TORCHELASTIC_RUN_ID", "MASTER_PORT")
+# Names of rank, size, local rank and local size, by launcher. PyTorch's come first: its workers may
+# run below another launcher. Programs have a RANK of their own. Open MPI sets its own names beside
+# the PMIX ones, hydra (MPICH, Intel) the third row, srun the fourth.
 _IDENTITY = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     (
@@ -115,16 +116,23 @@ def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
     variables the job has one rank.
     """
     for names in _IDENTITY:
-        if names[0] in environment and (names[0] != "RANK" or _TORCHRUN in environment):
+        if names[0] in environment and (names[0] != "RANK" or _is_torch(environment)):
             rank, size, local_rank, local_size = (_number(environment, name) for name in names)
             if local_rank < 0:
                 # srun with its own PMI names the rank as hydra does, and the other numbers as srun
                 # does.
                 local_rank = _number(environment, "SLURM_LOCALID")
             if local_size < 0:
+                local_size = _number(environment, "LOCAL_SIZE")  # DeepSpeed's
+            if local_size < 0:
                 local_size = slurm_local_size(environment)
             return rank, size, local_rank, local_size if local_size > 0 else size
     return 0, 1, 0, 1
+
+
+def _is_torch(environment: Mapping[str, str]) -> bool:
+    # A cluster sets the others for a whole pod, in which a launcher of MPI may run.
+    return "LOCAL_RANK" in environment and any(name in environment for name in _TORCH)
 
 
 def spawned_world(environment: Mapping[str, str]) -> str:

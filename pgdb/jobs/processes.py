@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from pgdb.jobs import procfs, world_keys
+from pgdb.jobs.live_environment import live_environment
 from pgdb.jobs.procfs import ProcessStat
-from pgdb.jobs.rank_environment import RankIdentity, rank_environment
+from pgdb.jobs.rank_environment import (
+    RankIdentity,
+    rank_environment,
+    torch_environment,
+    without_torch,
+)
 from pgdb.patterns import pattern
 
 # The anchors of our aggregators have it; no other process of PGDB's has a rank's environment.
@@ -18,6 +24,11 @@ _OURS = "PGDB_WIRE_UP"
 _DAEMON = pattern(
     r"(?:orted|prted|hydra_pmi_proxy|hydra_bstrap_proxy|pmi_proxy|slurmstepd|sshd)(?:[-.]\w+)?\Z"
 )
+
+_PYTHON = pattern(r"python[\d.]*t?\Z")
+# A child that Python's multiprocessing has started by its method "spawn", as
+# torch.multiprocessing.spawn does. Forks of it have its command line.
+_SPAWNED = "--multiprocessing-fork"
 
 
 class Processes:
@@ -61,8 +72,52 @@ class Processes:
     def identity(self, pid: int) -> RankIdentity | None:
         """Return the rank in the environment of *pid*, which a child of the rank inherits."""
         if pid not in self._identities:
-            self._identities[pid] = rank_environment(self.environment(pid) or {})
+            self._identities[pid] = self._identity(pid)
         return self._identities[pid]
+
+    def _identity(self, pid: int) -> RankIdentity | None:
+        environment = self.environment(pid)
+        if environment is None:
+            return None
+        found = rank_environment(environment)
+        if found is None:
+            return self._live_identity(pid)
+        if found.torch and (outer := without_torch(environment)) is not None:
+            # The variables may come from outside of the launcher, as a cluster's pod has them.
+            for each in self.above(pid):
+                if self.is_launcher(each):
+                    given = torch_environment(self.environment(each) or {})
+                    return outer if given == found else found
+        return found
+
+    def _live_identity(self, pid: int) -> RankIdentity | None:
+        """Return the rank that a Python program has set for itself, or that its parent has."""
+        if not _PYTHON.match(os.path.basename(procfs.executable(pid) or "")):
+            return None
+        environment = live_environment(pid)
+        found = torch_environment(environment)
+        if found is not None or _SPAWNED not in (words := procfs.command_line(pid) or []):
+            return found
+        parent = self.parent_of.get(pid, 0)
+        if procfs.command_line(parent) == words:
+            return self.identity(parent)  # a data loader, forked
+        # Data loaders can be spawned, too. They have no address, and accept no connections.
+        if "MASTER_PORT" not in environment and not procfs.listening_ports(pid):
+            return None
+        spawned = sorted(
+            (each for each in self.children(parent) if self._is_spawned(each)), key=self._age
+        )
+        return RankIdentity(
+            rank=spawned.index(pid) if pid in spawned else 0,
+            size=None,
+            local_rank=None,
+            local_size=None,
+            job_key=f"children of {parent}",
+            torch="spawn",
+        )
+
+    def _is_spawned(self, pid: int) -> bool:
+        return not self.has_ended(pid) and _SPAWNED in (procfs.command_line(pid) or [])
 
     def stat(self, pid: int) -> ProcessStat | None:
         """Return identity and state of the process *pid*."""

@@ -220,6 +220,21 @@ def is_closed(pid: int, proc: Path = PROC) -> bool:
     return False
 
 
+def program_name(pid: int) -> str:
+    """Return the name of the program of *pid*, cut to 15 bytes; empty if the process is gone."""
+    # Listings call this for every process of the host; it takes a third of the time of pathlib.
+    try:
+        descriptor = os.open(f"/proc/{pid}/comm", os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.fsdecode(os.read(descriptor, 64)).rstrip("\n")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
 def waits_for_child(pid: int, proc: Path = PROC) -> bool:
     """Return whether the main thread of *pid* waits in wait(2), as far as the kernel shows that."""
     return (_read(proc / str(pid) / "wchan") or b"").strip() == b"do_wait"

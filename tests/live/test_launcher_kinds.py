@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from pgdb.frontend.discovery.listing import list_jobs
 from tests.conftest import Build
 from tests.live.test_odd_ranks import running
 from tests.live.test_wrappers import first_classes
@@ -53,3 +56,23 @@ def test_workers_of_torchrun_are_ranks(tmp_path: Path) -> None:
         hello = finished.objects[0]
         assert hello["ranks"] == "0-2"
         assert len(ranks) == 3
+
+
+def test_the_workers_of_agents_below_a_launcher_are_ranks(mpi: Mpi, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    agent = [TORCHRUN, "--nproc-per-node=2", "--nnodes=2", "--master-port=29517"]
+    # The agents are python3 as well.
+    trainer = tmp_path / "trainer"
+    trainer.symlink_to(sys.executable)
+    word = f"{shlex.join(agent)} --node-rank=$NODE --no-python {trainer} {script}"
+    shell = tmp_path / "node.sh"
+    shell.write_text("#!/bin/sh\nNODE=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\nexec " + word + "\n")
+    shell.chmod(0o755)
+    with running(mpi.line(2, shell), 4, "trainer") as (launcher, ranks):
+        for pid in (launcher, ranks[3]):
+            finished = run_json("attach", *ex("ranks"), pid)
+            assert finished.objects[0]["ranks"] == "0-3", finished.out
+        listed = [each for each in list_jobs() if each.target == str(launcher)]
+        assert [each.ranks for each in listed] == [4]
+    assert sorted(ranks) == [0, 1, 2, 3]

@@ -24,7 +24,8 @@ LEAVE_DEADLINE_S = 25.0
 otherwise: ending only then is a fault."""
 EXEC_DEADLINE_S = 10.0
 POLL_S = 0.02
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
+# PyTorch's name first: its workers inherit those of a launcher of MPI.
+RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
 def wait_until(holds: Callable[[], object], what: str, deadline_s: float = END_DEADLINE_S) -> None:

@@ -352,7 +352,8 @@ def test_a_process_that_is_no_launcher_says_so() -> None:
     with alone() as pid:
         assert error_of(pid) == (
             f"{pid} (cat) is no MPI launcher and no process below it has a rank's "
-            "environment; give the pid of mpirun, mpiexec or srun, or the pids of the ranks with "
+            "environment; give the pid of mpirun, mpiexec, srun or torchrun, or the pids of the "
+            "ranks with "
             "--pids"
         )
 
@@ -439,7 +440,7 @@ def test_a_launcher_that_is_a_zombie_has_ended() -> None:
 
 
 def test_what_is_no_pid_says_so() -> None:
-    assert error_of("17.0") == "'17.0' is no pid; give the pid of mpirun, mpiexec or srun"
+    assert error_of("17.0") == "'17.0' is no pid; give the pid of mpirun, mpiexec, srun or torchrun"
 
 
 def test_a_pid_may_be_text(plain: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb import elf, process_maps
+from pgdb import elf, elf_symbols, process_maps
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import mpir
 
@@ -216,7 +216,7 @@ def test_what_is_no_file_has_no_symbols(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "libopen-rte.so")
     for path in (tmp_path / "libopen-rte.so", tmp_path, tmp_path / "none", Path("/dev/zero")):
         mapping = process_maps.Mapping(0x400000, 0x500000, "r--p", 0, str(path))
-        assert mpir.symbol_values(path, mapping, names) is None
+        assert elf_symbols.symbol_values(path, mapping, names) is None
 
 
 @needs_compiler
@@ -357,16 +357,16 @@ def test_a_torn_object_has_no_symbols(tmp_path: Path, symbols: Path) -> None:
     names = ("MPIR_proctable", "MPIR_proctable_size")
     data = symbols.read_bytes()
     mapping = process_maps.Mapping(0x400000, 0x500000, "r--p", 0, str(symbols))
-    assert mpir.symbol_values(symbols, mapping, names) is not None
+    assert elf_symbols.symbol_values(symbols, mapping, names) is not None
     head = elf.header(lambda at, size: data[at : at + size])
     torn = tmp_path / "torn"
     for change in range(20, len(data), max(1, len(data) // 40)):
         torn.write_bytes(data[:change])
-        mpir.symbol_values(torn, mapping, names)
+        elf_symbols.symbol_values(torn, mapping, names)
     # The sections claim to be larger than any file.
     broken = bytearray(data)
     for section in range(head.section_count):
         at = head.sections_at + section * head.section_size + 32
         broken[at : at + 8] = (2**63 + 5).to_bytes(8, "little")
     torn.write_bytes(broken)
-    mpir.symbol_values(torn, mapping, names)
+    elf_symbols.symbol_values(torn, mapping, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdb.jobs import hold
-from pgdb.jobs.rank_environment import RankIdentity, rank_environment
+from pgdb.jobs.rank_environment import RankIdentity, rank_environment, without_torch
 
 # From real ranks; in an allocation Slurm's variables are there under every launcher.
 OPEN_MPI_4 = {
@@ -68,6 +68,13 @@ OPEN_MPI_4 = {
             {"FLUX_TASK_RANK": "1", "FLUX_JOB_SIZE": "2", "FLUX_JOB_ID": "fA"},
             RankIdentity(1, 2, None, None, "fA"),
         ),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, RankIdentity(1, 2, None, None, None, "plain")),
+        (
+            {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_SIZE": "1", "MASTER_PORT": "29500"},
+            RankIdentity(0, 1, None, 1, "29500", "plain"),
+        ),
+        ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_PORT": "29500"}, None),
+        ({"RANK": "1", "MASTER_PORT": "29500"}, None),
         # A batch script has a SLURM_PROCID, but it is not a task of a step.
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "0"}, None),
         ({"PMI_RANK": "-1"}, None),
@@ -99,10 +106,16 @@ def test_a_worker_of_torchrun_is_a_rank_of_the_innermost_launcher() -> None:
         "MASTER_PORT": "29500",
         "TORCHELASTIC_RUN_ID": "none",
     }
-    assert rank_environment(environment) == RankIdentity(5, 8, 1, 4, "none node1 29500")
+    worker = RankIdentity(5, 8, 1, 4, "none node1 29500", "elastic")
+    assert rank_environment(environment) == worker
+    assert hold.identity(environment) == (5, 8, 1, 4)
+    # DeepSpeed's workers, and those of a script, have no run.
+    del environment["TORCHELASTIC_RUN_ID"]
+    assert rank_environment(environment) == RankIdentity(5, 8, 1, 4, "node1 29500", "plain")
+    assert without_torch(environment) == RankIdentity(1, 2, None, None, None)
     assert hold.identity(environment) == (5, 8, 1, 4)
     # Programs have a RANK of their own.
-    del environment["TORCHELASTIC_RUN_ID"]
+    del environment["MASTER_PORT"]
     found = rank_environment(environment)
     assert found is not None and found.rank == 1
     assert hold.identity(environment)[:2] == (1, 2)
