@@ -53,8 +53,10 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
+from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
+from pgdb.frontend.api.explaining import WATCH_S
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop

@@ -20,7 +20,9 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts
+from pgdb.frontend.api.explaining import WATCH_S, explain_waits
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.options import STOP_MODES, StopMode
 from pgdb.frontend.api.rank_groups import RankGroups
@@ -115,6 +117,18 @@ class RankView(RankGroups):
             fold=fold,
         )
         return found.tree
+
+    async def why(self, *, look_only: bool = False, watch_s: float = WATCH_S) -> Explanation:
+        """Explain why ranks wait: for whom, for what, and the reason, for all ranks of the session.
+
+        Ranks that were stopped from outside, and wait, run for *watch_s* seconds: only that shows
+        whether their calls return. With *look_only* they stay stopped. Ranks that run are stopped
+        for a moment.
+
+        :raises UsageError: if *watch_s* is no time.
+        """
+        found = await explain_waits(self._session, look_only=look_only, watch_s=watch_s)
+        return found.explanation
 
     async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""

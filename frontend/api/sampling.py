@@ -130,10 +130,10 @@ async def _glance(session: Session, ranks: RankSet) -> Answer:
             await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
             return await session.ask("backtrace", Backtrace(offsets=True), ranks & state.stopped)
     finally:
-        await _go_on(session, ranks & state.passing)
+        await go_on(session, ranks & state.passing)
 
 
-async def _go_on(session: Session, ranks: RankSet) -> None:
+async def go_on(session: Session, ranks: RankSet) -> None:
     """Continue those of *ranks* that have stopped for a sample, and no others."""
     ours, has_crashed = RankSet(), False
     for each in session.state.latest(ranks & session.state.stopped):
@@ -190,4 +190,4 @@ class _Sampler:
         finally:
             interrupted = self._interrupted
             self._interrupted = interrupted & session.state.running
-            await to_its_end(_go_on(session, interrupted), raises_cancellation=True)
+            await to_its_end(go_on(session, interrupted), raises_cancellation=True)

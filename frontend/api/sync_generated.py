@@ -18,8 +18,10 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
+from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
+from pgdb.frontend.api.explaining import WATCH_S
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
@@ -417,6 +419,17 @@ class Ranks:
             wanted.
         """
         return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold))
+
+    def why(self, *, look_only: bool = False, watch_s: float = WATCH_S) -> Explanation:
+        """Explain why ranks wait: for whom, for what, and the reason, for all ranks of the session.
+
+        Ranks that were stopped from outside, and wait, run for *watch_s* seconds: only that shows
+        whether their calls return. With *look_only* they stay stopped. Ranks that run are stopped
+        for a moment.
+
+        :raises UsageError: if *watch_s* is no time.
+        """
+        return self._loop.call(lambda: self._view.why(look_only=look_only, watch_s=watch_s))
 
     def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""

@@ -20,6 +20,7 @@ from pgdb.frontend.commands import (
     tree,
     variable_objects,
     viewing,
+    why,
     worlds,
     written,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "tree",
     "variable_objects",
     "viewing",
+    "why",
     "worlds",
     "written",
 ]

@@ -57,13 +57,19 @@ def explain(
 def suspects(
     classes: Iterable[EquivalenceClass[Record]], elsewhere: Sequence[Elsewhere] = ()
 ) -> RankSet:
-    """Return the ranks that cannot progress as far as their calls say, were no message in flight.
+    """Return the ranks that have to run for a moment to show whether they hang.
 
-    With no such ranks, the result has all ranks that wait in a call.
+    They are those that cannot progress, were no message in flight. If further ranks wait in calls,
+    these belong to them, and so do the ranks outside MPI that others wait for.
     """
     waiting = solve(parties_of(classes, elsewhere))
-    stuck = RankSet.union(waiting.stuck(each) for each in range(len(waiting.parties)))
-    return stuck or RankSet.union(each.ranks for each in waiting.parties if each.calls)
+    parties = waiting.parties
+    stuck = RankSet.union(waiting.stuck(each) for each in range(len(parties)))
+    blocked = RankSet.union(each.ranks for each in parties if each.calls)
+    if blocked == stuck:
+        return stuck
+    targets = {each.target for each in graph.edges_of(waiting)}
+    return blocked | RankSet.union(parties[each].ranks for each in targets)
 
 
 def _verdicts(waiting: Waiting, edges: Sequence[Edge]) -> Iterator[Verdict]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from pgdb.frontend.analysis.why.verdict import Confidence, VerdictKind
 from pgdb.frontend.api.absentees import AbsenceKind, BarrierThen
 from pgdb.frontend.show.json.json_records import RecordObject
 from pgdb.records import (
@@ -75,6 +76,60 @@ class BarrierState(Part, frozen=True, kw_only=True):
     going: RankText = ""
     """The ranks that run on now."""
     absent: tuple[AbsentRanks, ...] = ()
+
+
+class WhyVerdict(Part, frozen=True, kw_only=True):
+    """One reason why ranks wait."""
+
+    kind: VerdictKind
+    ranks: RankText
+    """The ranks whose calls, or whose absence, are the cause."""
+    victims: RankText = ""
+    """Ranks that wait because of them."""
+    text: str
+    """The reason in one sentence."""
+    confidence: Confidence
+    rule: str
+    """The rule that led to the verdict."""
+    evidence: tuple[str, ...] = ()
+    """The calls and places of the ranks, one text for each group of them."""
+    decides: str = ""
+    """The next step that would decide, for a verdict that is not certain."""
+
+
+class WhyWait(Part, frozen=True, kw_only=True):
+    """Ranks in one state; each rank that was looked at is in one."""
+
+    ranks: RankText
+    state: str
+    """As in the answer to ``mpi calls``, or the reason why there is none: ``ended``, ``lost`` …"""
+    call: str = ""
+    """The function of MPI; absent for ranks outside MPI."""
+    communicator: str = ""
+    """Name of the communicator, the window or the file."""
+    members: RankText = ""
+    """Ranks in it, as far as they are known."""
+    peers: RankText = ""
+    """Ranks that have to do something before the call returns."""
+    any_source: bool = False
+    """Whether one message of any rank is enough."""
+    tag: int | str | UnsetType = UNSET
+    root: int | str | UnsetType = UNSET
+    operation: str = ""
+    count: int | UnsetType = UNSET
+    datatype: str = ""
+    requests: tuple[str, ...] = ()
+    """The requests that are not complete, in words."""
+    activity: str = ""
+    """The work of ranks outside MPI."""
+    function: str = ""
+    """Function of the user's code."""
+    file: str = ""
+    line: int = 0
+    source: str = ""
+    """The sources of the arguments."""
+    text: str
+    """The state in words."""
 
 
 class Column(Part, frozen=True, kw_only=True):

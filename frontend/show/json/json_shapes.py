@@ -41,6 +41,8 @@ from pgdb.frontend.show.json.json_parts import (
     TracedRow,
     TreeFailure,
     TreeNode,
+    WhyVerdict,
+    WhyWait,
     WorldRanks,
 )
 
@@ -378,6 +380,22 @@ class BarriersLine(LineBase, frozen=True, kw_only=True, tag="barriers"):
     barriers: tuple[BarrierState, ...]
 
 
+class WhyLine(LineBase, frozen=True, kw_only=True, tag="why"):
+    """The reasons why ranks wait, the most certain first; no verdict if no rank hangs."""
+
+    command: str
+    verdicts: tuple[WhyVerdict, ...]
+    waits: tuple[WhyWait, ...]
+    watched_s: float = 0.0
+    """Time for which ranks ran between two looks; 0 if they stayed stopped."""
+    returned: RankText = ""
+    """Ranks whose call returned meanwhile."""
+    summary: str = ""
+    """The result in words, if there is no verdict."""
+    files: tuple[str, ...] = ()
+    """Files written from the graph."""
+
+
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
     """A command, or the session, failed as a whole."""
 
@@ -414,6 +432,7 @@ Line = (
     | LockstepLine
     | BarriersLine
     | DifferLine
+    | WhyLine
     | ErrorLine
     | EndLine
 )

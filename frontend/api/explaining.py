@@ -1,0 +1,253 @@
+"""The reasons why ranks wait: look at their calls, let them run for a moment, look again.
+
+One look does not separate a deadlock from a message in flight: in both, two ranks may wait for each
+other. So the ranks in question run for a moment, each with a temporary breakpoint of GDB's behind
+its call. A message in flight lets a call return, and the rank stops there. Ranks that wait for each
+other stay where they are. Only ranks run that were stopped from outside; at the end all are stopped
+so again, and ranks that ran before run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.why.explain import Explanation, explain, suspects
+from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
+from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
+from pgdb.frontend.api import absentees
+from pgdb.frontend.api.sampling import go_on
+from pgdb.frontend.system import deadline, durations
+from pgdb.frontend.system.shielding import to_its_end
+from pgdb.mpi_calls import MpiCallStatus
+from pgdb.overlay.messages import RunWord
+from pgdb.ranks import RankSet
+from pgdb.records import Running, Stop, is_error
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+WATCH_S = 1.0
+"""Time for which ranks run, in seconds."""
+_FROM_OUTSIDE = ("interrupted", "attached")
+_AT_START = ("main", "entry", "exec")
+_ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
+
+
+class Why(msgspec.Struct, frozen=True):
+    """An explanation, and the answer that it rests on."""
+
+    explanation: Explanation
+    answer: Answer
+
+
+async def explain_waits(
+    session: Session, *, look_only: bool = False, watch_s: float = WATCH_S
+) -> Why:
+    """Explain why ranks of the session wait.
+
+    With *look_only*, stopped ranks stay stopped. Ranks that run are stopped for the look in any
+    case, and run on afterwards.
+
+    :raises UsageError: if *watch_s* is no time.
+    """
+    if not durations.is_time(watch_s):
+        raise UsageError(f"why: {watch_s:g} s is no time; {durations.in_words()} is one")
+    with session.hushed(session.set, _is_ours):
+        return await _Explainer(session, look_only=look_only, watch_s=watch_s).run()
+
+
+def _is_ours(stop: Stop) -> bool:
+    return stop.reason in ("interrupted", "location-reached")
+
+
+class _Explainer:
+    """One explanation: looks, and the run between them."""
+
+    def __init__(self, session: Session, *, look_only: bool, watch_s: float) -> None:
+        self._session = session
+        self._state = session.state
+        self._look_only = look_only or session.is_recorded
+        self._watch_s = watch_s
+
+    async def run(self) -> Why:
+        """Look at the calls of all ranks, and explain them."""
+        session = self._session
+        borrowed = session.set & self._state.running
+        try:
+            if borrowed and not session.is_recorded:
+                await to_its_end(session.ranks(borrowed).interrupt(), raises_cancellation=True)
+            answer = await self._look()
+            elsewhere = self._elsewhere(answer)
+            watch = NO_WATCH
+            chosen = suspects(answer.classes, elsewhere) & self._movable
+            if chosen and not self._look_only:
+                ran = _Run(session, answer, chosen)
+                await ran.watch(self._watch_s)
+                answer = await self._look()
+                elsewhere = self._elsewhere(answer)
+                watch = ran.outcome(answer)
+            return Why(explain(answer.classes, elsewhere, watch), answer)
+        finally:
+            if borrowed:
+                await to_its_end(go_on(session, borrowed), raises_cancellation=True)
+
+    async def _look(self) -> Answer:
+        with deadline.renewed():
+            return await self._session.ranks(self._session.set - self._absent).mpi_calls()
+
+    @property
+    def _absent(self) -> RankSet:
+        state = self._state
+        return state.exited | state.lost | state.detached
+
+    @property
+    def _movable(self) -> RankSet:
+        """The ranks that may run for a moment: those that were stopped from outside."""
+        state = self._state
+        return RankSet.union(
+            each.ranks
+            for each in state.latest(state.stopped)
+            if isinstance(each.record, Stop) and each.record.reason in _FROM_OUTSIDE
+        ) - state.held_for.get("hold", RankSet())
+
+    def _elsewhere(self, answer: Answer) -> tuple[Elsewhere, ...]:
+        return tuple(self._all_elsewhere(answer))
+
+    def _all_elsewhere(self, answer: Answer) -> Iterator[Elsewhere]:
+        state, missing = self._state, answer.missing
+        for each in absentees.gone(state, self._session.set):
+            # 'has ended' becomes 'ended', which a sentence goes on with.
+            text = each.text.removeprefix("has ").removeprefix("have ")
+            if each.kind == "error":
+                yield Elsewhere(each.ranks, text)
+            else:
+                plain = text if each.kind == "ended" else ""
+                yield Elsewhere(each.ranks, plain, _ABSENCES[each.kind])
+        yield Elsewhere(missing.running, "", "running")
+        yield Elsewhere(missing.late, "", "silent")
+        yield Elsewhere(missing.lost - self._absent, "", "lost")
+        for latest in state.latest(state.stopped):
+            stop = latest.record
+            if not isinstance(stop, Stop) or stop.reason in _FROM_OUTSIDE or is_error(stop):
+                continue
+            yield Elsewhere(latest.ranks, _stopped(stop))
+
+
+def _stopped(stop: Stop) -> str:
+    if stop.breakpoint:
+        return f"stopped at breakpoint {stop.breakpoint}"
+    if stop.reason in _AT_START:
+        return "stopped at its start"
+    return f"stopped by {stop.signal}" if stop.signal else "stopped by a command"
+
+
+class _Run:
+    """A run of ranks that is watched."""
+
+    def __init__(self, session: Session, before: Answer, chosen: RankSet) -> None:
+        self._session = session
+        self._state = session.state
+        self._before = before
+        self._chosen = chosen
+        self._advanced = RankSet()
+        """Ranks that stop when their call returns."""
+        self._returned = RankSet()
+        self._ran = RankSet()
+        self._seconds = 0.0
+
+    async def watch(self, watch_s: float) -> None:
+        """Let the ranks run for *watch_s* seconds, and stop them again."""
+        session, state = self._session, self._state
+        ready = await self._select_calls()
+        begun_s = time.monotonic()
+        try:
+            if ready:
+                self._advanced = await self._start("advance", "*$pc", ready)
+            self._ran = self._advanced
+            if others := (self._chosen - self._advanced) & state.stopped:
+                self._ran = self._ran | await self._start("continue", "", others)
+            waited_for = self._advanced or self._ran
+            await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s)
+            self._seconds = time.monotonic() - begun_s
+        finally:
+            await to_its_end(self._stop(), raises_cancellation=True)
+
+    async def _select_calls(self) -> RankSet:
+        """Select, on each rank in a call, the frame that has called it; return those ranks."""
+        found = []
+        for each in self._before.classes:
+            status, ranks = each.record, each.ranks & self._chosen
+            if not ranks or not isinstance(status, MpiCallStatus) or status.call is None:
+                continue
+            if status.state != "in_call" or status.call.thread or status.call.blocking is False:
+                continue
+            if status.where is None or not status.where.function:
+                continue
+            line = f"frame function {status.where.function}"
+            answer = await self._session.ranks(ranks).select_frame(line)
+            failed = RankSet.union(part.ranks for part in answer.errors)
+            found.append(ranks - failed - answer.missing.ranks)
+        return RankSet.union(found)
+
+    async def _start(self, word: RunWord, argument: str, ranks: RankSet) -> RankSet:
+        answer = await self._session.runs.start(word, argument, ranks, held_too=True)
+        return RankSet.union(
+            each.ranks for each in answer.classes if isinstance(each.record, Running)
+        )
+
+    async def _stop(self) -> None:
+        """Stop all ranks that run, where they are."""
+        await self._interrupt()
+        self._returned = self._advanced - self._where("interrupted") - self._state.running
+        # A rank behind its call counts as stopped from outside again, as the others do.
+        if moved := self._returned & self._where("location-reached"):
+            with deadline.unlimited():
+                await self._start("continue", "", moved)
+            await self._interrupt()
+
+    async def _interrupt(self) -> None:
+        if running := self._ran & self._state.running:
+            with deadline.unlimited():
+                await self._session.ranks(running).interrupt()
+
+    def _where(self, reason: str) -> RankSet:
+        return RankSet.union(
+            each.ranks
+            for each in self._state.latest(self._ran & self._state.stopped)
+            if isinstance(each.record, Stop) and each.record.reason == reason
+        )
+
+    def outcome(self, after: Answer) -> Watch:
+        """Return the ranks that have moved, and those that have not; *after* is the second look.
+
+        A rank that GDB could not stop behind its call has moved if it is in another one now.
+        """
+        still = self._advanced - self._returned
+        for rank_set, before, now in self._pairs(after, self._ran - self._advanced):
+            if before.state == now.state and _place(before) == _place(now):
+                still = still | rank_set
+        return Watch(still=still, moved=self._returned, seconds=round(self._seconds, 1))
+
+    def _pairs(
+        self, after: Answer, ranks: RankSet
+    ) -> Iterator[tuple[RankSet, MpiCallStatus, MpiCallStatus]]:
+        for old in self._before.classes:
+            for new in after.classes:
+                both = old.ranks & new.ranks & ranks
+                if not both:
+                    continue
+                if isinstance(old.record, MpiCallStatus) and isinstance(new.record, MpiCallStatus):
+                    yield both, old.record, new.record
+
+
+def _place(status: MpiCallStatus) -> object:
+    """Return what stays equal as long as a rank stays in one call, or in one function."""
+    where = status.where
+    function = where.function if where is not None else ""
+    return (function, status.calls if status.state == "in_call" else status.activity)
