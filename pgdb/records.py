@@ -66,6 +66,9 @@ class Frame(Struct, frozen=True):
     dying: str = ""
     """The way in which the rank dies in this function, such as ``fatal error: MPI_ERR_RANK: invalid
     rank``; empty in any other function."""
+    language: str = ""
+    """``python`` for a frame of the Python interpreter, ``unknown`` for the mark between frames
+    whose order is unknown; empty for a frame of GDB's."""
 
 
 class Stack(Struct, frozen=True, tag="stack"):
@@ -80,6 +83,10 @@ class Stack(Struct, frozen=True, tag="stack"):
     """Number of frames folded away inside the first one (a slot mark), empty when none are."""
     more: bool = False
     """Whether there are more outer frames than requested."""
+    thread: str = ""
+    """Python's name of the thread, such as ``MainThread, holds the GIL``, in a list of threads."""
+    note: str = ""
+    """The reason why Python frames are absent or not in their place; empty if there is none."""
 
 
 class ThreadStack(Struct, frozen=True):

@@ -34,6 +34,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.backend.gdb": (
         "pgdb.overlay",
         "pgdb.jobs",
+        "pgdb.backend.python",
         "pgdb.backend.rank",
         "pgdb.backend.sbd",
         "pgdb.backend.care",
@@ -41,6 +42,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.backend.mpi_calls",
     ),
     "pgdb.backend.mpi_calls": (),
+    "pgdb.backend.python": (),
     "pgdb.backend.zygote": (
         "pgdb.overlay",
         "pgdb.jobs",

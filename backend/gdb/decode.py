@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import gpu_words
 from pgdb.backend.gdb.mi import MARK, Line
+from pgdb.backend.python.glue import is_of_library
 from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
 
@@ -274,8 +275,11 @@ def memory(payload: Mapping[str, Any]) -> bytes:
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     """Return the frame to show for a stop, and the function that it has called (or an empty text).
 
-    The frame is the innermost one whose source can be read, which is the user's own code.
+    The frame is the innermost one whose source can be read, which is the user's own code. Among
+    Python frames, those of installed packages are not.
     """
+    if any(each.language == "python" for each in frames):
+        return _python_place(frames)
     for at, each in enumerate(frames):
         if each.fullname and is_readable(each.fullname):
             return each, frames[at - 1].function if at else ""
@@ -283,6 +287,19 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
         if MPI_CALL.match(each.function):
             return each, ""
     return (frames[0], "") if frames else (None, "")
+
+
+def _python_place(frames: Sequence[Frame]) -> tuple[Frame, str]:
+    found = [at for at, each in enumerate(frames) if each.language == "python"]
+    for at, each in enumerate(frames):
+        is_python = each.language == "python"
+        if not is_of_library(each.fullname) if is_python else is_readable(each.fullname):
+            found = [at]
+            break
+    at = found[0]
+    # The call from Python into MPI has a wrapper in between.
+    called = 0 if MPI_CALL.match(frames[0].function) else at - 1
+    return frames[at], frames[called].function if at else ""
 
 
 @lru_cache(maxsize=4096)

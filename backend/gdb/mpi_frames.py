@@ -13,12 +13,13 @@ import enum
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.decode import MPI_CALL, is_readable
+from pgdb.backend.python.glue import is_interpreter
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.patterns import pattern
 from pgdb.process_maps import DELETED
@@ -93,6 +94,22 @@ class Objects:
         self._owners: dict[tuple[int, str], Owner] = {}
         self.has_mpi = any(owner_of(each.path) is Owner.MPI for each in self._mapped)
         """Whether an MPI library is among the files; else MPI is linked statically, or absent."""
+
+    @cached_property
+    def has_python(self) -> bool:
+        """Whether an interpreter of Python is among the files."""
+        return any(is_interpreter(each.path) for each in self._mapped)
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the program itself is the interpreter."""
+        return is_interpreter(self._executable)
+
+    def path(self, address: int) -> str:
+        """Return the path of the file with the code at *address*, empty if it is in none."""
+        at = bisect_right(self._starts, address) - 1
+        is_inside = at >= 0 and address < self._mapped[at].end
+        return self._mapped[at].path if is_inside else ""
 
     def has(self, address: int) -> bool:
         """Return whether *address* is in a mapped file."""
@@ -181,6 +198,8 @@ def find_mpi_call(places: Sequence[Place], *, has_mpi: bool) -> int | None:
         if has_mpi and place.owner is Owner.USER:
             break
         if not has_mpi and not place.call and is_readable(place.frame.fullname):
+            break
+        if place.frame.language:
             break
         if place.owner is Owner.MPI:
             found, is_in_mpi = at, True

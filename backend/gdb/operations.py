@@ -28,6 +28,7 @@ from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
@@ -120,6 +121,7 @@ class Operations:
         self._stacks = stacks
         self._calls = CallStatus(gdb)
         self._adopt_run = adopt_run
+        self._python = PythonCommands(stacks)
 
     async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         """Carry out an operation on the rank with process *pid*; return its answer.
@@ -141,11 +143,17 @@ class Operations:
             case ListMpiCalls():
                 return await self._calls.look(pid, operation)
             case SelectFrame(command=command):
+                if (selected := await self._python.select(pid, command)) is not None:
+                    return selected
                 shown, named = self._stacks.arguments, self._named(pid)
                 record = await queries.select_frame(self._gdb, shown, command, named)
                 if shown.lists_safely and isinstance(record, Stack):
                     return await fortran_arguments.with_whole_arguments(self._gdb, record)
                 return record
+            case ListVariables(which="python"):
+                return await self._python.variables(pid)
+            case ListVariables(which="locals") if self._stacks.python.is_python_selected:
+                return await self._python.variables(pid)
             case ListVariables():
                 return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit) if operation.reads_kept_values:
@@ -185,6 +193,8 @@ class Operations:
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     # GDB itself would print the arguments at each stop.
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
+                if SELECTS.match(command):
+                    self._stacks.python.forget_selection()
                 if result.kind == "done" and _SELECTS.match(command):
                     result.text = result.log = ""
                 if result.text and lists_libraries(command):
@@ -198,6 +208,8 @@ class Operations:
             case ReadFile():
                 read = functools.partial(self._files.read, operation, pid, self._gdb.pid)
                 return await asyncio.to_thread(read)
+            case MachineQuery(command="python source", arguments=arguments):
+                return await self._python.source(pid, " ".join(arguments))
             case MachineQuery():
                 return await machine_queries.ask(self._gdb, operation)
             case Explore():

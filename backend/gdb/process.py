@@ -44,7 +44,7 @@ _IN_EVERY_GDB = (
     "elements_in_gdb",
     "ending_in_gdb",
 )
-_FOR_CALLS = ("explore_in_gdb", "tracing_in_gdb")
+_FOR_CALLS = ("explore_in_gdb", "python_frames_in_gdb", "tracing_in_gdb")
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
 
 _FIRST_TO_END = "1000"

@@ -22,13 +22,19 @@ def call(function: str, *arguments: object) -> str:
     return console(f"python {function}({', '.join(words)})")
 
 
-async def ask(gdb: GdbSession, function: str, *arguments: object, needed_for: str) -> Any:
+async def ask(
+    gdb: GdbSession, function: str, *arguments: object, needed_for: str, thread: str = ""
+) -> Any:
     """Return the value that a function has written as JSON; a Failure if it has written an error.
 
     :param needed_for: the words for a GDB without Python.
+    :param thread: GDB's number of the thread to select meanwhile; empty for the selected one.
     :raises GdbError: if GDB ends.
     """
-    result = await gdb.send(call(function, *arguments))
+    command = call(function, *arguments)
+    if thread:
+        command = command.replace("-interpreter-exec", f"-interpreter-exec --thread {thread}", 1)
+    result = await gdb.send(command)
     if result.kind != "done":
         return failure(result)
     try:

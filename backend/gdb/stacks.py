@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.death_text import DeathTexts
 from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
 from pgdb.backend.gdb.fortran_arguments import whole_arguments
 from pgdb.backend.gdb.frame_arguments import FrameArguments
+from pgdb.backend.gdb.frame_offsets import FrameOffsets
 from pgdb.backend.gdb.gpu_words import is_on_another_processor
-from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
     Objects,
     Owner,
@@ -28,24 +30,20 @@ from pgdb.backend.gdb.mpi_frames import (
     named,
     objects_of,
 )
+from pgdb.backend.gdb.python_stacks import NO_PYTHON, MixedStack, PythonStacks, python_only
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.unnamed import SIGNAL_FRAME, UNNAMED, UnnamedCode
+from pgdb.backend.python import glue
 from pgdb.backend.sbd.rank_files import MappedFile, mapped
 from pgdb.overlay.messages import Backtrace
-from pgdb.patterns import pattern
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
 
-# x86: call rel32 and call *(rip+disp32); ARM and POWER: every instruction.
-_CALL_LENGTHS_BYTES = (5, 6, 4)
-# "call 0x5080 <MPI_Recv@plt>", "call *0x2fe2(%rip) # 0x7fd8 <MPI_Recv@got.plt>", "bl 0x66c <f>"
-_CALLED = pattern(r"<(\w+)(?:@[\w.]+)?>\Z")
-# "main + 31 in section .text of /bin/a", "main in section .text"
-_SYMBOL = pattern(r"\S.*?(?: \+ (\d+))? in section ")
 # Keyed by the identity of shapes, which :mod:`.gdb.mi` caches for recurring lines.
 _KNOWN: dict[tuple[object, ...], Stack] = {}
 _MOST_KNOWN = 256
+_PLAIN = Backtrace()
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -78,6 +76,7 @@ class Stacks:
         """Settings for the arguments of frames."""
         self._gdb = gdb
         self._death_texts = DeathTexts(gdb)
+        self.python = PythonStacks(gdb)
         self.death_code: int | None = None
         """Error code or status with which the rank is about to end, as its current stop says."""
         self._pid = 0
@@ -86,8 +85,8 @@ class Stacks:
         self._objects: Objects | None = None
         self._is_early = False  # _objects are from shortly before the stop
         self._unnamed = UnnamedCode()
-        self._offsets: dict[int, str] = {}
-        self._calls: dict[int, str] = {}
+        self._offsets = FrameOffsets(gdb, lambda: self._unnamed)
+        self._calls = CalledNames(gdb)
 
     def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
@@ -112,13 +111,17 @@ class Stacks:
         listed, arguments = await self._ask(pid, _limit(asked))
         if listed.result.kind != "done":
             return failure(listed.result)
+        if (asked.fold or asked.only_python) and self._has_python(listed.frames):
+            return await self._mixed_stack(pid, asked)
+        if asked.only_python:
+            return Failure(message=NO_PYTHON)
         if asked.whole or (self.arguments.lists_safely and not asked.offsets):
             return await self._stack_in_full(listed, asked)
         if not asked.offsets and arguments.kind == "done":
             return await self._stack_like_others(listed, arguments, asked)
         places = self._with_arguments(listed, arguments)
         if asked.offsets:
-            await self._learn_offsets([places])
+            await self._offsets.learn([places])
         return await self._stack(places, asked)
 
     async def folded(self, pid: int, limit: int) -> tuple[Frame, ...]:
@@ -127,9 +130,53 @@ class Stacks:
         If GDB has no frame, the result is empty. The levels are GDB's.
         """
         listed, arguments = await self._ask(pid, limit)
+        self.python.latest = None
         if listed.result.kind != "done":
             return ()
+        if self._has_python(listed.frames):
+            mixed = await self.mixed(pid)
+            if not isinstance(mixed, str):
+                self.python.latest = mixed
+                return await self._fold(mixed.places)
         return await self._fold(self._with_arguments(listed, arguments))
+
+    async def may_have_python(self, pid: int) -> bool:
+        """Return whether the rank may have Python frames."""
+        listed, _ = await self._ask(pid, 0)
+        return self._has_python(listed.frames)
+
+    def _has_python(self, frames: Sequence[Frame]) -> bool:
+        """Return whether the rank may have Python frames."""
+        has_python = self._objects is not None and self._objects.has_python
+        return has_python or any(glue.evaluates(each.function) for each in frames)
+
+    async def mixed(self, pid: int, asked: Backtrace = _PLAIN) -> MixedStack | str:
+        """Return the C and Python frames of the selected thread; why there are none, if known."""
+        listed, arguments = await self._ask(pid, 0)
+        if listed.result.kind != "done":
+            return listed.result.message
+        places = self._with_arguments(listed, arguments)
+        return await self._mixed(pid, places, asked)
+
+    async def _mixed(
+        self, pid: int, places: Sequence[Place], asked: Backtrace, thread: str = ""
+    ) -> MixedStack | str:
+        mode = "all" if asked.whole else self.arguments.mode
+        rules, objects = glue.Rules(asked.glue), self._objects_of(pid)
+        return await self.python.mixed(pid, places, objects, mode=mode, rules=rules, thread=thread)
+
+    async def _mixed_stack(self, pid: int, asked: Backtrace) -> Record:
+        mixed = await self.mixed(pid, asked)
+        if asked.only_python:
+            return python_only(mixed, asked.limit)
+        if not isinstance(mixed, str):
+            if asked.offsets:
+                await self._offsets.learn([mixed.places])
+            return await self._stack(mixed.places, asked)
+        places = self._with_arguments(*await self._ask(pid, 0))
+        if asked.offsets:
+            await self._offsets.learn([places])
+        return replace(await self._stack(places, asked), note=mixed)
 
     async def innermost(self, pid: int) -> tuple[Frame, ...]:
         """Return the innermost frame of the selected thread; nothing if GDB has no frame."""
@@ -142,8 +189,8 @@ class Stacks:
         """Return the offset of the next instruction in its function, such as ``+31``."""
         listed, _ = await self._ask(pid, 2)
         places = tuple(map(Place, listed.frames, listed.addresses, listed.owners))
-        await self._learn_offsets([places[:1]])
-        return next(iter(self._offsets_of(places)), "")
+        await self._offsets.learn([places[:1]])
+        return next(iter(self._offsets.of(places)), "")
 
     def named(self, pid: int, frame: Frame | None, payload: Any) -> Frame | None:
         """Return the frame of a ``frame={…}`` of GDB with a name for its function."""
@@ -163,12 +210,13 @@ class Stacks:
             *(self._list_thread(pid, each.id, _limit(asked)) for each in threads)
         )
         selected_thread = str(listed.payload.get("current-thread-id", ""))
-        stacks: list[tuple[Sequence[Place], bool, bool]] = []
+        stacks: list[tuple[Sequence[Place], bool, bool, str, str]] = []
+        places: Sequence[Place]
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, selected_thread or "1", frame)
             if is_on_another_processor(frame, listed.payload):
                 places = self._with_arguments(*await self._ask(pid, _limit(asked)))
-                stacks.append((places, False, True))
+                stacks.append((places, False, True, "", ""))
                 selected_thread = ""
         for thread, answer in zip(threads, answers, strict=True):
             is_cut = isinstance(answer, Failure)
@@ -178,14 +226,21 @@ class Stacks:
                 if isinstance(answer, Failure)
                 else answer
             )
+            words = note = ""
+            if asked.fold and not is_cut and self._has_python([each.frame for each in places]):
+                mixed = await self._mixed(pid, places, asked, thread.id)
+                if isinstance(mixed, str):
+                    note = mixed
+                else:
+                    places, words = mixed.places, mixed.words
             if not asked.fold or thread.process == pid or not is_of_runtime(places):
-                stacks.append((places, is_cut, thread.id == selected_thread))
+                stacks.append((places, is_cut, thread.id == selected_thread, words, note))
         if asked.offsets:
-            await self._learn_offsets([places for places, _, _ in stacks])
-        shown = [
-            await self._stack(places, asked, is_cut=is_cut, is_selected=is_selected)
-            for places, is_cut, is_selected in stacks
-        ]
+            await self._offsets.learn([each[0] for each in stacks])
+        shown = []
+        for places, is_cut, is_selected, words, note in stacks:
+            stack = await self._stack(places, asked, is_cut=is_cut, is_selected=is_selected)
+            shown.append(replace(stack, thread=words, note=note) if words or note else stack)
         hidden = str(len(threads) - len(shown)) if asked.fold else ""
         # Stacks that differ only in irrelevant parts become equal when records are normalized.
         counts = Counter(shown)
@@ -352,7 +407,7 @@ class Stacks:
         if asked.offsets:
             frames = tuple(
                 replace(frame, offset=offset)
-                for frame, offset in zip(frames, self._offsets_of(places), strict=True)
+                for frame, offset in zip(frames, self._offsets.of(places), strict=True)
             )
         hidden = 0
         if asked.fold:
@@ -386,8 +441,8 @@ class Stacks:
             return None, 0
         frame = places[at].frame
         name = mpi_name(frame.function)
-        if not name and at + 1 < len(places):
-            name = await self._called_from(places[at + 1].address)
+        if not name and at + 1 < len(places) and places[at + 1].address:
+            name = await self._calls.before(places[at + 1].address)
         call = named(frame, name or internal_name(frame.function))
         dying = next((each.frame.dying for each in reversed(places[:at]) if each.frame.dying), "")
         return (replace(call, dying=dying) if dying and not call.dying else call), at
@@ -422,66 +477,6 @@ class Stacks:
             return True
         at = find_mpi_call(places, has_mpi=self._has_mpi) if asked.fold else None
         return at is not None and not mpi_name(places[at].frame.function)
-
-    async def _called_from(self, address: int) -> str:
-        """Return the MPI call that the instruction before *address* makes, empty if it is none.
-
-        Intel's library has functions without symbols, which GDB prints as ``??``.
-        """
-        if address not in self._calls:
-            answers = await asyncio.gather(
-                *(
-                    self._gdb.send(f"-data-disassemble -s {address - length} -e {address} -- 0")
-                    for length in _CALL_LENGTHS_BYTES
-                )
-            )
-            # x/i would move the address that the user's next x shows.
-            found = (
-                match[1]
-                for answer in answers
-                if (match := _CALLED.search(decode.only_instruction(answer.payload)))
-            )
-            self._calls[address] = next(filter(None, map(mpi_name, found)), "")
-        return self._calls[address]
-
-    # -- offsets -----------------------------------------------------------------------------
-
-    async def _learn_offsets(self, stacks: Iterable[Sequence[Place]]) -> None:
-        wanted = {
-            address
-            for places in stacks
-            for address in _looked_up(places)
-            if address and address not in self._offsets
-        }
-        order = sorted(wanted)
-        results = await asyncio.gather(
-            *(self._gdb.send(console(f"info symbol {address:#x}")) for address in order)
-        )
-        for address, result in zip(order, results, strict=True):
-            match = _SYMBOL.match(result.text)
-            self._offsets[address] = str(int(match[1] or 0)) if match else ""
-
-    def _offsets_of(self, places: Sequence[Place]) -> tuple[str, ...]:
-        offsets = []
-        for at, (place, address) in enumerate(zip(places, _looked_up(places), strict=True)):
-            found = self._offsets.get(address, "")
-            outer = places[at + 1] if at + 1 < len(places) else None
-            # An inlined function has the address of the frame that contains it.
-            is_inlined = (
-                outer is not None
-                and outer.address == place.address
-                and outer.frame.function != place.frame.function
-            )
-            if not found or is_inlined or place.frame.function == UNNAMED:
-                offsets.append(self._unnamed.offset(place.frame.function, place.address))
-            else:
-                offsets.append(f"+{int(found) + place.address - address}")
-        return tuple(offsets)
-
-
-def _looked_up(places: Sequence[Place]) -> list[int]:
-    # The return address of a call that never returns may lie behind the function's end.
-    return [place.address - 1 if at else place.address for at, place in enumerate(places)]
 
 
 def _limit(asked: Backtrace) -> int:

@@ -89,6 +89,8 @@ class StopReports:
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run)
+        self._stacks.python.is_at_fault = stop.signal in _FAULTS
+        self._stacks.python.latest = None
         self.gpu.see(payload)
         self._stacks.arguments.see(stop.frame)
         if (frame := stop.frame) is not None and frame.arguments:
@@ -307,7 +309,9 @@ class StopReports:
     async def _select(self, frame: Frame | None) -> None:
         """Select the frame that the stop is reported with, so that commands look at that frame."""
         self._stacks.arguments.see(frame)
-        if frame is not None and frame.level:
+        if frame is not None and self._stacks.python.latest is not None:
+            await self._stacks.python.select_latest(frame)
+        elif frame is not None and frame.level:
             await self._gdb.ask_together(console(f"frame {frame.level}"))[0]
 
 

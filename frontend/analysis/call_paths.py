@@ -43,6 +43,8 @@ class Place(NamedTuple):
     """Offset in *function*, such as ``+31``; only in a tree by pc."""
     dying: str = ""
     """The way in which the ranks die in *function*."""
+    language: str = ""
+    """``python`` for a Python frame."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -275,10 +277,13 @@ def _place(frame: Frame, by: TreeBy) -> Place:
         # Unknown functions of two libraries are different functions.
         function = f"?? ({plain(base_name(frame.library))})"
     if by == "function":
-        return Place(function, dying=frame.dying)
+        if frame.language and function.startswith("<") and frame.file:
+            # Each module has a frame <module>.
+            function = f"{function} ({plain(frame.file)})"
+        return Place(function, dying=frame.dying, language=frame.language)
     offset = frame.offset if by == "pc" else ""
     file = plain(frame.file) if frame.line else ""
-    return Place(function, file, frame.line, offset, frame.dying)
+    return Place(function, file, frame.line, offset, frame.dying, frame.language)
 
 
 def plain(text: str) -> str:

@@ -29,6 +29,7 @@ from pgdb.frontend.api.setting import (
     joined,
     mebibytes,
     on_or_off,
+    patterns,
     ranks,
     seconds,
     setting,
@@ -257,6 +258,18 @@ class SessionOptions:
         is_name=True,
         help="start the aggregators with this launcher and its options, or with ssh; by default "
         "with the job's launcher",
+    )
+    python_glue: tuple[str, ...] = setting(
+        (),
+        option="--python-glue",
+        name="python-glue",
+        environment="PGDB_PYTHON_GLUE",
+        value="PATTERNS",
+        read=patterns,
+        show=joined,
+        kind=tuple[str, ...],
+        help="regular expressions of further C functions that stacks leave out between Python "
+        "frames",
     )
     aggregators: int = setting(
         1,

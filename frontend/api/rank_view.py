@@ -70,6 +70,8 @@ class RankView(RankGroups):
         split: bool = False,
         threads: bool = False,
         offsets: bool = False,
+        only_python: bool = False,
+        glue: Sequence[str] = (),
         timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
@@ -80,11 +82,24 @@ class RankView(RankGroups):
         of the MPI library itself if *fold* is set;
         :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
         *offsets*, frames have their offset in their function.
+
+        Python frames stand in the place of the interpreter's own C frames. C functions that match
+        a regular expression of *glue* are left out between them. With *only_python*, the answer
+        has the Python frames alone.
         """
-        words = ["thread apply all"] * threads + ["backtrace"] + [str(limit)] * bool(limit)
+        word = "py-bt" if only_python else "backtrace"
+        words = ["thread apply all"] * threads + [word] + [str(limit)] * bool(limit)
         return await self._session.ask(
             " ".join(words),
-            Backtrace(limit=limit, fold=fold, split=split, threads=threads, offsets=offsets),
+            Backtrace(
+                limit=limit,
+                fold=fold,
+                split=split,
+                threads=threads,
+                offsets=offsets,
+                only_python=only_python,
+                glue=(*self._session.options.python_glue, *glue),
+            ),
             self.set,
             timeout_s=timeout_s,
             of_ended=True,

@@ -61,7 +61,8 @@ async def take(
         rank runs.
     """
     check(session, ranks, by=by, samples=samples, every_s=every_s)
-    operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc")
+    glue = session.options.python_glue
+    operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc", glue=glue)
     if samples == 1:
         answer = await session.ask("backtrace", operation, ranks)
         return Samples(_tree(answer, by, 0.0), answer)

@@ -196,6 +196,17 @@ def words(title: str, text: str) -> tuple[str, ...]:
         raise UsageError(f"{title} {text}: {error}") from None
 
 
+def patterns(title: str, text: str) -> tuple[str, ...]:
+    """Return regular expressions, which blanks separate as in a shell."""
+    found = words(title, text)
+    for each in found:
+        try:
+            re.compile(each)
+        except re.error as error:
+            raise UsageError(f"{title} {each!r} is no regular expression: {error}") from None
+    return found
+
+
 def ranks(title: str, text: str) -> RankSet:
     """Read a set of ranks that is not empty.
 

@@ -111,6 +111,14 @@ class Ranks:
         """List the arguments of the selected frame."""
         return self._loop.call(lambda: self._view.arguments(timeout_s=timeout_s))
 
+    def python_locals(self, *, timeout_s: float | None = None) -> Answer:
+        """List the local variables of the selected Python frame."""
+        return self._loop.call(lambda: self._view.python_locals(timeout_s=timeout_s))
+
+    def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
+        """List the source around the selected Python frame, or *lines*, such as ``10,20``."""
+        return self._loop.call(lambda: self._view.python_source(lines, timeout_s=timeout_s))
+
     def stat(
         self,
         expression: str,
@@ -384,6 +392,8 @@ class Ranks:
         split: bool = False,
         threads: bool = False,
         offsets: bool = False,
+        only_python: bool = False,
+        glue: Sequence[str] = (),
         timeout_s: float | None = None,
     ) -> Answer:
         """List the *limit* innermost frames (outermost if negative, all for 0).
@@ -394,10 +404,21 @@ class Ranks:
         of the MPI library itself if *fold* is set;
         :func:`~pgdb.frontend.show.text.thread_stacks.stacks_of` groups them by stack. With
         *offsets*, frames have their offset in their function.
+
+        Python frames stand in the place of the interpreter's own C frames. C functions that match
+        a regular expression of *glue* are left out between them. With *only_python*, the answer
+        has the Python frames alone.
         """
         return self._loop.call(
             lambda: self._view.backtrace(
-                limit, fold=fold, split=split, threads=threads, offsets=offsets, timeout_s=timeout_s
+                limit,
+                fold=fold,
+                split=split,
+                threads=threads,
+                offsets=offsets,
+                only_python=only_python,
+                glue=glue,
+                timeout_s=timeout_s,
             )
         )
 

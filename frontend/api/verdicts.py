@@ -46,7 +46,7 @@ async def evaluate_printed(
 
 async def variables(
     session: Session,
-    which: Literal["locals", "arguments"],
+    which: Literal["locals", "arguments", "python"],
     ranks: RankSet,
     timeout_s: float | None = None,
 ) -> Answer:
@@ -57,7 +57,7 @@ async def variables(
         most_elements=whole_values.MOST_PRINTED,
         limit_bytes=min(session.options.array_limit_bytes, _LOOKED_AT_BYTES),
     )
-    command = "info locals" if which == "locals" else "info args"
+    command = {"locals": "info locals", "arguments": "info args", "python": "py-locals"}[which]
     return await session.ask(command, operation, ranks, timeout_s=timeout_s, of_ended=True)
 
 

@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     host: str
     ssh: tuple[str, ...]
     overlay_launcher: tuple[str, ...]
+    python_glue: tuple[str, ...]
     remote_python: str
     ship: bool
     wire_up: str

@@ -127,7 +127,7 @@ def _stack(stack: Stack, change: Change) -> Stack:
     frames = tuple(map_arguments(frame, change) for frame in stack.frames)
     if hidden == stack.hidden and all(map(operator.is_, frames, stack.frames)):
         return stack
-    return Stack(hidden=hidden, frames=frames, more=stack.more)
+    return replace(stack, hidden=hidden, frames=frames)
 
 
 def _variables(items: tuple[Variable, ...], change: Change, kind: TextKind) -> tuple[Variable, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from pgdb.merge.record_visitor import Change, TextKind, map_arguments, map_texts
 from pgdb.patterns import pattern
 from pgdb.records import (
@@ -114,7 +116,7 @@ def _stacks(template: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
             frames[number] = map_arguments(frames[number], _filler(left))
         if next(left, None) is not None:
             raise ValueError("more parts than placeholders")
-        yield Stack(frames=tuple(frames), hidden=template.hidden, more=template.more)
+        yield replace(template, frames=tuple(frames))
 
 
 class TemplateTable:
@@ -165,7 +167,7 @@ class TemplateTable:
                 extracted = self._frames[frame] = (template.frames[0], found)
             frames.append(extracted[0])
             parts += extracted[1]
-        return Stack(frames=tuple(frames), hidden=hidden[0], more=stack.more), tuple(parts)
+        return replace(stack, frames=tuple(frames), hidden=hidden[0]), tuple(parts)
 
     def fill_rows(
         self, template: Templated, columns: Sequence[str | Sequence[str]], count: int

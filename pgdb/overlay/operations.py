@@ -100,6 +100,10 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     whole: bool = False
     """Whether arguments that are structures or arrays, and long texts, are shown whole; not where
     a frame of the stack is of Fortran, since its bounds may not be set yet."""
+    only_python: bool = False
+    """Whether to list the Python frames only."""
+    glue: tuple[str, ...] = ()
+    """Regular expressions of further C functions to leave out between Python frames."""
 
     @property
     def joins_arguments(self) -> bool:
@@ -219,7 +223,8 @@ class ListVariables(Operation, frozen=True, kw_only=True):
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"which": "as it is"}
 
-    which: Literal["locals", "arguments"]
+    which: Literal["locals", "arguments", "python"]
+    """``python`` for the variables of the selected Python frame."""
     raw_pointers: bool = False
     """Whether pointers with other addresses are other values."""
     most_elements: int = 0

@@ -203,8 +203,15 @@ def tree(tree: CallTree, command: str, now_s: float, files: Iterable[str] = ()) 
             ranks=str(each.ranks),
             parent=each.parent,
             frames=tuple(
-                TreeFrame(function=name, file=file, line=line, offset=offset, dying=dying)
-                for name, file, line, offset, dying in each.frames
+                TreeFrame(
+                    function=place.function,
+                    file=place.file,
+                    line=place.line,
+                    offset=place.offset,
+                    dying=place.dying,
+                    language=place.language,
+                )
+                for place in each.frames
             ),
             sources=tuple(TreeSource(file=file, line=line) for file, line in each.sources),
             leaf=each.is_leaf,

@@ -226,6 +226,8 @@ class TreeFrame(Part, frozen=True, kw_only=True):
     """Offset in the function; only in a tree by pc."""
     dying: str = ""
     """The way in which the ranks die in this function."""
+    language: str = ""
+    """``python`` for a Python frame."""
 
 
 class TreeSource(Part, frozen=True, kw_only=True):

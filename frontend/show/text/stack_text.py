@@ -40,6 +40,8 @@ def stack(said: Stack, layout: Layout | None = None) -> str:
         layout.is_shortened = True
     if said.more:
         lines.append("(more frames follow)")
+    if said.note:
+        lines.append(f"({said.note})")
     return "\n".join(lines) or "No stack."
 
 

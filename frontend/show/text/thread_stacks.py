@@ -93,7 +93,8 @@ def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> l
             is_odd = is_smallest(len(each.ranks), sizes) if len(own_sizes) == 1 else False
             is_odd = is_odd or is_smallest(len(ranks), own_sizes)
             mark = f"  {DIFFERS}" if is_odd else ""
-            found.append(f"{layout.brackets(ranks)} {_number(count)}{mark}{layout.mark(ranks)}")
+            words = _number(count) + _name(each.stack)
+            found.append(f"{layout.brackets(ranks)} {words}{mark}{layout.mark(ranks)}")
         if left := len(each.counts) - len(each.counts[:most]):
             layout.is_shortened = True
             found.append(f"({left} more numbers of threads are folded)")
@@ -105,7 +106,10 @@ def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> l
 
 def threads(said: Threads, show_stack: Callable[[Stack], str]) -> str:
     """Return the text of the threads of one rank."""
-    parts = (f"{_number(each.count)}\n{show_stack(each.stack)}" for each in said.stacks)
+    parts = (
+        f"{_number(each.count)}{_name(each.stack)}\n{show_stack(each.stack)}"
+        for each in said.stacks
+    )
     return "\n".join(parts) or "No threads."
 
 
@@ -117,6 +121,11 @@ def without_threads(said: Answer) -> Answer:
 
 def _number(count: int) -> str:
     return f"× {count} thread{'s'[: count != 1]}"
+
+
+def _name(stack: Stack) -> str:
+    """Return Python's name of the threads behind a separator, if there is one."""
+    return f": {stack.thread}" if stack.thread else ""
 
 
 def _hidden_note(said: Answer) -> list[str]:

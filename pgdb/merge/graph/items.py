@@ -26,8 +26,8 @@ ItemKind = TypeVar("ItemKind", Line, Call, Binding)
 def split_record(record: Record) -> tuple[Record, list[Item]]:
     """Return *record* without its items, and these."""
     match record:
-        case Stack(frames=frames, hidden=hidden, more=more):
-            return Stack(frames=(), hidden=hidden, more=more), [*_calls(frames)]
+        case Stack(frames=frames):
+            return replace(record, frames=()), [*_calls(frames)]
         case Threads(stacks=stacks, hidden=hidden):
             items: list[Item] = []
             for each in stacks:

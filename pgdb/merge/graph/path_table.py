@@ -81,7 +81,7 @@ class PathTable:
         if found is None:
             if isinstance(shape, Stack):
                 frames = self._frames_to(at)
-                found = Stack(frames=frames, hidden=shape.hidden, more=shape.more)
+                found = replace(shape, frames=frames)
             else:
                 found = join_record(shape, self.path(at))
             self._records[at, shape] = found

@@ -1,0 +1,180 @@
+"""Commands about the Python frames of one rank: select, list variables, list source lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+
+from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.python_stacks import NO_FRAMES, NO_PYTHON, MixedStack
+from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.python.reader import PythonFrame
+from pgdb.jobs import procfs
+from pgdb.patterns import pattern
+from pgdb.records import Failure, Record, Stack, Text, Variable, Variables
+from pgdb.regular_files import open_regular
+
+_MOVES = pattern(
+    r"(?P<python>py-)?(?P<word>up|down|f|fr|fra|fram|frame)(?:\s+(?P<number>-?\d+))?\Z"
+)
+_RANGE = pattern(r"(?:(\d+)(?:\s*,\s*(\d+))?)?\Z")
+_LINES = 10
+_MOST_LINES = 10_000
+_MOST_BYTES = 16 << 20
+SELECTS = pattern(r"(?:thread|t|taskset|frame|f|up|down|up-silently|down-silently|sel\w*)\b")
+"""Commands of GDB's that may select another frame."""
+
+
+class PythonCommands:
+    """Carries out commands about Python frames with one GDB."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        self._stacks = stacks
+        self._python = stacks.python
+
+    async def _stack(self, pid: int) -> MixedStack | Failure:
+        mixed = await self._stacks.mixed(pid)
+        if isinstance(mixed, str):
+            return Failure(message=mixed or NO_FRAMES)
+        if mixed.users is None:
+            return Failure(message=NO_FRAMES)
+        return mixed
+
+    def _current(self, mixed: MixedStack) -> int:
+        """Return the index of the selected frame; the user's Python frame if GDB's counts."""
+        at = self._python.selected
+        users = mixed.users
+        assert users is not None, "a stack with Python frames"
+        return at if at is not None and at < len(mixed.places) else users
+
+    async def select(self, pid: int, command: str) -> Record | None:
+        """Carry out ``frame N``, ``up``, ``down`` or one of these with ``py-``.
+
+        The result is None for a command that only GDB can carry out: for a rank without Python
+        frames, and for other forms of ``frame``.
+        """
+        found = _MOVES.match(command.strip())
+        if found is None or not (found["python"] or await self._stacks.may_have_python(pid)):
+            self._python.forget_selection()
+            return None
+        mixed = await self._stack(pid)
+        if isinstance(mixed, Failure):
+            return mixed if found["python"] else None
+        current = self._current(mixed)
+        number = int(found["number"] or 1)
+        word = found["word"]
+        steps: Sequence[int] = range(len(mixed.places))
+        if found["python"]:
+            steps = [at for at in steps if mixed.python[at] is not None]
+        if word in ("up", "down"):
+            number = -number if word == "down" else number
+            outer = [at for at in steps if at > current]
+            inner = [at for at in reversed(steps) if at < current]
+            way = outer if number > 0 else inner
+            if number and not way:
+                return Failure(message=_no_further(number > 0, is_python=bool(found["python"])))
+            at = way[min(abs(number), len(way)) - 1] if number else current
+        else:
+            at = int(found["number"]) if found["number"] else current
+            if not 0 <= at < len(mixed.places):
+                return Failure(message=f"No frame at level {at}.")
+        await self._python.select(mixed, at)
+        return _only(mixed, at)
+
+    async def variables(self, pid: int) -> Record:
+        """List the local variables of the selected Python frame."""
+        frame = await self._selected(pid)
+        if isinstance(frame, Failure):
+            return frame
+        items = tuple(
+            Variable(each.name, each.repr or "<unknown>", is_argument=each.arg)
+            for each in frame.locals or ()
+        )
+        empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
+        return Variables(items=items, empty=empty)
+
+    async def _selected(self, pid: int) -> PythonFrame | Failure:
+        """Return the selected Python frame, or the next one outside of the selected C frame."""
+        if not await self._stacks.may_have_python(pid):
+            return Failure(message=NO_PYTHON)
+        mixed = await self._stack(pid)
+        if isinstance(mixed, Failure):
+            return mixed
+        current = self._current(mixed)
+        outer = (each for each in mixed.python[current:] if each is not None)
+        return next(outer, None) or Failure(message=NO_FRAMES)
+
+    async def source(self, pid: int, argument: str) -> Record:
+        """List the lines around the selected Python frame, or those of ``FIRST,LAST``."""
+        frame = await self._selected(pid)
+        if isinstance(frame, Failure):
+            return frame
+        wanted = _RANGE.match(argument.strip())
+        if wanted is None:
+            return Failure(
+                message=f"py-list {argument}: it takes FIRST or FIRST,LAST: line numbers"
+            )
+        try:
+            lines = _lines_of(pid, frame.filename)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            return Failure(message=f"{frame.filename}: {why}")
+        half = _LINES // 2
+        first = int(wanted[1]) if wanted[1] else max(1, frame.line - half)
+        last = int(wanted[2]) if wanted[2] else first + _LINES - (1 if wanted[1] else 0)
+        shown = range(max(1, first), min(last, len(lines), first + _MOST_LINES) + 1)
+        if not shown:
+            return Failure(message=f"{frame.filename} has {len(lines)} lines")
+        text = [
+            f"{'>' if number == frame.line else ' '}{number:>4}    {lines[number - 1]}".rstrip()
+            for number in shown
+        ]
+        if _has_changed(pid, frame.filename):
+            text.append(f"({frame.filename} has changed since the rank began: lines may differ)")
+        return Text(text="\n".join(text))
+
+
+def _no_further(is_up: bool, *, is_python: bool) -> str:
+    kind = "Python frame" if is_python else "frame"
+    return f"There is no {kind} {'outside' if is_up else 'inside'} the selected one."
+
+
+def _only(mixed: MixedStack, at: int) -> Stack:
+    frame = mixed.places[at].frame
+    return Stack(frames=(decode.at_level(frame, 0),), hidden=str(at))
+
+
+def _lines_of(pid: int, path: str) -> list[str]:
+    """Return the lines of a source file, as the rank sees it.
+
+    :raises OSError: if it cannot be read.
+    :raises ValueError: if it is no file, or too large.
+    """
+    if not path.startswith("/"):
+        raise ValueError("the code has no source file")
+    with open_regular(f"/proc/{pid}/root{path}") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError("the file is too large")
+    return data.decode("utf-8", "replace").splitlines()
+
+
+def _has_changed(pid: int, path: str) -> bool:
+    """Return whether a file was written after the process began."""
+    try:
+        status = procfs.read_stat(pid)
+        if status is None:
+            return False
+        began_s = _booted_s() + status.start_time_ticks / os.sysconf("SC_CLK_TCK")
+        return os.stat(f"/proc/{pid}/root{path}").st_mtime > began_s + 1
+    except OSError:
+        return False
+
+
+@cache
+def _booted_s() -> float:
+    """Return the time of the host's boot, in seconds since 1970; 0 if the kernel does not say."""
+    with open("/proc/stat", encoding="ascii") as file:
+        words = next((line.split() for line in file if line.startswith("btime ")), ["", "0"])
+    return float(words[1])

@@ -1,0 +1,256 @@
+"""The Python frames of one rank between its C frames, and which of all these is selected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import python_calls
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
+from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.python import glue, runtime
+from pgdb.backend.python.interleave import UNKNOWN_BETWEEN, CFrame, Mixed, folded, interleave
+from pgdb.backend.python.reader import Local, PythonFrame, Reader, Reading
+from pgdb.patterns import pattern
+from pgdb.process_maps import read_mappings
+from pgdb.records import Failure, Frame, Record, Stack, Variable
+
+PYTHON, UNKNOWN = "python", "unknown"
+_LEFT_OUT = "..."
+_SCALAR = pattern(r"[-+]?[\d.][\w.+-]*\Z|nan\Z|inf\Z|True\Z|False\Z|None\Z|(?:b?[\"'])")
+_LONGEST = 60
+NO_PYTHON = "The rank has no Python interpreter."
+NO_FRAMES = "The selected thread has no Python frames."
+Entries = dict[int, list[runtime.Entry]] | None
+"""Entry frames by the number of their thread; None if the interpreter has no table of them."""
+READER = Reader()
+"""The reader of all ranks of this process."""
+
+
+class MixedStack(msgspec.Struct, frozen=True):
+    """The frames of one thread to show, innermost first."""
+
+    places: tuple[Place, ...]
+    """Frames; their levels are their indices."""
+    levels: tuple[int, ...]
+    """GDB's level of each C frame, and of the C frame that executes a Python frame; -1 if that is
+    unknown."""
+    python: tuple[PythonFrame | None, ...]
+    """The Python frame of each place, None for a C frame."""
+    words: str
+    """Name of the thread."""
+    note: str = ""
+
+    @property
+    def users(self) -> int | None:
+        """Index of the innermost Python frame that is no library's, else of the innermost one."""
+        found = [at for at, each in enumerate(self.python) if each is not None]
+        own = (at for at in found if not glue.is_of_library(self.places[at].frame.fullname))
+        return next(own, found[0] if found else None)
+
+
+class PythonStacks:
+    """Reads the Python frames of one rank, once at each stop."""
+
+    def __init__(self, gdb: GdbSession, read: Reader = READER) -> None:
+        self._gdb = gdb
+        self._reader = read
+        self._key: tuple[int, int] | None = None
+        self._reading: asyncio.Task[tuple[Reading, Entries]] | None = None
+        self._runtime: tuple[int, int] = (0, 0)
+        self.selected: int | None = None
+        """Index of the selected frame among those to show; None if GDB's selection counts."""
+        self.is_python_selected = False
+        """Whether the selected frame is one of Python."""
+        self.latest: MixedStack | None = None
+        """Stack of the selected thread at the last stop."""
+        self.is_at_fault = False
+        """Whether the rank has stopped at a fault: its innermost frame is always shown."""
+
+    def forget_selection(self) -> None:
+        """Let GDB's selection count again."""
+        self.selected, self.is_python_selected = None, False
+
+    async def reading(self, pid: int) -> Reading:
+        """Return the Python threads of the rank at this stop."""
+        return (await self._read(pid))[0]
+
+    async def _read(self, pid: int) -> tuple[Reading, Entries]:
+        key = (pid, self._gdb.runs)
+        if self._key != key or self._reading is None:
+            self._key = key
+            self.forget_selection()
+            self._reading = asyncio.get_running_loop().create_task(self._read_anew(pid))
+        return await asyncio.shield(self._reading)
+
+    async def _read_anew(self, pid: int) -> tuple[Reading, Entries]:
+        both = self._reader.read(pid), asyncio.to_thread(self._entries_of, pid)
+        return await asyncio.gather(*both)
+
+    async def mixed(
+        self,
+        pid: int,
+        places: Sequence[Place],
+        objects: Objects,
+        *,
+        mode: str,
+        rules: glue.Rules,
+        thread: str = "",
+    ) -> MixedStack | str:
+        """Return the stack of a thread with its Python frames; the reason if they are unknown.
+
+        A thread without Python frames has an empty reason.
+
+        :param places: all C frames of the thread.
+        :param mode: GDB's setting ``print frame-arguments``.
+        :param thread: GDB's number of the thread, empty for the selected one.
+        :raises GdbError: if GDB ends.
+        """
+        is_evaluator = any(glue.evaluates(each.frame.function) for each in places)
+        if not is_evaluator and not objects.has_python:
+            return ""
+        described, (found, entries) = await asyncio.gather(self._describe(thread), self._read(pid))
+        if found.why:
+            return found.why if is_evaluator or objects.is_python else ""
+        if isinstance(described, Failure):
+            return f"Python frames are not shown: {described.message}"
+        lwp, handle, pointers = described
+        told = found.thread(lwp, handle)
+        if told is None:
+            return ""
+        is_measured = len(pointers) == len(places)
+        c_frames = [
+            CFrame(
+                each.frame.function,
+                objects.path(each.address),
+                each.address,
+                pointers[at] if is_measured else 0,
+            )
+            for at, each in enumerate(places)
+        ]
+        own = [(each.address, each.frame_count) for each in (entries or {}).get(lwp, ())]
+        mixed = interleave(c_frames, told.frames, own or None)
+        shown = folded(mixed, c_frames, rules, keeps_innermost=self.is_at_fault)
+        return _made(mixed, shown, places, told.words, mode)
+
+    async def _describe(self, thread: str) -> tuple[int, int, list[int]] | Failure:
+        found = await python_calls.ask(
+            self._gdb,
+            "python_frames_in_gdb.describe",
+            needed_for="Python frames need",
+            thread=thread,
+        )
+        if isinstance(found, Failure):
+            return found
+        return found["lwp"], found["handle"], found["pointers"]
+
+    def _entries_of(self, pid: int) -> Entries:
+        """Return the entry frames of all threads, None if there is no table."""
+
+        def memory(address: int, size_bytes: int) -> bytes:
+            return read_some(pid, address, size_bytes)
+
+        if self._runtime[0] != pid or not self._runtime[1]:
+            try:
+                mappings = read_mappings(pid)
+            except OSError:
+                return None
+            address = runtime.runtime_address(mappings, lambda path: f"/proc/{pid}/root{path}")
+            self._runtime = (pid, address)
+        known = runtime.offsets(memory, self._runtime[1])
+        return runtime.entries(memory, known) if known is not None else None
+
+    async def select_latest(self, frame: Frame) -> None:
+        """Select a frame of the stack at the last stop."""
+        if self.latest is not None:
+            await self.select(self.latest, frame.level)
+
+    async def select(self, stack: MixedStack, at: int) -> None:
+        """Select a frame, and in GDB the C frame that it is or that executes it."""
+        self.selected, self.is_python_selected = at, stack.python[at] is not None
+        if stack.levels[at] >= 0:
+            await self._gdb.send(console(f"frame {stack.levels[at]}"))
+
+
+def python_only(mixed: MixedStack | str, limit: int) -> Record:
+    """Return the Python frames of a stack: *limit* innermost ones, outermost if negative."""
+    if isinstance(mixed, str):
+        return Failure(message=mixed or NO_FRAMES)
+    frames = [each.frame for each in mixed.places if each.frame.language == PYTHON]
+    shown = frames[:limit] if limit > 0 else frames[limit:] if limit < 0 else frames
+    first = len(frames) - len(shown) if limit < 0 else 0
+    return Stack(
+        frames=tuple(replace(each, level=level) for level, each in enumerate(shown)),
+        hidden=str(first) if first else "",
+        more=0 < limit < len(frames),
+        thread=mixed.words,
+    )
+
+
+def _made(
+    mixed: Mixed, shown: Sequence[int], places: Sequence[Place], words: str, mode: str
+) -> MixedStack:
+    found: list[Place] = []
+    levels: list[int] = []
+    python: list[PythonFrame | None] = []
+    for level, at in enumerate(shown):
+        item = mixed.items[at]
+        if isinstance(item, PythonFrame):
+            found.append(Place(python_frame(item, level, mode), 0, Owner.USER))
+            levels.append(places[mixed.homes[at]].frame.level if at in mixed.homes else -1)
+            python.append(item)
+            continue
+        python.append(None)
+        if item is None:
+            mark = Frame(level, UNKNOWN_BETWEEN, language=UNKNOWN)
+            found.append(Place(mark, 0, Owner.UNKNOWN))
+            levels.append(-1)
+        else:
+            place = places[item]
+            levels.append(place.frame.level)
+            found.append(place._replace(frame=_c_frame(place.frame, level)))
+    return MixedStack(tuple(found), tuple(levels), tuple(python), words)
+
+
+def _c_frame(frame: Frame, level: int) -> Frame:
+    """Return a C frame at its level; a generated wrapper has the name of its function."""
+    name = glue.plain_name(frame.function)
+    if name == frame.function:
+        return replace(frame, level=level)
+    return Frame(level, name)
+
+
+def python_frame(each: PythonFrame, level: int, mode: str = "scalars") -> Frame:
+    """Return the record of a Python frame; *mode* decides which arguments have their values."""
+    name = each.filename
+    return Frame(
+        level=level,
+        function=each.name,
+        arguments=_arguments(each.locals or (), mode),
+        file=name.rpartition("/")[2] or name,
+        fullname=name,
+        line=max(0, each.line),
+        language=PYTHON,
+    )
+
+
+def _arguments(variables: Sequence[Local], mode: str) -> tuple[Variable, ...]:
+    arguments = [each for each in variables if each.arg]
+    if mode == "presence":
+        return (Variable("...", ""),) if arguments else ()
+    return tuple(
+        Variable(each.name, _shown(each.repr, mode), is_argument=True) for each in arguments
+    )
+
+
+def _shown(value: str | None, mode: str) -> str:
+    if mode == "none" or value is None:
+        return _LEFT_OUT
+    if mode == "all":
+        return value
+    return value if _SCALAR.match(value) and len(value) <= _LONGEST else _LEFT_OUT

@@ -1,0 +1,203 @@
+"""The interpreter's own account of its frames: ``_Py_DebugOffsets`` (Python 3.13 and later).
+
+The table at the begin of ``_PyRuntime`` says where the fields of the interpreter's structures are.
+The entry frame of a run of Python frames, which this module finds, lies in the C frame of the
+function that executes them.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pgdb import elf
+from pgdb.backend.python import glue
+from pgdb.process_maps import Mapping
+
+Memory = Callable[[int, int], bytes]
+"""Reads at an address (first argument) so many bytes (second); fewer where they cannot be read."""
+
+_COOKIE = b"xdebugpy"
+_SECTION = ".PyRuntime"
+_MOST_FRAMES = 20_000
+_MOST_THREADS = 10_000
+_OWNED_BY_INTERPRETER = 3
+"""Least value of the field ``owner`` for an entry frame."""
+_MOST_FIELDS = 128
+
+_INTERPRETER = "size id next threads_head"
+_STATE = "size prev next interp current_frame"
+_TAIL = "thread_id native_thread_id datastack_chunk status"
+_FRAME = "size previous executable instr_ptr localsplus owner"
+_MODULES = "gc imports_modules sysdict builtins ceval_gil gil_runtime_state enabled locked holder"
+_LAYOUTS = {
+    (3, 13): (f"{_INTERPRETER} {_MODULES}", f"{_STATE} {_TAIL}", _FRAME),
+    (3, 14): (
+        f"{_INTERPRETER} threads_main {_MODULES} code_object_generation tlbc_generation",
+        f"{_STATE} {_TAIL}",
+        f"{_FRAME} stackpointer tlbc_index",
+    ),
+    (3, 15): (
+        f"{_INTERPRETER} threads_main {_MODULES} code_object_generation tlbc_generation",
+        f"{_STATE} base_frame last_profiled_frame last_profiled_frame_seq {_TAIL} holds_gil"
+        " gil_requested current_exception exc_state",
+        f"exc_value {_FRAME} stackpointer tlbc_index",
+    ),
+}
+"""Names of the fields of the interpreter, of a thread and of a frame, by version."""
+_RUNTIME_FIELDS = "size finalizing interpreters_head"
+
+
+class Offsets(msgspec.Struct, frozen=True):
+    """Offsets of the fields of the interpreter's structures."""
+
+    runtime: int
+    """Address of ``_PyRuntime``."""
+    version: tuple[int, int]
+    fields: dict[str, int]
+    """Offset by structure and field, such as ``frame.owner``."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """The entry frame of a run."""
+
+    address: int
+    frame_count: int
+    """Number of Python frames that it has called, up to the next entry frame."""
+
+
+def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -> int:
+    """Return the address of ``_PyRuntime``, 0 if no file of the interpreter's has its section.
+
+    :param opened: returns the path by which this process can open a file of the rank's.
+    """
+    seen = set()
+    for each in mappings:
+        if each.path in seen or not glue.is_interpreter(each.path) or each.offset:
+            continue
+        seen.add(each.path)
+        try:
+            file = os.open(opened(each.path), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            at = _section_address(elf.reader(file))
+        except elf.ElfError:
+            continue
+        finally:
+            os.close(file)
+        if at is not None:
+            address, first = at
+            # A program that is linked to fixed addresses has its first segment there.
+            return address + each.start - first
+    return 0
+
+
+def _section_address(read: elf.Read) -> tuple[int, int] | None:
+    """Return the addresses of the section and of the first segment, as linked."""
+    head = elf.header(read)
+    first = next(
+        (each.address for each in elf.segments_of(head, read) if each.kind == elf.PT_LOAD), None
+    )
+    if first is None or not head.is_64:
+        return None
+    count = min(head.section_count, elf.MAX_ENTRIES)
+    table = read(head.sections_at, count * head.section_size)
+    rows = []
+    for index in range(count):
+        try:
+            rows.append(struct.unpack_from(f"{head.order}IIQQQQ", table, index * head.section_size))
+        except struct.error:
+            return None
+    if head.names_index >= len(rows):
+        return None
+    names = read(rows[head.names_index][4], min(rows[head.names_index][5], 1 << 16))
+    for name_at, _, _, address, _, _ in rows:
+        if names[name_at:].partition(b"\0")[0] == _SECTION.encode():
+            return address, first
+    return None
+
+
+def offsets(memory: Memory, runtime: int) -> Offsets | None:
+    """Return the offsets of the interpreter, None without a table of a known version."""
+    data = memory(runtime, 8 * _MOST_FIELDS) if runtime else b""
+    if len(data) < 8 * _MOST_FIELDS or data[:8] != _COOKIE:
+        return None
+    words = struct.unpack(f"<{_MOST_FIELDS}Q", data)
+    version = (words[1] >> 24 & 0xFF, words[1] >> 16 & 0xFF)
+    layout = _LAYOUTS.get(version)
+    if layout is None:
+        return None
+    found: dict[str, int] = {}
+    at = 3
+    for prefix, names in zip(
+        ("runtime", "interpreter", "thread", "frame"), (_RUNTIME_FIELDS, *layout), strict=True
+    ):
+        for name in names.split():
+            found[f"{prefix}.{name}"] = words[at]
+            at += 1
+    sizes = [found[f"{each}.size"] for each in ("runtime", "interpreter", "thread", "frame")]
+    is_sound = all(0 < size < 1 << 24 for size in sizes) and all(
+        offset < 1 << 24 for offset in found.values()
+    )
+    return Offsets(runtime, version, found) if is_sound else None
+
+
+def entries(memory: Memory, known: Offsets) -> dict[int, list[Entry]] | None:
+    """Return the entry frames of each thread by its number for the kernel, innermost first.
+
+    A thread that has states in several interpreters has the entry frames of all; the result is None
+    if a structure cannot be read.
+    """
+    field = known.fields
+
+    def pointer(address: int) -> int:
+        data = memory(address, 8)
+        if len(data) < 8:
+            raise ValueError("not readable")
+        return int(struct.unpack("<Q", data)[0])
+
+    found: dict[int, list[Entry]] = {}
+    left = _MOST_THREADS
+    try:
+        interpreter = pointer(known.runtime + field["runtime.interpreters_head"])
+        while interpreter and left:
+            thread = pointer(interpreter + field["interpreter.threads_head"])
+            while thread and left:
+                left -= 1
+                number = pointer(thread + field["thread.native_thread_id"])
+                first = pointer(thread + field["thread.current_frame"])
+                told = _entries_from(memory, known, first)
+                if told is None:
+                    return None
+                found.setdefault(number, []).extend(told)
+                thread = pointer(thread + field["thread.next"])
+            interpreter = pointer(interpreter + field["interpreter.next"])
+            left -= 1
+    except ValueError:
+        return None
+    # The C stack grows downwards: the innermost entry frame has the least address.
+    return {number: sorted(told, key=lambda each: each.address) for number, told in found.items()}
+
+
+def _entries_from(memory: Memory, known: Offsets, frame: int) -> list[Entry] | None:
+    previous, owner = known.fields["frame.previous"], known.fields["frame.owner"]
+    size = max(previous + 8, owner + 1)
+    found: list[Entry] = []
+    count = 0
+    for _ in range(_MOST_FRAMES):
+        if not frame:
+            return found if not count else None
+        data = memory(frame, size)
+        if len(data) < size:
+            return None
+        if data[owner] >= _OWNED_BY_INTERPRETER:
+            found.append(Entry(frame, count))
+            count = 0
+        else:
+            count += 1
+        frame = int(struct.unpack_from("<Q", data, previous)[0])
+    return None

@@ -1,0 +1,179 @@
+"""Python frames in stacks of real interpreters, without their debug information or helpers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.python import reader
+from tests.support.programs import ROOT
+from tests.support.terminal import ex, run_json
+
+pytestmark = [
+    pytest.mark.gdb,
+    pytest.mark.any_mpi,
+    pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
+]
+PROGRAM = ROOT / "tests" / "programs" / "python_ranks.py"
+RANKS = 3
+
+
+def interpreters() -> list[str]:
+    """Return the interpreters of this machine, one for each version and build."""
+    of_pyenv = Path.home().glob(".pyenv/versions/3.*/bin/python3.[0-9]*")
+    found = [each for each in of_pyenv if each.name.replace("python3.", "").isdecimal()]
+    usable = [str(each) for each in found if int(each.name.rpartition(".")[2]) >= 8]
+    system = ["/usr/bin/python3"] if Path("/usr/bin/python3").exists() else []
+    return sorted({sys.executable, *usable, *system})
+
+
+@contextmanager
+def ranks(python: str = sys.executable, program: Path = PROGRAM) -> Iterator[str]:
+    """Run the program as three ranks until they wait; yield their pids for ``--pids``."""
+    line = [python, "-u", str(program)]
+    processes = []
+    try:
+        for rank in range(RANKS):
+            words = [*line, str(rank)]
+            processes.append(subprocess.Popen(words, stdout=subprocess.PIPE))
+        for each in processes:
+            assert each.stdout is not None
+            assert each.stdout.readline() == b"ready\n"
+        yield ",".join(str(each.pid) for each in processes)
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()
+            assert each.stdout is not None
+            each.stdout.close()
+
+
+def attach(pids: str, *commands: str, **changes: str) -> Any:
+    return run_json("attach", "--pids", pids, *ex(*commands), changes=changes)
+
+
+def named(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the function and the language of each frame, innermost first."""
+    return [(each["function"], each.get("language", "")) for each in record["frames"]]
+
+
+def records(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["ranks"]: each["record"] for each in answer["classes"]}
+
+
+def is_qualified(python: str) -> bool:
+    line = [python, "-c", "import sys; print(sys.version_info >= (3, 11))"]
+    return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.strip() == b"True"
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_python_frames_stand_between_the_frames_of_c(python: str) -> None:
+    with ranks(python) as pids:
+        done = attach(pids, "bt", "py-bt", "py-locals")
+    method = "Solver.compare" if is_qualified(python) else "compare"
+    outer = [("sort", "python"), ("main", "python"), ("<module>", "python")]
+    stacks = records(done.answer("backtrace"))
+    assert sorted(stacks) == ["0-1", "2"], done.out
+    for key, record in stacks.items():
+        frames = named(record)
+        assert "note" not in record
+        at = frames.index((method, "python"))
+        inner, between = frames[:at], frames[at + 1 : -len(outer)]
+        assert frames[-len(outer) :] == outer, frames
+        # The C library's sort is between the callback and the function that has called it.
+        assert any("qsort" in name or "msort" in name for name, _ in between), frames
+        assert not any(language for _, language in between), frames
+        calls = [name for name, language in inner if language]
+        assert calls == (["wait_for_input"] * 4 if key == "2" else []), frames
+        assert any("read" in name for name, _ in inner), frames
+        assert not any("PyEval" in name or "ffi" in name for name, _ in frames), frames
+    only = records(done.answer("py-bt"))
+    assert named(only["0-1"]) == [(method, "python"), *outer]
+    variables = records(done.answer("py-locals"))
+    names = {key: [each["name"] for each in record["items"]] for key, record in variables.items()}
+    assert names["0"] == ["self", "first", "second"]
+
+
+def test_a_stop_is_at_the_line_of_python_and_selects_it() -> None:
+    with ranks() as pids:
+        done = attach(pids, "py-up", "py-locals", "up 2", "info locals", "py-list", "frame 99")
+    line = next(
+        number
+        for number, text in enumerate(PROGRAM.read_text().splitlines(), 1)
+        if text.strip() == "os.read(silent, 1)"
+    )
+    stop = done.of_type("stop")[0]["classes"]
+    places = {each["ranks"]: (each["frame"]["function"], each["frame"]["line"]) for each in stop}
+    assert places["0-1"] == ("Solver.compare", line)
+    assert all(each["frame"]["language"] == "python" for each in stop)
+    (moved, further, wrong) = (
+        done.of_type("answer")[0],
+        done.of_type("answer")[2],
+        done.of_type("answer")[5],
+    )
+    functions = {each["record"]["frames"][0]["function"] for each in moved["classes"]}
+    assert functions == {"sort", "wait_for_input"}
+    variables = records(done.answer("py-locals"))
+    values = {
+        key: {each["name"]: each["value"] for each in record["items"]}
+        for key, record in variables.items()
+    }
+    assert values["0"]["label"] == '"first"'
+    assert (values["0"]["count"], values["1"]["count"]) == ("2", "3")
+    assert values["0"]["scale"] == "2.5"
+    assert further["classes"]
+    assert all("No frame at level 99" in each["record"]["message"] for each in wrong["classes"])
+
+
+def test_threads_have_their_names_in_python() -> None:
+    with ranks() as pids:
+        done = attach(pids, "bt -threads", "tree --threads")
+    (record,) = (
+        each["record"]
+        for each in done.answer("thread apply all backtrace")["classes"]
+        if each["ranks"] == "0-1"
+    )
+    names = {each["stack"].get("thread") for each in record["stacks"]}
+    assert names == {"MainThread", "receiver", "reporter"}
+    tree = done.of_type("tree")[0]
+    languages = {
+        (frame["function"], frame.get("language", ""))
+        for node in tree["nodes"]
+        for frame in node["frames"]
+    }
+    assert ("receive", "python") in languages
+
+
+def test_rules_of_the_user_fold_further_frames() -> None:
+    with ranks() as pids:
+        done = attach(pids, "bt", PGDB_PYTHON_GLUE="qsort|msort")
+    for record in records(done.answer("backtrace")).values():
+        assert not any("sort" in name for name, language in named(record) if not language)
+
+
+def test_without_py_spy_c_frames_stay_and_one_line_says_why(tmp_path: Path) -> None:
+    with ranks() as pids:
+        done = attach(pids, "bt", "py-bt", PGDB_PYSPY=str(tmp_path / "py-spy"))
+    for record in records(done.answer("backtrace")).values():
+        assert "pip install 'pgdb-mpi[python]'" in record["note"]
+        assert not any(language for _, language in named(record))
+        assert any("PyEval" in name for name, _ in named(record))
+    (failed,) = records(done.answer("py-bt")).values()
+    assert "pip install 'pgdb-mpi[python]'" in failed["message"]
+
+
+def test_a_script_that_is_gone_or_changed_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "ranks.py"
+    program.write_text(PROGRAM.read_text())
+    with ranks(program=program) as pids:
+        program.unlink()
+        done = attach(pids, "py-list", "py-bt")
+        (gone,) = {each["record"]["message"] for each in done.of_type("answer")[0]["classes"]}
+        assert gone == f"{program}: No such file or directory"
+        assert all(record["frames"] for record in records(done.answer("py-bt")).values())
