@@ -52,6 +52,7 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio

@@ -10,6 +10,7 @@ import msgspec
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.diff import leaves
 from pgdb.frontend.analysis.line_marks import Listing
+from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.value_nodes import full_text, node_of
 from pgdb.frontend.analysis.values import number_of
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -56,6 +57,9 @@ class Answer(msgspec.Struct, frozen=True):
 
     may_run: bool = False
     """Whether ranks that still run count as no failure, because nobody waited for all of them."""
+    still_running: tuple[StillRunning, ...] | None = None
+    """Of a command that has waited for stops: the places of ranks that still run, as far as PGDB
+    has looked; None for other commands."""
     listing: Listing | None = None
     """The files and marks of listed source lines."""
 

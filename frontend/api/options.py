@@ -149,6 +149,13 @@ class SessionOptions:
         help="interrupt the rest of a run when one of its ranks gets a fatal signal, or is about "
         "to die",
     )
+    look_at_running: bool = switch_setting(
+        True,
+        option="--no-look-at-running",
+        name="look-at-running",
+        help="interrupt ranks that still run when a command has waited for them, for a moment, to "
+        "say where they are",
+    )
     stop_mode: str = setting(
         "rank",
         option="--stop-mode",

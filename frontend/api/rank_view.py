@@ -20,8 +20,9 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.why.explain import Explanation
-from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts
+from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts, whereabouts
 from pgdb.frontend.api.explaining import WATCH_S, explain_waits
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.options import STOP_MODES, StopMode
@@ -414,6 +415,14 @@ class RankView(RankGroups):
         return await self._session.runs.wait_stopped(
             "wait", self.set, timeout_s=timeout_s, settle_s=settle_s
         )
+
+    async def still_running(self) -> tuple[StillRunning, ...]:
+        """Return where those of the ranks are that run.
+
+        For that, up to 64 ranks that ``continue`` has set running are interrupted for a moment, and
+        run on. Of a rank in a step, the place is that from which the step began.
+        """
+        return await whereabouts.still_running(self._session, self.set)
 
     async def interrupt(self, *, timeout_s: float | None = None) -> Answer:
         """Stop running ranks, and wait until they have stopped (10 s by default).

@@ -16,7 +16,7 @@ from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
-from pgdb.overlay.messages import AnyOperation, Console, Resume, RunWord
+from pgdb.overlay.messages import Console, Resume, RunWord
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Record, Running, Stop
 
@@ -29,8 +29,15 @@ class RunControl:
         self._traffic = traffic
         self.has_run = False
         """Whether a command has set ranks running."""
-        self.continued = RankSet()
+        self.words: dict[str, RankSet] = {}
+        """The ranks by the word of their last run command, such as ``next``."""
+        self.begin = core.begin
+        """Starts work that outlives a command."""
+
+    @property
+    def continued(self) -> RankSet:
         """Ranks whose last run was a ``continue``, which an interrupt does not spoil."""
+        return self.words.get("continue", RankSet())
 
     async def start(
         self, word: RunWord, argument: str, ranks: RankSet, *, held_too: bool = False
@@ -61,7 +68,7 @@ class RunControl:
     async def _start(
         self,
         line: str,
-        operation: AnyOperation,
+        operation: Resume | Console,
         ranks: RankSet,
         timeout_s: float | None,
         *,
@@ -76,8 +83,7 @@ class RunControl:
         # GDB says that the program is not being run.
         asked = stopped if ranks & state.live else ranks & state.exited
         self.has_run = True
-        is_continue = isinstance(operation, Resume) and operation.command == "continue"
-        self.continued = self.continued | stopped if is_continue else self.continued - stopped
+        self._note_word(operation.command.partition(" ")[0], stopped)
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(
@@ -104,6 +110,10 @@ class RunControl:
                 held=held & state.stopped,
             ),
         )
+
+    def _note_word(self, word: str, ranks: RankSet) -> None:
+        words = {other: left for other, those in self.words.items() if (left := those - ranks)}
+        self.words = {**words, word: words.get(word, RankSet()) | ranks}
 
     def take_passing(self, ranks: RankSet) -> RankSet:
         """Leave ranks stopped that PGDB has stopped for itself; return them.

@@ -17,6 +17,7 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
@@ -635,6 +636,14 @@ class Ranks:
     def wait(self, *, timeout_s: float | None = None, settle_s: float | None = None) -> Answer:
         """Wait until these ranks have stopped or ended; see :meth:`run`."""
         return self._loop.call(lambda: self._view.wait(timeout_s=timeout_s, settle_s=settle_s))
+
+    def still_running(self) -> tuple[StillRunning, ...]:
+        """Return where those of the ranks are that run.
+
+        For that, up to 64 ranks that ``continue`` has set running are interrupted for a moment, and
+        run on. Of a rank in a step, the place is that from which the step began.
+        """
+        return self._loop.call(lambda: self._view.still_running())
 
     def interrupt(self, *, timeout_s: float | None = None) -> Answer:
         """Stop running ranks, and wait until they have stopped (10 s by default).

@@ -16,7 +16,6 @@ from pgdb.frontend.api.gdb_blocks import Block, Line, Node, argument_of, parse, 
 from pgdb.frontend.api.gdb_words import Kind
 from pgdb.frontend.api.options import find_changeable
 from pgdb.frontend.commands.old_names import translated
-from pgdb.frontend.commands.restarting import is_args
 from pgdb.frontend.commands.table import COMMANDS, Command
 from pgdb.frontend.commands.user_commands import UserCommand, UserCommands
 from pgdb.patterns import pattern
@@ -271,3 +270,8 @@ def _is_only_ours(command: Command, text: str) -> bool:
         return words[:1] == ["sbd"]
     names = {each.name for each in command.syntax.options} if command.syntax is not None else set()
     return not names.isdisjoint(words)
+
+
+def is_args(name: str) -> bool:
+    """Return whether a setting is GDB's ``args``."""
+    return name in ("arg", "args")

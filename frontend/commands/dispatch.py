@@ -28,7 +28,6 @@ from pgdb.frontend.commands import (
     interface_settings,
     old_names,
     run_control,
-    traces,
     written,
 )
 from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
@@ -339,23 +338,6 @@ class Dispatcher:
 
     # -- what commands need ------------------------------------------------------------------
 
-    async def run_ranks(
-        self, ranks: RankSet, start: Callable[[], Awaitable[Answer]], background: bool
-    ) -> Answer:
-        """Set ranks running by *start*, and wait for them by the rules of the workspace."""
-        if background:
-            return self.without_stops(await start())
-        # Set before the start: an interrupt can come at any moment from here on.
-        limit_s, settle_s = self.workspace.run_timeout_s, self.workspace.settle_s
-        with self.foreground(ranks):
-            started = await start()
-            answer = await self.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
-        if limit_s is not None and answer.missing.running:
-            run_control.explain_running(self, answer, limit_s)
-        answer = self.without_stops(answer)
-        await traces.report(self, ranks)
-        return answer
-
     @contextlib.contextmanager
     def limited(self, timeout_s: float) -> Iterator[None]:
         """Limit the waiting of a command to *timeout_s*, for all answers and stops together."""
@@ -365,18 +347,6 @@ class Dispatcher:
                 yield
         finally:
             self.workspace.run_timeout_s = before
-
-    @contextlib.contextmanager
-    def foreground(self, ranks: RankSet, *, takes_input: bool = True) -> Iterator[None]:
-        """Direct Ctrl-C, and typed lines if the job *takes_input*, to *ranks* inside the context.
-
-        A command that only waits leaves the lines to the prompt.
-        """
-        self.in_foreground, self.takes_input = ranks, takes_input
-        try:
-            yield
-        finally:
-            self.in_foreground, self.takes_input = RankSet(), False
 
     def without_stops(self, answer: Answer) -> Answer:
         """Return the answer to a run command without its stops, which notifications have shown."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 from typing import get_args
 
+from msgspec.structs import replace
+
 from pgdb.errors import UsageError
 from pgdb.frontend.api import barriers, lockstep
 from pgdb.frontend.api import until_differ as differing
 from pgdb.frontend.api.absentees import BarrierThen
+from pgdb.frontend.commands import waiting
 from pgdb.frontend.commands.options import Option, Rest, count, is_number, split_words
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_meeting
@@ -120,7 +123,7 @@ async def _until_differ(
     if call.background:
         raise UsageError("'until-differ' cannot run in the background: it compares")
     dispatcher, workspace = call.dispatcher, call.workspace
-    with dispatcher.foreground(call.ranks):
+    with waiting.foreground(call):
         found = await differing.until_differ(
             call.session,
             call.ranks,
@@ -133,6 +136,7 @@ async def _until_differ(
             settle_s=workspace.settle_s,
             is_given_up=lambda: dispatcher.was_interrupted,
         )
+        found = replace(found, answer=await waiting.with_places(call, found.answer))
     failing = found.check.failing if found.check is not None else ()
     return Shown(
         meeting_text.differ(found, dispatcher.width),
@@ -235,7 +239,7 @@ def info_barriers(call: Call, text: str) -> Outcome:
 async def _together(call: Call, word: RunWord, *, argument: str = "", steps: int = 1) -> Outcome:
     """Step the ranks of a call together, and show what came of it."""
     dispatcher, workspace = call.dispatcher, call.workspace
-    with dispatcher.foreground(call.ranks):
+    with waiting.foreground(call):
         found = await lockstep.step_together(
             call.session,
             call.ranks,

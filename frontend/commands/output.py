@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.show.shown import Shown
+from pgdb.frontend.show.shown import Shown, Waiting
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.ranks import RankSet
 
@@ -32,6 +32,9 @@ class Display(Protocol):
 
     def error(self, error: PgdbError, command: str) -> None:
         """Show the error of a command that was not carried out."""
+
+    def waiting(self, progress: Waiting | None) -> None:
+        """Show the progress of a command that waits for stops; None when the wait is over."""
 
     def flush(self) -> None:
         """Show the notifications that are kept back."""

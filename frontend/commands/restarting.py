@@ -7,6 +7,7 @@ import shlex
 from pgdb.errors import StartError, UsageError
 from pgdb.frontend.commands.exit_status import EXIT_START
 from pgdb.frontend.commands.options import Option, Rest
+from pgdb.frontend.commands.run_control import run_ranks
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
 from pgdb.patterns import pattern
 
@@ -63,9 +64,7 @@ async def _run(call: Call, text: str, *, is_sure: bool) -> Outcome:
         if not await _relaunch(call, text, is_sure=is_sure):
             return _LEFT
     runs, ranks = call.session.runs, call.session.set
-    return await call.dispatcher.run_ranks(
-        ranks, lambda: runs.start("continue", "", ranks), call.background
-    )
+    return await run_ranks(call, lambda: runs.start("continue", "", ranks), ranks)
 
 
 _LEFT = "the job is left as it is"
@@ -94,11 +93,6 @@ async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
         raise StartError(f"{error}; the job before has ended, 'restart' tries again") from None
     call.workspace.next_arguments = None
     return True
-
-
-def is_args(name: str) -> bool:
-    """Return whether a setting is GDB's ``args``."""
-    return name in ("arg", "args")
 
 
 async def set_args(call: Call, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.analysis.values import number_of
 from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.traffic import lines_of_detached
-from pgdb.frontend.commands import traces
+from pgdb.frontend.commands import traces, waiting
 from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import (
@@ -42,10 +43,9 @@ async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
 
 
 async def _run(call: Call) -> Outcome:
-    return await call.dispatcher.run_ranks(
-        call.ranks,
+    return await run_ranks(
+        call,
         lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),
-        call.background,
     )
 
 
@@ -132,8 +132,9 @@ async def _wait(call: Call) -> Outcome:
     limit_s = timeout_s
     if timeout_s is None and call.workspace.limit_s is not None:
         limit_s = call.workspace.run_timeout_s
-    with call.dispatcher.foreground(ranks, takes_input=False):
+    with waiting.foreground(call, ranks, takes_input=False):
         answer = await session.runs.wait_stopped("wait", ranks, timeout_s=limit_s)
+        answer = await waiting.with_places(call, answer)
     # A wait with a time limit does not fail when the time is over.
     answer = replace(call.dispatcher.without_stops(answer), may_run=timeout_s is not None)
     if not call.background:
@@ -299,11 +300,34 @@ async def _jump(call: Call) -> Outcome:
 
 async def console_run(call: Call) -> Answer | None:
     """Carry out a GDB command that sets ranks running."""
-    return await call.dispatcher.run_ranks(
-        call.ranks,
+    return await run_ranks(
+        call,
         lambda: call.session.runs.start_console(call.line, call.ranks),
-        call.background,
     )
+
+
+async def run_ranks(
+    call: Call, start: Callable[[], Awaitable[Answer]], ranks: RankSet | None = None
+) -> Answer:
+    """Set *ranks* running by *start*, and wait for them by the rules of the workspace.
+
+    Without *ranks*, it is those of the call.
+    """
+    ranks = call.ranks if ranks is None else ranks
+    dispatcher, workspace = call.dispatcher, call.workspace
+    if call.background:
+        return dispatcher.without_stops(await start())
+    # Set before the start: an interrupt can come at any moment from here on.
+    limit_s, settle_s = workspace.run_timeout_s, workspace.settle_s
+    with waiting.foreground(call, ranks):
+        started = await start()
+        answer = await call.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
+        answer = await waiting.with_places(call, answer)
+    if limit_s is not None and answer.missing.running:
+        explain_running(dispatcher, answer, limit_s)
+    answer = dispatcher.without_stops(answer)
+    await traces.report(dispatcher, ranks)
+    return answer
 
 
 def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:

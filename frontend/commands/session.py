@@ -11,10 +11,11 @@ from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, find_changeable
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.setting import Setting
+from pgdb.frontend.commands.bodies import is_args
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.interface_settings import in_words_of_ours, without_effect
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
-from pgdb.frontend.commands.restarting import is_args, set_args, show_args
+from pgdb.frontend.commands.restarting import set_args, show_args
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
 from pgdb.frontend.commands.transcripts import (
     is_logging,

@@ -31,7 +31,7 @@ from pgdb.frontend.api.notifications import (
     Starting,
     WorldJoined,
 )
-from pgdb.frontend.show.shown import Shown
+from pgdb.frontend.show.shown import Shown, Waiting, progress_text
 from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, meeting_text, places_text, render
 from pgdb.frontend.show.text.source_text import without_signs
@@ -88,6 +88,7 @@ class TextDisplay:
         self.prompt: Callable[[], str] = str
         """Returns the line on which the user types, for terminals that cannot draw."""
         self._is_notice = False
+        self._has_progress = False
         self._held: list[tuple[str, str]] | None = None
 
     # -- Display -----------------------------------------------------------------------------
@@ -165,6 +166,28 @@ class TextDisplay:
             self._end_lines()
             self.text(self._last_word)
             self._last_word = ""
+
+    def waiting(self, progress: Waiting | None) -> None:
+        """Show progress on the line below the cursor, where the user may type input for the job."""
+        if not self.can_draw or self._is_prompting or self._held is not None:
+            return
+        if progress is None:
+            self._clear_progress()
+            return
+        text = progress_text(progress)[: max(self.width, 20) - 1]
+        # Index, and not a line feed: it scrolls at the last line, and keeps the column.
+        self._draw(f"\x1b[J\x1bD\x1b[A\x1b7\x1b[B\r{text}\x1b8")
+        self._has_progress = True
+
+    def _clear_progress(self) -> None:
+        if self._has_progress:
+            self._has_progress = False
+            self._draw("\x1b[J")
+
+    def _draw(self, codes: str) -> None:
+        out = self._out if self._out is not None else sys.stdout
+        out.write(codes)
+        out.flush()
 
     # -- notifications -----------------------------------------------------------------------
 
@@ -309,6 +332,7 @@ class TextDisplay:
         if self._held is not None:
             self._held.append((text, stream))
             return
+        self._clear_progress()
         if self._unfinished and stream != self._unfinished:
             text = "\n" + text
         if self._is_terminal:

@@ -5,7 +5,25 @@ from __future__ import annotations
 import msgspec
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.still_running import counted
 from pgdb.ranks import RankSet
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The progress of a command that waits for stops."""
+
+    command: str
+    ranks: RankSet
+    """The ranks that the command is for, without those that have ended."""
+    running: RankSet
+    """The ranks among them that still run."""
+    elapsed_s: float
+
+
+def progress_text(progress: Waiting) -> str:
+    """Return the progress of a wait: ``3 of 32 still running: [4-6], for 12 s``."""
+    count = counted(progress.running, progress.ranks)
+    return f"{count}: [{progress.running}], for {progress.elapsed_s:.0f} s"
 
 
 class Shown(msgspec.Struct, frozen=True):

@@ -70,6 +70,7 @@ class Options(TypedDict, total=False):
     varprint_children: int
     compare_pointers: str
     stop_on_error: bool
+    look_at_running: bool
     stop_mode: str
     stop_on_report: bool
     stop_before_death: bool

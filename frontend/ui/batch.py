@@ -23,6 +23,7 @@ from pgdb.frontend.commands.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.json import json_lines, json_notifications, json_shapes
+from pgdb.frontend.show.shown import Waiting
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.transcript import Transcript
 from pgdb.merge.classes import EquivalenceClass
@@ -80,6 +81,7 @@ class BatchText(TextDisplay):
         data = output.data
         stream = self._stream_of(output.stream)
         if stream.isatty():
+            self._clear_progress()
             data = _encoded(
                 self._filters.setdefault(output.stream, OutputFilter()).feed(data), stream
             )
@@ -121,6 +123,7 @@ class JsonDisplay:
         self._out = out
         self.transcript = Transcript()
         """Gets a copy of every line."""
+        self._next_progress_s = 0.0
         self.diverted: tuple[type, ...] = ()
         """Has no effect: programs get a line for each notification."""
 
@@ -181,6 +184,22 @@ class JsonDisplay:
 
         for line in json_notifications.notification(notification, text_of, time.time()):
             self.write(line)
+
+    def waiting(self, progress: Waiting | None) -> None:
+        """Write the progress of a wait, less and less often."""
+        if progress is None or progress.elapsed_s < self._next_progress_s:
+            self._next_progress_s = self._next_progress_s if progress else 0.0
+            return
+        self._next_progress_s = min(2 * progress.elapsed_s, progress.elapsed_s + 60.0)
+        self.write(
+            json_shapes.WaitingLine(
+                time=time.time(),
+                command=progress.command,
+                ranks=str(progress.ranks),
+                running=str(progress.running),
+                elapsed_s=round(progress.elapsed_s, 1),
+            )
+        )
 
     def write(self, line: json_shapes.Line) -> None:
         """Write one line."""

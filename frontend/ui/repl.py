@@ -25,6 +25,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.controls import harmless
 from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend.analysis.still_running import counted
 from pgdb.frontend.api.notifications import (
     Notification,
     RankEvents,
@@ -88,6 +89,8 @@ class Repl:
         self._last_line = ""
         self._pasted: deque[str] = deque()
         self._interrupts = 0
+        self._given_up = ""
+        """The ranks that the command waited for when the user gave the wait up."""
         self._command: asyncio.Task[None] | None = None
         """The line that is being carried out."""
         self._is_lent = False
@@ -176,7 +179,7 @@ class Repl:
         else:
             self._last_line = line
         task = asyncio.create_task(self.dispatcher.run_line(line))
-        self._interrupts = 0
+        self._interrupts, self._given_up = 0, ""
         self._pager.begin()
         self._is_busy = True
         self._command = task
@@ -193,6 +196,8 @@ class Repl:
                 raise  # not the command alone: the session is to end (SIGTERM, SIGHUP)
             self._pasted.clear()
             self.display.text("(given up waiting; the ranks go on)")
+            if self._given_up:
+                self.display.text(f"{self._given_up}")
         finally:
             self._is_busy = False
             self._command = None
@@ -267,7 +272,8 @@ class Repl:
         self.dispatcher.was_interrupted = True
         self._pasted.clear()
         state = self._session.state
-        running = self.dispatcher.in_foreground & (state.running | state.passing)
+        awaited = self.dispatcher.in_foreground
+        running = awaited & (state.running | state.passing)
         # The GDBs of these ranks can be inside a called function (`print f()`), or compute.
         busy = self._session.asked & (state.stopped | state.exited)
         if self._interrupts == 1 and (running or busy):
@@ -275,6 +281,7 @@ class Repl:
             if not running:
                 self.display.text("(interrupting what is asked; Ctrl-C again gives up waiting)")
         else:
+            self._given_up = f"{counted(running, awaited)}: [{running}]" if running else ""
             task.cancel()
 
     async def _interrupt_at_prompt(self) -> None:

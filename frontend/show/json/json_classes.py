@@ -20,6 +20,7 @@ from pgdb.frontend.show.json.json_parts import (
     MarkedLine,
     MissingRanks,
     PlaceText,
+    StillRunningRanks,
     StopClass,
     StopDetail,
 )
@@ -123,6 +124,14 @@ def missing_ranks(missing: Missing) -> MissingRanks:
         lost=str(missing.lost),
         running=str(missing.running),
         held=str(missing.held),
+    )
+
+
+def still_running(answer: Answer) -> tuple[StillRunningRanks, ...]:
+    """Return the places of ranks that still run as part of a line."""
+    return tuple(
+        StillRunningRanks(ranks=str(each.ranks), function=each.function, text=each.text)
+        for each in answer.still_running or ()
     )
 
 

@@ -34,6 +34,7 @@ from pgdb.frontend.show.json.json_classes import (
     marked_lines,
     missing_ranks,
     record_object,
+    still_running,
     stop_class,
 )
 from pgdb.frontend.show.json.json_parts import (
@@ -128,6 +129,7 @@ def answer(answer: Answer, text: ClassText, now_s: float) -> AnswerLine:
         elapsed_s=round(answer.elapsed_s, 6),
         places=different_places(answer),
         marks=marked_lines(answer),
+        still_running=still_running(answer),
     )
 
 

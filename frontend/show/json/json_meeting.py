@@ -9,7 +9,12 @@ from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.lockstep import Lockstep
 from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.show.json.json_classes import ClassText, answer_classes, missing_ranks
+from pgdb.frontend.show.json.json_classes import (
+    ClassText,
+    answer_classes,
+    missing_ranks,
+    still_running,
+)
 from pgdb.frontend.show.json.json_parts import AbsentRanks, BarrierState, PlaceRanks
 from pgdb.frontend.show.json.json_shapes import (
     BarriersEvent,
@@ -59,6 +64,7 @@ def differ(found: Differ, text: ClassText) -> DifferLine:
         classes=answer_classes(found.answer, text),
         missing=missing_ranks(found.answer.missing),
         elapsed_s=round(found.answer.elapsed_s, 6),
+        still_running=still_running(found.answer),
     )
 
 

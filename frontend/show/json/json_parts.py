@@ -216,6 +216,17 @@ class MissingRanks(Part, frozen=True, kw_only=True):
     """Ranks that a run command has left where they are."""
 
 
+class StillRunningRanks(Part, frozen=True, kw_only=True):
+    """Ranks that still run after a command has waited for them, at one place."""
+
+    ranks: RankText
+    function: str = ""
+    """The function of MPI or of a library that the program has called, else that of the program;
+    missing if PGDB has not looked."""
+    text: str
+    """The place in words, or the reason why it is unknown."""
+
+
 class TreeFrame(Part, frozen=True, kw_only=True):
     """The part of a frame that distinguishes it from other frames."""
 

@@ -37,6 +37,7 @@ from pgdb.frontend.show.json.json_parts import (
     PlacedRanks,
     PlaceRanks,
     RankText,
+    StillRunningRanks,
     StopClass,
     TracedRow,
     TreeFailure,
@@ -94,6 +95,8 @@ class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
     first, up to 200."""
     marks: tuple[MarkedLine, ...] = ()
     """Of ``list``: the lines of the listed files at which ranks stand or breakpoints are."""
+    still_running: tuple[StillRunningRanks, ...] = ()
+    """Of a command that has waited for stops: where the ranks are that still run."""
 
 
 class TreeLine(LineBase, frozen=True, kw_only=True, tag="tree"):
@@ -365,6 +368,8 @@ class DifferLine(LineBase, frozen=True, kw_only=True, tag="differ"):
     """The ranks with other values at the last hit."""
     differences: tuple[ComparedRanks, ...] = ()
     """The differences from the recording at the last hit."""
+    still_running: tuple[StillRunningRanks, ...] = ()
+    """Where the ranks are that have not come to the last hit."""
     classes: tuple[AnswerClass, ...]
     missing: MissingRanks
     elapsed_s: float
@@ -394,6 +399,17 @@ class WhyLine(LineBase, frozen=True, kw_only=True, tag="why"):
     """The result in words, if there is no verdict."""
     files: tuple[str, ...] = ()
     """Files written from the graph."""
+
+
+class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):
+    """A command waits for stops: after 1 s, 2 s, 4 s and so on, and every 60 s from then on."""
+
+    command: str
+    ranks: RankText
+    """The ranks that the command is for."""
+    running: RankText
+    """The ranks among them that still run."""
+    elapsed_s: float
 
 
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
@@ -433,6 +449,7 @@ Line = (
     | BarriersLine
     | DifferLine
     | WhyLine
+    | WaitingLine
     | ErrorLine
     | EndLine
 )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis import calltree_text
+from pgdb.frontend.analysis import calltree_text, still_running
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree_text import Absent
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
+from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.show.text import mpi_call_text, thread_stacks
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table, merged_table
 from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_source
@@ -154,8 +155,10 @@ def missing(said: Answer, absent: Absent = calltree_text.absent) -> list[str]:
     """Return one line for each reason why ranks have not answered; *absent* returns the lines for
     absent ranks."""
     lines = []
-    if said.missing.running:
+    if said.missing.running and said.still_running is None:
         lines.append(f"{brackets(said.missing.running)} running")
+    elif said.missing.running:
+        lines.append(_still_running(said, said.still_running or ()))
     if said.missing.held:
         lines.append(f"{brackets(said.missing.held)} held")
     if said.missing.late:
@@ -166,6 +169,14 @@ def missing(said: Answer, absent: Absent = calltree_text.absent) -> list[str]:
     if said.missing.lost:
         lines += absent(said.missing.lost)
     return lines
+
+
+def _still_running(said: Answer, places: tuple[StillRunning, ...]) -> str:
+    """Return how many ranks a command has waited for in vain, and where they are."""
+    out = said.missing.running
+    ranks = said.ranks - said.missing.lost - said.missing.held
+    where = still_running.listed(places) if places else brackets(out)
+    return f"{still_running.counted(out, ranks)}: {where}"
 
 
 def record(each: EquivalenceClass[Record], command: str = "") -> str:

@@ -348,7 +348,7 @@ def test_breakpoints_are_set_again_although_the_time_is_over() -> None:
 
 def test_wait_ends_when_the_time_is_over() -> None:
     async def check() -> None:
-        assert "[0-3] running" in await Job(running=True).type("timeout 0.05 wait")
+        assert "4 of 4 still running: [0-3]" in await Job(running=True).type("timeout 0.05 wait")
 
     async def in_time() -> None:
         await asyncio.wait_for(check(), 20)

@@ -68,7 +68,15 @@ def test_completion_is_printed_for_each_shell(
     [
         (["att"], ["attach"]),
         (["attach", "--wire-up", ""], ["auto", "mpi", "direct"]),
-        (["launch", "--no-"], ["--no-stop-on-error", "--no-stop-on-report", "--no-nursery"]),
+        (
+            ["launch", "--no-"],
+            [
+                "--no-stop-on-error",
+                "--no-look-at-running",
+                "--no-stop-on-report",
+                "--no-nursery",
+            ],
+        ),
     ],
 )
 def test_bash_completes(words: list[str], candidates: list[str], tmp_path: Path) -> None:
@@ -107,6 +115,7 @@ def test_a_setting_is_declared_once() -> None:
         "compare-pointers",
         "confirm",
         "height",
+        "look-at-running",
         "pagination",
         "prompt",
         "settle",

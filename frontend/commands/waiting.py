@@ -1,0 +1,58 @@
+"""Waiting for stops: progress meanwhile, and the places of ranks that have not stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.commands.table import Call
+from pgdb.frontend.show.shown import Waiting
+from pgdb.ranks import RankSet
+
+PROGRESS_S = 1.0
+"""Time between two reports of progress, and before the first one, in seconds."""
+
+
+async def with_places(call: Call, answer: Answer) -> Answer:
+    """Return the answer to a command that has waited, with the places of ranks that still run."""
+    places = await call.session.ranks(answer.missing.running).still_running()
+    return replace(answer, still_running=places)
+
+
+@contextlib.contextmanager
+def foreground(
+    call: Call, ranks: RankSet | None = None, *, takes_input: bool = True
+) -> Iterator[None]:
+    """Direct Ctrl-C, and typed lines if the job *takes_input*, to *ranks*; show progress.
+
+    Without *ranks*, it is those of the call. A command that only waits leaves the lines to the
+    prompt.
+    """
+    dispatcher = call.dispatcher
+    ranks = call.ranks if ranks is None else ranks
+    dispatcher.in_foreground, dispatcher.takes_input = ranks, takes_input
+    progress = asyncio.create_task(_show_progress(call, ranks))
+    try:
+        yield
+    finally:
+        progress.cancel()
+        dispatcher.display.waiting(None)
+        dispatcher.in_foreground, dispatcher.takes_input = RankSet(), False
+
+
+async def _show_progress(call: Call, ranks: RankSet) -> None:
+    """Show how many ranks still run, once a second."""
+    begun_s = time.monotonic()
+    state, display = call.session.state, call.dispatcher.display
+    while True:
+        await asyncio.sleep(PROGRESS_S)
+        if running := ranks & (state.running | state.passing):
+            elapsed_s = time.monotonic() - begun_s
+            display.waiting(Waiting(call.line, ranks - state.exited, running, elapsed_s))
+        else:
+            display.waiting(None)
