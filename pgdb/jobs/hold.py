@@ -126,8 +126,26 @@ def identity(environment: Mapping[str, str]) -> tuple[int, int, int, int]:
                 local_size = _number(environment, "LOCAL_SIZE")  # DeepSpeed's
             if local_size < 0:
                 local_size = slurm_local_size(environment)
-            return rank, size, local_rank, local_size if local_size > 0 else size
+            if local_size <= 0:
+                local_size = size
+            if names[0] == "RANK":
+                local_rank, local_size = _below_agents(environment, local_rank, local_size)
+            return rank, size, local_rank, local_size
     return 0, 1, 0, 1
+
+
+def _below_agents(
+    environment: Mapping[str, str], local_rank: int, local_size: int
+) -> tuple[int, int]:
+    """Return the place of a worker of PyTorch among those of all agents of its host.
+
+    A launcher of MPI may have started several agents there, and their variables are inherited.
+    """
+    outer = {name: environment[name] for name in environment if name != "RANK"}
+    _, _, agent, agents = identity(outer)
+    if not 0 <= agent < agents:
+        return local_rank, local_size
+    return agent * local_size + local_rank, agents * local_size
 
 
 def _is_torch(environment: Mapping[str, str]) -> bool:

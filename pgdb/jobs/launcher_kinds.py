@@ -2,17 +2,15 @@
 
 A wrapper script of a site may pass on the options of one family of launchers. Any other launcher
 (*other*) ends up in such a launcher or in srun; PGDB needs to know only where the program is in its
-line. torchrun starts ranks of PyTorch itself.
+line. Lines of PyTorch have a module of their own (:mod:`pgdb.jobs.torch_lines`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,13 +24,10 @@ from pgdb.jobs.launch_lines import (
 )
 from pgdb.jobs.launchers import Family, Launcher, find_launcher, identify
 from pgdb.jobs.procfs import is_launcher_name
+from pgdb.jobs.torch_lines import begin_of_options, read_torch_line, with_workers
 
 _FAMILIES = {"mpich": Family.MPICH, "intel": Family.INTEL, "slurm": Family.SLURM}
 _OPEN_MPI = (Family.OPEN_MPI_4, Family.OPEN_MPI_5)
-_TORCHRUN_NONE = frozenset(
-    "standalone m module no-python run-path virtual-local-rank help h".split()
-)
-_SHEBANG = re.compile(r"#!\s*(\S*python[\d.]*)\s*$")
 
 
 def read_launch_line(
@@ -44,9 +39,9 @@ def read_launch_line(
     :raises StartError: if ``argv[0]`` is not a launcher.
     :raises UsageError: if the line cannot be read.
     """
-    is_torchrun = bool(argv) and os.path.basename(argv[0]) == "torchrun"
-    if not argv or (kind == "auto" and not is_torchrun):
-        return parse_launch_line(argv, environment=environment)
+    begin = begin_of_options(argv)
+    if not argv or (kind == "auto" and not begin):
+        return with_workers(parse_launch_line(argv, environment=environment))
     found = shutil.which(argv[0])
     if found is None:
         raise StartError(f"{argv[0]!r} is not an executable program here, nor is it in PATH")
@@ -54,10 +49,11 @@ def read_launch_line(
     if kind == "other":
         return _other(path, argv)
     if kind in ("auto", "torchrun"):
-        return _torchrun(path, argv)
+        return read_torch_line(path, argv, begin or 1)
     family = _open_mpi(path) if kind == "openmpi" else _FAMILIES[kind]
     launcher = Launcher(path, family, family.value)
-    return parse_line_of(launcher, argv, os.environ if environment is None else environment)
+    env = os.environ if environment is None else environment
+    return with_workers(parse_line_of(launcher, argv, env))
 
 
 def rights_lost(path: Path) -> str:
@@ -128,53 +124,6 @@ def _other(path: Path, argv: Sequence[str]) -> LaunchLine:
     raise UsageError(
         f"no program was found in the line of {argv[0]}; put -- before the program to settle it"
     )
-
-
-def _torchrun(path: Path, argv: Sequence[str]) -> LaunchLine:
-    """Read a line of torchrun; the workers' interpreter is written out as the program.
-
-    torchrun runs ``python -u SCRIPT``; with --no-python it runs any program in the same way.
-    """
-    options: list[str] = []
-    at, is_module, is_program, count = 1, False, False, None
-    while at < len(argv) and argv[at].startswith("-"):
-        name, equals, value = argv[at].lstrip("-").replace("_", "-").partition("=")
-        takes = name not in _TORCHRUN_NONE and not equals
-        is_module |= name in ("m", "module")
-        is_program |= name == "no-python"
-        words = argv[at : at + 1 + takes]
-        if name not in ("m", "module", "no-python"):
-            options += words
-        if name == "nproc-per-node":
-            value = value or words[-1]
-            count = int(value) if value.isdecimal() else None
-        at += len(words)
-    if at >= len(argv):
-        raise UsageError(f"no script follows {' '.join(argv)!r}")
-    rest = list(argv[at:])
-    if not is_program:
-        rest[:0] = [_python_of(path), "-u", *(["-m"] if is_module else [])]
-    line = [argv[0], *options, "--no-python", *rest]
-    index = len(line) - len(rest)
-    is_alone = not any("nnodes" in word or "rdzv" in word for word in options)
-    return LaunchLine(
-        launcher=Launcher(path, Family.TORCHRUN, "torchrun"),
-        argv=tuple(line),
-        programs=(Program(index, line[index], tuple(line[index + 1 :])),),
-        doubts=(),
-        rank_count=count if is_alone else None,
-        on_this_host_only=is_alone,
-    )
-
-
-def _python_of(path: Path) -> str:
-    """Return the interpreter that runs the script *path*, which also runs its workers."""
-    if python := os.environ.get("PYTHON_EXEC"):
-        return python
-    with contextlib.suppress(OSError, UnicodeDecodeError), path.open() as file:
-        if match := _SHEBANG.match(file.readline()):
-            return match[1]
-    return shutil.which("python3") or sys.executable
 
 
 def _runs(program: Program) -> bool:

@@ -64,20 +64,45 @@ def test_another_launcher_runs_the_first_program_in_its_line(tmp_path: Path) -> 
         read_launch_line([str(tmp_path / "none"), app], "other")
 
 
-def test_the_interpreter_of_torchruns_workers_is_written_out(tmp_path: Path) -> None:
+def test_the_workers_of_an_agent_below_a_launcher_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program_in(tmp_path, "mpirun", 'echo "mpirun (Open MPI) 4.1.4"')
+    program_in(tmp_path, "torchrun")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    before = ("mpirun", "-n", "2", "torchrun", "--nnodes=2", "--nproc-per-node=2")
+    line = read_launch_line([*before, "train.py", "7"])
+    python = line.programs[0].word
+    assert line.launcher.family is Family.OPEN_MPI_4 and line.rank_count is None
+    assert line.argv == (*before, "--no_python", python, "-u", "train.py", "7")
+    held = line.held(("hold", "--"))
+    assert held[6:] == ("--no_python", "hold", "--", python, "-u", "train.py", "7")
+
+
+def test_the_interpreter_of_torchruns_workers_is_written_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torchrun = tmp_path / "torchrun"
     torchrun.write_text(f"#!{sys.executable}\n")
     torchrun.chmod(0o755)
     before = (str(torchrun), "--standalone", "--nproc_per_node", "4")
     line = read_launch_line([*before, "train.py", "--lr", "1"])
     python = sys.executable if "python" in Path(sys.executable).name else "python3"
-    assert line.argv == (*before, "--no-python", python, "-u", "train.py", "--lr", "1")
+    assert line.argv == (*before, "--no_python", python, "-u", "train.py", "--lr", "1")
     assert line.programs[0].arguments == ("-u", "train.py", "--lr", "1")
     assert line.rank_count == 4 and line.on_this_host_only
+    modules = ([sys.executable, "-m", "torch.distributed.run"], ["accelerate", "launch"])
+    program_in(tmp_path, "accelerate")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for words in modules:
+        other = read_launch_line([*words, "--num-processes=2", "--quiet", "train.py"])
+        assert other.argv[: len(words)] == tuple(words)
+        assert other.argv[-5:] == ("--quiet", "--no_python", other.argv[-3], "-u", "train.py")
+        assert other.rank_count == 2
     # The line that results means the same.
     assert read_launch_line(line.argv).argv == line.argv
     module = read_launch_line([*before, "-m", "job.train"])
-    assert module.argv == (*before, "--no-python", python, "-u", "-m", "job.train")
+    assert module.argv == (*before, "--no_python", python, "-u", "-m", "job.train")
     several = read_launch_line([*before, "--nnodes=2", "train.py"])
     assert several.rank_count is None and not several.on_this_host_only
     with pytest.raises(UsageError, match="no script follows"):

@@ -109,6 +109,9 @@ def test_a_worker_of_torchrun_is_a_rank_of_the_innermost_launcher() -> None:
     worker = RankIdentity(5, 8, 1, 4, "none node1 29500", "elastic")
     assert rank_environment(environment) == worker
     assert hold.identity(environment) == (5, 8, 1, 4)
+    # Two agents on one host, with four workers each.
+    several = {"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+    assert hold.identity(environment | several) == (5, 8, 5, 8)
     # DeepSpeed's workers, and those of a script, have no run.
     del environment["TORCHELASTIC_RUN_ID"]
     assert rank_environment(environment) == RankIdentity(5, 8, 1, 4, "node1 29500", "plain")
