@@ -120,6 +120,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.analysis",
         "pgdb.frontend.api",
         "pgdb.frontend.transport",
+        "pgdb.frontend.report",
         "pgdb.frontend.show",
     ),
     "pgdb.frontend.ui": (
@@ -132,6 +133,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.api",
         "pgdb.frontend.transport",
         "pgdb.frontend.startup",
+        "pgdb.frontend.report",
         "pgdb.frontend.show",
         "pgdb.frontend.commands",
     ),

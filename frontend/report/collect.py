@@ -90,14 +90,16 @@ class ReadLine(Protocol):
 async def collect(
     session: Session,
     *,
+    ranks: RankSet | None = None,
     title: str = "",
     mode: str = "",
     read_source: ReadLine = source_line,
     clock: float | None = None,
 ) -> Report:
-    """Return a report of a session; ranks that run are asked nothing that would stop them.
+    """Return a report of a session, with the stacks of *ranks*, or of all.
 
-    A question that fails becomes a note of the report.
+    Ranks that run are asked nothing that would stop them. A question that fails becomes a note of
+    the report.
     """
     asking = _Asking(session)
     state = session.state
@@ -105,7 +107,7 @@ async def collect(
     tree: tuple[ReportNode, ...] = ()
     threads: tuple[ReportThreads, ...] = ()
     stops = _stops(session)
-    if asked := state.stopped:
+    if asked := state.stopped & (session.set if ranks is None else ranks):
         stacks = await asking.answer("stacks", session.ranks(asked).backtrace())
         if stacks is not None:
             merged = CallTree.from_classes(stacks.classes)

@@ -349,7 +349,12 @@ def parse_ranks(text: RankText) -> RankSet:
 
 def encode(report: Report) -> bytes:
     """Return a report as JSON, for programs and for people."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+    return encode_part(report)
+
+
+def encode_part(part: Part) -> bytes:
+    """Return a part of a report, or all of it, as JSON."""
+    return msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n"
 
 
 def decode(data: bytes, name: str) -> Report:

@@ -11,14 +11,20 @@ from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Report
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.workers import with_file
+from pgdb.ranks import RankSet
 
 
 async def report(
-    session: Session, *paths: Path | str, title: str = "", timeout_s: float | None = None
+    session: Session,
+    *paths: Path | str,
+    ranks: RankSet | None = None,
+    title: str = "",
+    timeout_s: float | None = None,
 ) -> Report:
     """Return a report of the job, and write it to *paths* in the forms of their suffixes.
 
-    Ranks that run are not stopped; the report has nothing of their stacks.
+    It has the stacks of *ranks*, or of all. Ranks that run are not stopped; the report has nothing
+    of their stacks.
 
     :raises UsageError: if a suffix names no form; no rank is asked then.
     :raises CommandError: if a file cannot be written.
@@ -26,7 +32,7 @@ async def report(
     with deadline.within(timeout_s):
         for path in paths:
             await with_file(Path(path), functools.partial(writing.check, path))
-        found = await collect(session, title=title)
+        found = await collect(session, ranks=ranks, title=title)
         for path in paths:
             await writing.write(found, path)
         return found

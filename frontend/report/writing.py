@@ -6,8 +6,11 @@ import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pgdb.errors import CommandError
-from pgdb.frontend.report.model import Report, decode, encode
+from pgdb.controls import harmless
+from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.report import comparing
+from pgdb.frontend.report.comparing import ReportComparison
+from pgdb.frontend.report.model import Report, decode, encode_part
 from pgdb.frontend.system.user_files import (
     check_place,
     check_suffix,
@@ -27,13 +30,33 @@ MOST_BYTES = 256 << 20
 """Largest report that is read, in bytes."""
 
 
-def render(report: Report, suffix: str) -> str:
-    """Return the text of the form that *suffix* names."""
+def render(report: Report | ReportComparison, suffix: str) -> str:
+    """Return the text of the form that *suffix* names.
+
+    :raises UsageError: if a comparison has no such form.
+    """
     if suffix == ".json":
-        return encode(report).decode()
+        return encode_part(report).decode()
+    if isinstance(report, ReportComparison) and suffix == ".txt":
+        return harmless(comparing.text(report))
     module = importlib.import_module(f"pgdb.frontend.report.forms.{_FORMS[suffix]}")
+    if isinstance(report, ReportComparison):
+        compared: Callable[[ReportComparison], str] | None = getattr(module, "compared", None)
+        if compared is None:
+            raise UsageError(f"a comparison of reports has no form {suffix}; .txt is one")
+        return compared(report)
     form: Callable[[Report], str] = module.render
     return form(report)
+
+
+def check_suffix_of(path: Path | str) -> Path:
+    """Return the path of a report.
+
+    :raises UsageError: if the suffix names no form.
+    """
+    target = user_path(path)
+    check_suffix(target, SUFFIXES)
+    return target
 
 
 def check(path: Path | str) -> Path:
@@ -42,20 +65,18 @@ def check(path: Path | str) -> Path:
     :raises UsageError: if the suffix names no form.
     :raises CommandError: if the file cannot be written.
     """
-    target = user_path(path)
-    check_suffix(target, SUFFIXES)
+    target = check_suffix_of(path)
     check_place(target)
     return target
 
 
-async def write(report: Report, path: Path | str) -> Path:
+async def write(report: Report | ReportComparison, path: Path | str) -> Path:
     """Write a report in the form of the suffix of *path*; return the path.
 
     :raises UsageError: if the suffix names no form.
     :raises CommandError: if the file cannot be written; an old file stays.
     """
-    target = user_path(path)
-    check_suffix(target, SUFFIXES)
+    target = check_suffix_of(path)
     data = render(report, target.suffix).encode("utf-8", "replace")
     await with_file(
         target, lambda: replace_file(target, lambda out: out.write(data)), size_bytes=len(data)
@@ -63,7 +84,9 @@ async def write(report: Report, path: Path | str) -> Path:
     return target
 
 
-async def write_all(report: Report, paths: Sequence[Path | str]) -> tuple[str, tuple[str, ...]]:
+async def write_all(
+    report: Report | ReportComparison, paths: Sequence[Path | str]
+) -> tuple[str, tuple[str, ...]]:
     """Write a report to all *paths*, whatever fails.
 
     Return a text to print and the lines of the errors. The text is the report itself if a path

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptions
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.store.settings import Settings
+from pgdb.frontend.ui import report_mode
 from pgdb.frontend.ui.batch import Script
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
+from pgdb.frontend.ui.report_mode import ReportArguments
 from pgdb.patterns import pattern
 from pgdb.version import __version__
 
@@ -32,6 +35,7 @@ _EPILOG = """examples:
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
   pgdb launch --batch --json -x cmds mpirun -n 4 ./app
   pgdb replay job.pgdb                      open the recording of 'session save job.pgdb'
+  pgdb report --attach 4711 -o job.txt      write a report of a running job, which runs on
   pgdb report-bug session.log               pack a log for a bug report
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
 not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
@@ -122,6 +126,8 @@ class Arguments(msgspec.Struct, frozen=True):
     """Settings that the command line names."""
     output: str = ""
     """The file that ``report-bug`` writes."""
+    report: ReportArguments | None = None
+    """The arguments of ``report``."""
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -142,6 +148,8 @@ def parse(argv: Sequence[str]) -> Arguments:
             raise UsageError(f"{name}: {error}") from None
     if parsed.mode in ("replay", "report-bug"):
         return _without_job(parsed)
+    if parsed.mode == "report":
+        return _of_report(parsed)
     line: list[str] = list(getattr(parsed, "line", []))
     if line[:1] == ["--"]:
         line = line[1:]
@@ -226,6 +234,27 @@ def _without_job(parsed: argparse.Namespace) -> Arguments:
     )
 
 
+def _of_report(parsed: argparse.Namespace) -> Arguments:
+    """Return the arguments of ``report``.
+
+    :raises UsageError: if they name no report, or several.
+    """
+    pids: str | None = parsed.pids
+    given = _given(parsed)
+    given.pop(SETTLE.key, None)
+    report = ReportArguments(
+        attach=parsed.attach,
+        pids=_read_pids(pids) if pids is not None else (),
+        file=parsed.target,
+        compare=tuple(parsed.compare or ()),
+        output=tuple(parsed.output),
+        title=parsed.title,
+        options=SessionOptions(**{**_from_environment(), **given}),
+    )
+    report_mode.check(report)
+    return replace(_without_job(parsed), report=report, output="")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = _Parser(
@@ -246,7 +275,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--print-man", action=_Print, nargs=0, help="print the man page")
     modes = parser.add_subparsers(
-        dest="mode", required=True, metavar="attach|launch|jobs|doctor|replay|report-bug"
+        dest="mode", required=True, metavar="attach|launch|jobs|doctor|replay|report|report-bug"
     )
     scripted = _scripted()
     common = _common(scripted)
@@ -303,6 +332,14 @@ def make_parser() -> argparse.ArgumentParser:
         action=_Named,
         help="a recording, written by 'session save' or --record",
     )
+    of_job = modes.add_parser(
+        "report",
+        allow_abbrev=False,
+        help="write a report of a running job, or another form of a report",
+    )
+    _add_settings(of_job, "")
+    _add_settings(of_job, "attach")
+    report_mode.add_options(of_job)
     reporting = modes.add_parser(
         "report-bug", allow_abbrev=False, help="pack a log and version numbers for a bug report"
     )

@@ -86,6 +86,10 @@ def main(argv: Sequence[str]) -> int:
             from pgdb.frontend.ui.bug_report import report_bug
 
             return asyncio.run(report_bug(arguments.target, arguments.output))
+        if arguments.report is not None:
+            from pgdb.frontend.ui import report_mode
+
+            return asyncio.run(report_mode.run(arguments.report))
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         if arguments.mode != "replay":

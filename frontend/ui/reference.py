@@ -93,7 +93,9 @@ def man_page(parser: argparse.ArgumentParser) -> str:
     shared = set.intersection(*(_names(modes[name]) for name in ("attach", "launch", "jobs")))
     for name, mode in modes.items():
         lines += [".TP", f".B {_escaped(name)}", _escaped(_sentence(_help_of(parser, name)))]
-        own = [each for each in _shown(mode) if name not in _LOOKING or _name(each) not in shared]
+        own = [
+            each for each in _shown(mode) if name not in _OF_SESSIONS or _name(each) not in shared
+        ]
         if own:
             lines.append(".RS")
             for action in own:
@@ -102,7 +104,10 @@ def man_page(parser: argparse.ArgumentParser) -> str:
     lines += [
         ".SH OPTIONS",
         ".PP",
-        _escaped(f"These options belong to {', '.join(_LOOKING[:-1])} and {_LOOKING[-1]}."),
+        _escaped(
+            f"These options belong to {', '.join(_LOOKING[:-1])} and {_LOOKING[-1]}. Those of a "
+            "session belong to report as well: all but -x, -ex, --batch, --json and --exit-code."
+        ),
     ]
     for action in _shown(modes["jobs"]):
         lines += _entry(action)
@@ -137,6 +142,7 @@ def man_page(parser: argparse.ArgumentParser) -> str:
 
 
 _LOOKING = ("attach", "launch", "jobs", "doctor")
+_OF_SESSIONS = (*_LOOKING, "report")
 
 
 def _modes(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
