@@ -177,6 +177,7 @@ INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess",
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pgdb.overlay",),
     "gdb": ("pgdb.backend.gdb",),
+    "jinja2": ("pgdb.frontend.report.forms.html",),
     "matplotlib": SIDES[:1],
     "mpi4py": ("pgdb.backend.node.wireup", "pgdb.backend.__main__"),
     "msgspec": ("pgdb",),

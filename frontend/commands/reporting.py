@@ -18,8 +18,8 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outco
 async def _report(call: Call) -> Outcome:
     """Write a report of the job to files; the suffix of each name decides the form.
 
-    .txt is for people, .json for programs, and 'pgdb report FILE.json -o FILE' makes the others
-    of it later. Without a file the text is shown.
+    .txt, .html and .md are for people, .json, .xml (JUnit) and .sarif for programs. 'pgdb report
+    FILE.json -o FILE' makes the others later. Without a file the text is shown.
 
     A report has a summary (what happened, where, to which ranks), the merged call tree, the ranks
     by stack with source and variables compared across ranks, signals and exit codes, threads, the

@@ -224,6 +224,9 @@ async def _classes(
     if len(made) > MOST_COMPARED_CLASSES:
         left = len(made) - MOST_COMPARED_CLASSES
         asking.note(f"variables of {left} more classes of ranks are left out")
+    shown_classes = made[:MOST_COMPARED_CLASSES]
+    selected = await asking.answer("selected frame", session.ranks(shown).select_frame("frame"))
+    moved = await _select_users_frames(asking, shown_classes, selected)
     found = [
         (is_argument, await asking.answer(what, question))
         for is_argument, what, question in (
@@ -231,13 +234,39 @@ async def _classes(
             (False, "local variables", session.ranks(shown).locals()),
         )
     ]
-    selected = await asking.answer("selected frame", session.ranks(shown).select_frame("frame"))
+    for ranks, level, _ in moved:
+        await asking.answer("selected frame", session.ranks(ranks).select_frame(f"frame {level}"))
+    at = {number: index for ranks, _, (number, index) in moved}
     return tuple(
-        _with_details(each, selected, found, read_source)
+        _with_details(each, at.get(each.number, _selected_at(each, selected)), found, read_source)
         if number <= MOST_COMPARED_CLASSES
         else each
         for number, each in enumerate(made, 1)
     )
+
+
+async def _select_users_frames(
+    asking: _Asking, classes: Sequence[RankClass], selected: Answer | None
+) -> list[tuple[RankSet, int, tuple[int, int]]]:
+    """Select the innermost frame with a line where ranks have stopped in a library without lines.
+
+    Return the ranks, the level that they had selected before, and the number of the class with the
+    index of the frame.
+    """
+    moved = []
+    for each in classes:
+        at, wanted = _selected_at(each, selected, or_users=False), user_frame(each.frames)
+        if at is None or wanted is None or each.frames[at].line:
+            continue
+        if each.hidden and not (each.hidden.isdecimal() and len(each.hidden) < 10):
+            continue  # ranks of the class have different levels
+        hidden = int(each.hidden or 0)
+        ranks = parse_ranks(each.ranks)
+        view = asking.session.ranks(ranks)
+        line = f"frame {hidden + wanted}"
+        if await asking.answer("selected frame", view.select_frame(line)) is not None:
+            moved.append((ranks, hidden + at, (each.number, wanted)))
+    return moved
 
 
 def _rank_class(number: int, each: EquivalenceClass[Record], *, is_odd: bool) -> RankClass:
@@ -274,13 +303,12 @@ def report_frame(frame: Frame) -> ReportFrame:
 
 def _with_details(
     each: RankClass,
-    selected: Answer | None,
+    at: int | None,
     found: Sequence[tuple[bool, Answer | None]],
     read_source: ReadLine,
 ) -> RankClass:
-    """Return a class with the source around its frame, and the variables there."""
+    """Return a class with the source around its frame *at*, and the variables there."""
     ranks = parse_ranks(each.ranks)
-    at = _selected_at(each, selected, ranks)
     variables = []
     reasons = []
     for is_argument, answer in found:
@@ -301,10 +329,13 @@ def _with_details(
     )
 
 
-def _selected_at(each: RankClass, selected: Answer | None, ranks: RankSet) -> int | None:
-    """Return the index of the frame that is selected on most ranks of a class, or of the innermost
-    frame with a line if that is unknown."""
+def _selected_at(each: RankClass, selected: Answer | None, *, or_users: bool = True) -> int | None:
+    """Return the index of the frame that is selected on most ranks of a class.
+
+    If it is not known, return that of the innermost frame with a line, unless *or_users* is off.
+    """
     counts: dict[int, int] = {}
+    ranks = parse_ranks(each.ranks)
     for other in selected.classes if selected is not None else ():
         record: Record = other.filled
         count = len(other.ranks & ranks)
@@ -318,7 +349,7 @@ def _selected_at(each: RankClass, selected: Answer | None, ranks: RankSet) -> in
                 break
     if counts:
         return max(counts, key=lambda at: counts[at])
-    return user_frame(each.frames)
+    return user_frame(each.frames) if or_users else None
 
 
 def _source(each: RankClass, at: int, read_source: ReadLine) -> SourceLines | None:

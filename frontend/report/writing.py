@@ -23,6 +23,10 @@ from pgdb.frontend.system.workers import with_file
 
 _FORMS = {
     ".txt": "text",
+    ".html": "html",
+    ".xml": "junit",
+    ".sarif": "sarif",
+    ".md": "markdown",
 }
 """Module of each form, by suffix. Each has a function ``render`` that returns its text."""
 SUFFIXES = (".json", *_FORMS)

@@ -249,6 +249,7 @@ def _of_report(parsed: argparse.Namespace) -> Arguments:
         compare=tuple(parsed.compare or ()),
         output=tuple(parsed.output),
         title=parsed.title,
+        is_for_github=parsed.github,
         options=SessionOptions(**{**_from_environment(), **given}),
     )
     report_mode.check(report)

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -44,6 +43,8 @@ class ReportArguments(msgspec.Struct, frozen=True):
     output: tuple[str, ...]
     """The files to write; the text is printed without any."""
     title: str
+    is_for_github: bool
+    """Whether annotations of GitHub Actions are printed."""
     options: SessionOptions
 
 
@@ -77,6 +78,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", metavar="TEXT", default="", help="the title of the report")
     parser.add_argument(
+        "--github",
+        action="store_true",
+        help="print the annotations of GitHub Actions, which show failures at their source lines",
+    )
+    parser.add_argument(
         "target", nargs="?", default="", metavar="FILE.json", help="a report in JSON"
     )
 
@@ -91,6 +97,8 @@ def check(arguments: ReportArguments) -> None:
         raise UsageError("--pids takes the place of the job; give one of them")
     if has_job + bool(arguments.file) + bool(arguments.compare) != 1:
         raise UsageError(_USAGE)
+    if arguments.is_for_github and arguments.compare:
+        raise UsageError("--github is for one report, not for --compare")
     if arguments.title and not has_job:
         raise UsageError("--title needs --attach or --pids: a report in a file has its title")
 
@@ -113,15 +121,19 @@ async def run(arguments: ReportArguments) -> int:
         found = await writing.read(arguments.file)
     else:
         found = await _of_job(arguments)
-    return await _write(found, arguments.output)
+    return await _write(found, arguments)
 
 
-async def _write(found: Report | ReportComparison, output: Sequence[str]) -> int:
+async def _write(found: Report | ReportComparison, arguments: ReportArguments) -> int:
     from pgdb.frontend.report import writing
+    from pgdb.frontend.report.forms import github
+    from pgdb.frontend.report.model import Report
 
-    text, errors = await writing.write_all(found, output)
+    text, errors = await writing.write_all(found, arguments.output)
     for error in errors:
         sys.stderr.write(f"pgdb: {harmless(error)}\n")
+    if arguments.is_for_github and isinstance(found, Report):
+        text = github.render(found) if not errors else text + github.render(found)
     sys.stdout.write(text)
     sys.stdout.flush()
     return 1 if errors else 0
