@@ -265,6 +265,18 @@ def function_start(
 ) -> int | None:
     """Return the start of the function that contains *address*, None if the table has none.
 
+    See :func:`function_range`.
+    """
+    found = function_range(read, table, address, order=order, is_64=is_64)
+    return found[0] if found is not None else None
+
+
+def function_range(
+    read: Read, table: int, address: int, *, order: Literal["<", ">"], is_64: bool
+) -> tuple[int, int] | None:
+    """Return the start and the end of the function that contains *address*, None if the table has
+    none.
+
     *table* is the address of ``.eh_frame_hdr`` in memory. Few bytes are read, however many
     functions the object has.
     """
@@ -291,7 +303,7 @@ def function_start(
         size_bytes = _described_bytes(read, entry, order=order, is_64=is_64)
     except (IndexError, struct.error):
         return None
-    return start if address < start + size_bytes else None
+    return (start, start + size_bytes) if address < start + size_bytes else None
 
 
 def _described_bytes(read: Read, entry: int, *, order: Literal["<", ">"], is_64: bool) -> int:

@@ -7,14 +7,14 @@ in equal calls have equal records.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pgdb.record_base import Struct
 
-ANY_SOURCE = "MPI_ANY_SOURCE"
-ANY_TAG = "MPI_ANY_TAG"
-PROC_NULL = "MPI_PROC_NULL"
-ROOT = "MPI_ROOT"
+ANY_SOURCE: Final = "MPI_ANY_SOURCE"
+ANY_TAG: Final = "MPI_ANY_TAG"
+PROC_NULL: Final = "MPI_PROC_NULL"
+ROOT: Final = "MPI_ROOT"
 """In the group of the root of an intercommunicator: the calling rank is the root."""
 
 Peer = int | Literal["MPI_ANY_SOURCE", "MPI_PROC_NULL", "MPI_ROOT"]

@@ -175,6 +175,7 @@ PURE = (
 INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess", "threading"}
 
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
+    "capstone": ("pgdb.backend.mpi_calls.instructions",),
     "cryptography": ("pgdb.overlay",),
     "gdb": ("pgdb.backend.gdb",),
     "jinja2": ("pgdb.frontend.report.forms.html",),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
@@ -24,13 +26,55 @@ from pgdb.backend.gdb.mpi_frames import (
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
+from pgdb.backend.mpi_calls.frames import MachineFrame
+from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.prototypes import properties_of, standard_name
 from pgdb.backend.sbd.rank_files import mapped
-from pgdb.mpi_calls import CallSite, FieldSource, MpiCall, MpiCallStatus
+from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
 from pgdb.overlay.messages import ListMpiCalls
+from pgdb.patterns import pattern
 from pgdb.records import Frame, Record
 
+LOG = logging.getLogger(__name__)
+
 _INIT_SYMBOL = "&PMPI_Init"
+_NUMBER = pattern(r"0x[0-9a-f]+\Z|\d+\Z")
+_INNER = 8
+"""Frames inside MPI whose registers are read, from its outermost one inwards."""
+_OUTER = 5
+"""Frames outside MPI whose registers are read."""
+# GDB's numbers of the registers of x86-64.
+_NAMES = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
+_ALL = " ".join(map(str, range(len(_NAMES))))
+_PRESERVED = " ".join(str(_NAMES.index(name)) for name in ("rsp", *SAVED))
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """The part of a status that the memory of the process says."""
+
+    state: CallState
+    calls: tuple[MpiCall, ...] = ()
+    note: str = ""
+
+
+def _look(pid: int, thread_pointer: int | None, stacks: Sequence[Stack]) -> _Looked:
+    """Find the arguments of calls in the memory of a stopped process."""
+    if thread_pointer is None:
+        return _Looked("outside")
+    try:
+        look = Look(pid, thread_pointer)
+    except OSError as error:
+        return _Looked("outside", note=f"its memory cannot be read: {error.strerror}")
+    try:
+        calls = tuple(look.call(stack) for stack in stacks)
+        state = look.state() if not stacks else "in_call"
+        return _Looked(state, calls, look.note)
+    except ImportError as error:
+        # As on a host whose Python has not all packages.
+        return _Looked("outside", note=f"arguments are unknown: {error}")
+    finally:
+        look.close()
 
 
 class CallStatus:
@@ -64,37 +108,95 @@ class CallStatus:
             (each.id, _places(result, objects))
             for each, result in zip(ordered, results, strict=True)
         ]
-        status = await self._status(stacks, objects)
+        status = await self._status(pid, stacks, objects)
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, str(listed.payload.get("current-thread-id", "1")), frame)
         return status
 
     async def _status(
-        self, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
+        self, pid: int, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
     ) -> MpiCallStatus:
-        calls: list[MpiCall] = []
+        found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
         where = None
         for number, (thread, places) in enumerate(stacks):
             at = find_mpi_call(places, has_mpi=objects.has_mpi)
             if at is None or (number and is_of_runtime(places)):
                 continue
             site = _site(places[at + 1 :])
-            where = where if calls else site
-            calls.append(_by_name(places, at, site if calls else None, thread if number else ""))
-        if calls:
-            return MpiCallStatus(state="in_call", where=where, calls=tuple(calls))
-        if not objects.has_mpi and not await self._is_linked_statically():
-            state = MpiCallStatus(state="no_mpi")
-        else:
-            state = MpiCallStatus(state="outside")
+            where = where if found else site
+            call = _by_name(places, at, site if found else None, thread if number else "")
+            frames, caller = await self._machine_frames(thread, places, at)
+            found.append((call, frames, caller))
+        pointer = await self._thread_pointer(stacks[0][0]) if objects.has_mpi else None
+        stopped = [Stack(frames, caller, call) for call, frames, caller in found]
+        looked = await asyncio.to_thread(_look, pid, pointer, stopped)
+        if found:
+            calls = looked.calls or tuple(call for call, _, _ in found)
+            return MpiCallStatus(state="in_call", where=where, calls=calls, note=looked.note)
         places = _with_deaths(stacks[0][1])
-        return MpiCallStatus(state=state.state, where=_site(places), activity=activity_of(places))
+        state = looked.state
+        if not objects.has_mpi and not await self._is_linked_statically():
+            state = "no_mpi"
+        return MpiCallStatus(state=state, where=_site(places), activity=activity_of(places))
+
+    async def _machine_frames(
+        self, thread: str, places: Sequence[Place], at: int
+    ) -> tuple[tuple[MachineFrame, ...], int]:
+        """Return the frames of a thread without inlined ones, with the registers around the call
+        at *at*, and the index of the first frame outside MPI."""
+        if not CAN_FOLLOW:
+            return (), 0
+        levels = [
+            level
+            for level, place in enumerate(places)
+            if level + 1 == len(places) or places[level + 1].address != place.address
+        ]
+        caller = sum(level <= at for level in levels)
+        begin, end = max(0, caller - _INNER), min(len(levels), caller + _OUTER)
+        asked = self._gdb.send_together(
+            *(
+                f"-data-list-register-values --thread {thread} --frame {levels[index]}"
+                f" --skip-unavailable x {_ALL if index == 0 else _PRESERVED}"
+                for index in range(begin, end)
+            )
+        )
+        answers = dict(zip(range(begin, end), await asyncio.gather(*asked), strict=True))
+        registers = {index: _registers(answer) for index, answer in answers.items()}
+        frames = tuple(
+            MachineFrame(
+                pc=places[level].address,
+                registers=registers.get(index, {}),
+                cfa=registers.get(index + 1, {}).get("rsp"),
+            )
+            for index, level in enumerate(levels)
+        )
+        return frames, caller
+
+    async def _thread_pointer(self, thread: str) -> int | None:
+        """Return the address of a thread's own memory, None on other machines than x86-64."""
+        if not CAN_FOLLOW:
+            return None
+        (asked,) = self._gdb.send_together(
+            f"-data-evaluate-expression --thread {thread} --frame 0 $fs_base"
+        )
+        text = str((await asked).payload.get("value", ""))
+        return int(text, 0) if _NUMBER.match(text) else None
 
     async def _is_linked_statically(self) -> bool:
         """Return whether the program itself has MPI's functions."""
         return (
             await self._gdb.ask_together(f"-data-evaluate-expression {_INIT_SYMBOL}")[0]
         ).kind == "done"
+
+
+def _registers(result: Result) -> dict[str, int]:
+    """Return the registers of a result of -data-list-register-values."""
+    found = {}
+    for each in decode.mappings(result.payload.get("register-values")):
+        number, value = decode.whole_number(each.get("number")), str(each.get("value"))
+        if number < len(_NAMES) and _NUMBER.match(value):
+            found[_NAMES[number]] = int(value, 16)
+    return found
 
 
 def _places(result: Result, objects: Objects) -> tuple[Place, ...]:

@@ -1,0 +1,215 @@
+"""From the arguments of a call to the record of it: handles become names and world ranks."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.backend.mpi_calls.arguments import CallArguments, Known
+from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
+from pgdb.backend.mpi_calls.frames import MachineFrame
+from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.memory import Images, Memory
+from pgdb.backend.mpi_calls.prototypes import PROTOTYPES, properties_of
+from pgdb.backend.mpi_calls.requests import RequestReader
+from pgdb.backend.mpi_calls.sites import CallSites
+from pgdb.mpi_calls import CallState, FieldSource, MpiCall
+
+LOG = logging.getLogger(__name__)
+
+CAN_FOLLOW = platform.machine() == "x86_64"
+"""Whether this machine's code can be followed."""
+_MOST_REQUESTS = 1024
+_FIELDS = {"count2": "receive_count", "tag2": "receive_tag"}
+_NUMBERS = ("count", "count2")
+
+
+class Stack(msgspec.Struct, frozen=True):
+    """The frames of one thread, innermost first, and what is known of its call by names."""
+
+    frames: tuple[MachineFrame, ...]
+    caller: int
+    """Index of the first frame outside the MPI library."""
+    by_name: MpiCall
+
+
+class Look:
+    """One look at a stopped process."""
+
+    def __init__(self, pid: int, thread_pointer: int) -> None:
+        """Open the memory of the process.
+
+        :raises OSError: if it may not be read.
+        """
+        self._memory = Memory(pid)
+        try:
+            self._images = Images(self._memory)
+        except OSError:
+            self._memory.close()
+            raise
+        self.note = ""
+        """The reason why arguments are unknown."""
+        self._library: MpiLibrary | None = None
+        try:
+            self._library = MpiLibrary(self._memory, self._images, thread_pointer)
+        except UnknownMpiError as error:
+            self.note = str(error)
+
+    def close(self) -> None:
+        """Close the memory."""
+        self._memory.close()
+
+    def state(self) -> CallState:
+        """Return the state of a process outside MPI, as far as the library says it."""
+        if self._library is None:
+            return "outside"
+        try:
+            found = self._library.state
+        except EmulationError as error:
+            self.note = f"unknown MPI library: {error}"
+            return "outside"
+        return "outside" if found == "initialized" else found
+
+    def call(self, stack: Stack) -> MpiCall:
+        """Return the call of a thread with its arguments, as far as they can be known."""
+        sites = CallSites(self._memory, self._images, stack.frames)
+        caller = stack.caller
+        while caller < len(stack.frames) and sites.is_tail_frame(caller):
+            caller += 1
+        if caller >= len(stack.frames):
+            return stack.by_name
+        called = sites.called(caller)
+        if called is None:
+            return stack.by_name
+        name = called.name.function
+        kind, blocking = properties_of(name)
+        call = MpiCall(
+            function=name,
+            kind=kind,
+            blocking=blocking,
+            where=stack.by_name.where,
+            thread=stack.by_name.thread,
+            sources=(FieldSource("function", "caller code"),),
+        )
+        library = self._library
+        if library is None:
+            return call
+        callee = next((at for at in range(caller - 1, -1, -1) if not sites.is_tail_frame(at)), None)
+        if callee is None:
+            return call
+        found = CallArguments(sites, library, stack.frames, called, callee)
+        return self._described(call, found.values(), library)
+
+    def _described(self, call: MpiCall, values: dict[str, Known], library: MpiLibrary) -> MpiCall:
+        try:
+            world_size = library.size
+        except UnknownMpiError as error:
+            # In MPI_Init and MPI_Finalize the queries refuse, too.
+            if call.kind not in ("init", "finalize"):
+                self.note = f"unknown MPI library: {error}"
+            return call
+        del world_size
+        parts = _Parts(call, values, library)
+        for step in (
+            parts.communicator,
+            parts.peers,
+            parts.numbers,
+            parts.names,
+            parts.window_and_file,
+            parts.requests,
+        ):
+            try:
+                step()
+            except EmulationError as error:
+                # The other arguments may be known all the same.
+                LOG.info("%s: %s", call.function, error)
+        return parts.finished()
+
+
+class _Parts:
+    """The fields of a call as they become known."""
+
+    def __init__(self, call: MpiCall, values: dict[str, Known], library: MpiLibrary) -> None:
+        self._call = call
+        self._values = values
+        self._library = library
+        self._sources = list(call.sources)
+        self._fields: dict[str, object] = {}
+        self._ranks: Sequence[int | None] | None = None
+
+    def finished(self) -> MpiCall:
+        """Return the call with all fields that are known."""
+        order = {name: at for at, name in enumerate(MpiCall.__struct_fields__)}
+        sources = tuple(sorted(self._sources, key=lambda each: order[each.field]))
+        return replace(self._call, **self._fields, sources=sources)
+
+    def _set(self, field: str, value: object, known: Known) -> None:
+        if value is not None:
+            self._fields[field] = value
+            self._sources.append(FieldSource(field, known.source))
+
+    def communicator(self) -> None:
+        """Find the communicator and the group of the peers."""
+        known = self._values.get("comm")
+        if known is not None:
+            found = self._library.communicator(known.number)
+            self._ranks = found.ranks
+            self._set("communicator", found.record, known)
+
+    def peers(self) -> None:
+        """Find the ranks that the call names."""
+        for name in ("dest", "source", "root"):
+            known = self._values.get(name)
+            if known is not None:
+                self._set(name, self._library.peer(known.number, self._ranks), known)
+
+    def numbers(self) -> None:
+        """Find counts and tags."""
+        for name in _NUMBERS:
+            known = self._values.get(name)
+            if known is not None and known.number >= 0:
+                self._set(_FIELDS.get(name, name), known.number, known)
+        for name in ("tag", "tag2"):
+            known = self._values.get(name)
+            if known is not None:
+                self._set(_FIELDS.get(name, name), self._library.tag(known.number), known)
+
+    def names(self) -> None:
+        """Find the names of the datatype and of the reduction."""
+        if (known := self._values.get("op")) is not None:
+            self._set("operation", self._library.operation(known.number), known)
+        if (known := self._values.get("datatype")) is not None:
+            self._set("datatype", self._library.name("Type", known.number) or None, known)
+
+    def window_and_file(self) -> None:
+        """Find the window, its target, and the file."""
+        if (known := self._values.get("file")) is not None:
+            self._set("file_handle", self._library.file(known.number), known)
+        if (known := self._values.get("win")) is not None:
+            self._set("window", self._library.window(known.number), known)
+            if (target := self._values.get("target")) is not None:
+                ranks = self._library.window_ranks(known.number)
+                self._set("dest", self._library.peer(target.number, ranks), target)
+
+    def requests(self) -> None:
+        """Find the requests of a call that waits, tests or starts."""
+        place = self._values.get("request") or self._values.get("requests")
+        if place is None:
+            return
+        count = Known(1, place.source)
+        if "requests" in self._values:
+            found = self._values.get("number")
+            if found is None:
+                return
+            count = found
+        if not 0 <= count.number <= _MOST_REQUESTS:
+            return
+        prototype = PROTOTYPES[self._call.function]
+        reader = RequestReader(self._library)
+        requests = reader.read(place.number, count.number, is_fortran=place.is_fortran)
+        self._set("requests", requests, place)
+        self._fields["waits_for"] = prototype.waits_for

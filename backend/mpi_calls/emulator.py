@@ -1,0 +1,494 @@
+"""An emulator of x86-64 over a private copy of a process's memory.
+
+It runs the query functions of the MPI library (``PMPI_Comm_size`` and the like) as if the process
+had called them. Pages are copied when they are written, so nothing in the process changes, and a
+bad handle ends in an error here. The number of instructions is bounded.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from pgdb.backend.mpi_calls import vectors
+from pgdb.backend.mpi_calls.c_library import STUBS, carry_out
+from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.instructions import HIGH, REGISTERS, Instruction, Operand, decode
+from pgdb.backend.mpi_calls.memory import Images, Memory
+from pgdb.backend.mpi_calls.values import MASK, signed
+
+_PAGE = 4096
+_RETURN = 0x7EAD0000
+"""The address that a call of ours returns to."""
+_STACK = 0x7EBFF000
+_STACK_BYTES = 1 << 20
+_HEAP = 0x7EC00000
+_HEAP_BYTES = 16 << 20
+MOST_STEPS = 100_000
+"""Most instructions of one call."""
+MOST_COPIED = 1 << 20
+"""Most bytes that one function copies."""
+_CONDITIONS: dict[str, Callable[[bool, bool, bool, bool], bool]] = {
+    "e": lambda z, s, c, o: z,
+    "ne": lambda z, s, c, o: not z,
+    "l": lambda z, s, c, o: s != o,
+    "ge": lambda z, s, c, o: s == o,
+    "le": lambda z, s, c, o: z or s != o,
+    "g": lambda z, s, c, o: not z and s == o,
+    "b": lambda z, s, c, o: c,
+    "ae": lambda z, s, c, o: not c,
+    "be": lambda z, s, c, o: c or z,
+    "a": lambda z, s, c, o: not (c or z),
+    "s": lambda z, s, c, o: s,
+    "ns": lambda z, s, c, o: not s,
+    "o": lambda z, s, c, o: o,
+    "no": lambda z, s, c, o: not o,
+}
+_NOTHING = frozenset("endbr64 nop pause mfence lfence sfence prefetcht0 vzeroupper".split())
+_MOVES = frozenset(
+    "mov movabs movq movd movaps movups movdqa movdqu movzx movapd movupd vmovdqa vmovdqu vmovaps"
+    " vmovups vmovq vmovd".split()
+)
+_ARITHMETIC = frozenset("add sub cmp and or xor test inc dec neg xadd".split())
+
+
+class Emulator:
+    """Runs functions of a stopped process on a private copy of its memory."""
+
+    def __init__(self, memory: Memory, images: Images, thread_pointer: int) -> None:
+        self._memory = memory
+        self._images = images
+        self.thread_pointer = thread_pointer
+        """The base of the fs segment."""
+        self._pages: dict[int, bytearray] = {}
+        self._decoded: dict[int, Instruction] = {}
+        self._stubs: dict[int, str] = {}
+        self._heap = _HEAP
+        self.registers: dict[str, int] = {}
+        """The general registers by their whole names."""
+        self._vectors: dict[str, int] = {}
+        self._zero = self._sign = self._carry = self._overflow = False
+        self._pc = 0
+        self.steps = 0
+        """Number of instructions so far."""
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes of the private copy.
+
+        :raises EmulationError: if there is no memory.
+        """
+        found = b""
+        while size_bytes > 0:
+            number, begin = divmod(address, _PAGE)
+            page = self._pages.get(number) or self._original(number)
+            piece = page[begin : begin + size_bytes]
+            found += piece
+            address += len(piece)
+            size_bytes -= len(piece)
+        return found
+
+    def _original(self, number: int) -> bytes | bytearray:
+        address = number * _PAGE
+        if _STACK - _STACK_BYTES <= address < _HEAP + _HEAP_BYTES:
+            made = self._pages[number] = bytearray(_PAGE)
+            return made
+        page = self._memory.page(number) if 0 <= address < 1 << 63 else None
+        if page is None:
+            raise EmulationError(f"no memory at {address:#x}")
+        return page
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write into the private copy.
+
+        :raises EmulationError: if there is no memory.
+        """
+        while data:
+            number, begin = divmod(address, _PAGE)
+            page = self._pages.get(number)
+            if page is None:
+                page = self._pages[number] = bytearray(self._original(number))
+            piece = data[: _PAGE - begin]
+            page[begin : begin + len(piece)] = piece
+            address += len(piece)
+            data = data[len(piece) :]
+
+    def allocate(self, size_bytes: int) -> int:
+        """Return the address of new memory, filled with zeros.
+
+        :raises EmulationError: if there is too little.
+        """
+        place = self._heap
+        self._heap += size_bytes + 31 & ~15
+        if self._heap > _HEAP + _HEAP_BYTES or size_bytes < 0:
+            raise EmulationError("too much memory is allocated")
+        return place
+
+    def number(self, address: int, size_bytes: int) -> int:
+        """Return an unsigned number of the private copy."""
+        return int.from_bytes(self.read(address, size_bytes), "little")
+
+    def text(self, address: int) -> str:
+        """Return the text that ends with a zero byte."""
+        return self.string(address).decode("utf-8", "replace")
+
+    def string(self, address: int) -> bytes:
+        """Return the bytes before the next zero byte."""
+        found = b""
+        while b"\0" not in found and len(found) < MOST_COPIED:
+            found += self.read(address + len(found), 16)
+        return found.partition(b"\0")[0]
+
+    # -- running -------------------------------------------------------------------------------
+
+    def call(self, function: int, *arguments: int, most_steps: int = MOST_STEPS) -> int:
+        """Call a function at an address of the process with up to six numbers; return rax.
+
+        :raises EmulationError: if it cannot be emulated, or does not return in time.
+        """
+        self.registers = {full: 0 for full, _ in REGISTERS.values()}
+        self._vectors = {}
+        for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
+            self.registers[name] = value & MASK
+        self.registers["rsp"] = _STACK - _PAGE
+        self._push(_RETURN)
+        self._pc = function
+        for _ in range(most_steps):
+            if self._pc == _RETURN:
+                return self.registers["rax"]
+            self.steps += 1
+            self._step()
+        raise EmulationError(f"no end after {most_steps} instructions")
+
+    def _step(self) -> None:
+        stub = self._stubs.get(self._pc)
+        if stub is not None:
+            self.registers["rax"] = carry_out(stub, self) & MASK
+            self._pc = self._pop()
+            return
+        insn = self._decoded.get(self._pc)
+        if insn is None:
+            found = decode(self._memory.some(self._pc, 15), self._pc)
+            if found is None:
+                raise EmulationError(f"no instruction at {self._pc:#x}")
+            insn = self._decoded[self._pc] = found
+        self._pc = insn.next
+        self._execute(insn)
+
+    def _push(self, value: int) -> None:
+        self.registers["rsp"] = self.registers["rsp"] - 8 & MASK
+        self.write(self.registers["rsp"], struct.pack("<Q", value & MASK))
+
+    def _pop(self) -> int:
+        value = self.number(self.registers["rsp"], 8)
+        self.registers["rsp"] = self.registers["rsp"] + 8 & MASK
+        return value
+
+    def _address(self, insn: Instruction, operand: Operand) -> int:
+        address = operand.disp
+        if operand.base == "rip":
+            address += insn.next
+        elif operand.base:
+            address += self.registers[operand.base]
+        if operand.index:
+            address += self.registers[operand.index] * operand.scale
+        if operand.segment == "fs":
+            address += self.thread_pointer
+        elif operand.segment == "gs":
+            raise EmulationError("the gs segment")
+        return address & MASK
+
+    def _get(self, insn: Instruction, operand: Operand) -> int:
+        if operand.kind == "imm":
+            return operand.imm & MASK
+        if operand.kind == "reg":
+            if operand.is_xmm:
+                return self._vectors.get(operand.reg, 0)
+            full, size = self._register(operand.reg)
+            value = self.registers[full]
+            return (value >> 8 if operand.reg in HIGH else value) & ((1 << 8 * size) - 1)
+        return self.number(self._address(insn, operand), operand.size)
+
+    def _put(self, insn: Instruction, operand: Operand, value: int) -> None:
+        value &= (1 << 8 * operand.size) - 1
+        if operand.kind == "mem":
+            self.write(self._address(insn, operand), value.to_bytes(operand.size, "little"))
+        elif operand.is_xmm:
+            self._vectors[operand.reg] = value
+        else:
+            full, size = self._register(operand.reg)
+            if operand.reg in HIGH:
+                raise EmulationError(f"a write of {operand.reg}")
+            kept = 0 if size >= 4 else self.registers[full] & ~((1 << 8 * size) - 1)
+            self.registers[full] = kept | value
+
+    def _register(self, name: str) -> tuple[str, int]:
+        try:
+            return REGISTERS[name]
+        except KeyError:
+            raise EmulationError(f"the register {name}") from None
+
+    def _holds(self, condition: str) -> bool:
+        test = _CONDITIONS.get(condition)
+        if test is None:
+            raise EmulationError(f"the condition {condition}")
+        return test(self._zero, self._sign, self._carry, self._overflow)
+
+    # -- instructions --------------------------------------------------------------------------
+
+    def _execute(self, insn: Instruction) -> None:
+        name, operands = insn.mnemonic, insn.operands
+        if insn.prefix in ("rep", "repz", "repne"):
+            self._repeat(insn)
+        elif name in _MOVES:
+            if len(operands) != 2:
+                raise EmulationError(f"{name} with {len(operands)} operands")
+            self._put(insn, operands[0], self._get(insn, operands[1]))
+        elif name in _ARITHMETIC:
+            self._compute(insn)
+        elif insn.is_call:
+            self._go(insn, is_call=True)
+        elif name == "jmp":
+            self._go(insn, is_call=False)
+        elif insn.is_jump:
+            if self._holds(name[1:]):
+                self._pc = operands[0].imm & MASK
+        elif name == "ret":
+            self._pc = self._pop()
+        elif name == "push":
+            self._push(signed(self._get(insn, operands[0]), operands[0].size))
+        elif name == "pop":
+            self._put(insn, operands[0], self._pop())
+        elif name == "lea":
+            self._put(insn, operands[0], self._address(insn, operands[1]))
+        elif name not in _NOTHING:
+            self._execute_rare(insn)
+
+    def _go(self, insn: Instruction, *, is_call: bool) -> None:
+        operand = insn.operands[0]
+        if operand.kind == "imm":
+            target = operand.imm & MASK
+        else:
+            target = self._get(insn, operand)
+            if operand.kind == "mem" and operand.base == "rip":
+                target = self._resolved(insn.next + operand.disp, target)
+        if is_call:
+            self._push(insn.next)
+        self._pc = target
+
+    def _resolved(self, slot: int, target: int) -> int:
+        """Return the target of a jump through a word that the dynamic linker fills; functions of
+        the C library that need its state, or wide vectors, become stubs."""
+        image = self._images.at(slot)
+        name = image.imports.get(slot - image.bias, "") if image is not None else ""
+        if not name:
+            return target
+        if name in STUBS:
+            place = _RETURN + 16 * (1 + list(STUBS).index(name))
+            self._stubs[place] = name
+            return place
+        if self._images.at(target) is image:
+            # The linker has not filled it yet.
+            for each in self._images.all():
+                if name in each.symbols and each.symbols[name] in each.functions:
+                    return each.symbols[name] + each.bias
+        return target
+
+    def _compute(self, insn: Instruction) -> None:
+        name, operands = insn.mnemonic, insn.operands
+        to = operands[0]
+        bits = 8 * to.size
+        mask = (1 << bits) - 1
+        a = self._get(insn, to)
+        if name in ("inc", "dec"):
+            b = 1
+        elif name == "neg":
+            a, b = 0, a
+        else:
+            b = (
+                operands[1].imm & mask
+                if operands[1].kind == "imm"
+                else self._get(insn, operands[1])
+            )
+        if name in ("add", "inc", "xadd"):
+            result = a + b
+            self._overflow = bool((a ^ result) & (b ^ result) & 1 << bits - 1)
+            if name != "inc":
+                self._carry = result > mask
+        elif name in ("sub", "cmp", "dec", "neg"):
+            result = a - b
+            self._overflow = bool((a ^ b) & (a ^ result) & 1 << bits - 1)
+            if name != "dec":
+                self._carry = a < b
+        else:
+            result = {"and": a & b, "test": a & b, "or": a | b, "xor": a ^ b}[name]
+            self._carry = self._overflow = False
+        result &= mask
+        self._flags(result, bits)
+        if name == "xadd":
+            self._put(insn, operands[1], a)
+        if name not in ("cmp", "test"):
+            self._put(insn, to, result)
+
+    def _flags(self, result: int, bits: int) -> None:
+        self._zero = result == 0
+        self._sign = bool(result >> bits - 1 & 1)
+
+    def _execute_rare(self, insn: Instruction) -> None:
+        name, operands = insn.mnemonic, insn.operands
+        registers = self.registers
+        if name in ("movsx", "movsxd"):
+            self._put(insn, operands[0], signed(self._get(insn, operands[1]), operands[1].size))
+        elif name == "cdqe":
+            registers["rax"] = signed(registers["rax"], 4) & MASK
+        elif name == "cdq":
+            registers["rdx"] = 0xFFFFFFFF if registers["rax"] >> 31 & 1 else 0
+        elif name == "cqo":
+            registers["rdx"] = MASK if registers["rax"] >> 63 else 0
+        elif name in ("shl", "sal", "shr", "sar"):
+            self._shift(insn)
+        elif name == "imul":
+            self._multiply(insn)
+        elif name in ("div", "idiv"):
+            self._divide(insn)
+        elif name.startswith("cmov"):
+            # A move of 32 bits clears the upper half even where it does not happen.
+            holds = self._holds(name[4:])
+            self._put(insn, operands[0], self._get(insn, operands[1 if holds else 0]))
+        elif name.startswith("set"):
+            self._put(insn, operands[0], int(self._holds(name[3:])))
+        elif name == "not":
+            self._put(insn, operands[0], ~self._get(insn, operands[0]))
+        elif name == "leave":
+            registers["rsp"] = registers["rbp"]
+            registers["rbp"] = self._pop()
+        elif name == "xchg":
+            a, b = self._get(insn, operands[0]), self._get(insn, operands[1])
+            self._put(insn, operands[0], b)
+            self._put(insn, operands[1], a)
+        elif name == "cmpxchg":
+            mask = (1 << 8 * operands[0].size) - 1
+            a = self._get(insn, operands[0])
+            self._zero = a == registers["rax"] & mask
+            if self._zero:
+                self._put(insn, operands[0], self._get(insn, operands[1]))
+            else:
+                registers["rax"] = a
+        elif name == "cwde":
+            registers["rax"] = signed(registers["rax"], 2) & 0xFFFFFFFF
+        elif name in ("bsf", "tzcnt", "bsr"):
+            value = self._get(insn, operands[1])
+            self._zero = not value
+            if not value:
+                raise EmulationError(f"{name} of 0")
+            place = value.bit_length() - 1 if name == "bsr" else (value & -value).bit_length() - 1
+            self._put(insn, operands[0], place)
+        elif name == "bt":
+            bits = 8 * operands[0].size
+            self._carry = bool(
+                self._get(insn, operands[0]) >> self._get(insn, operands[1]) % bits & 1
+            )
+        else:
+            self._execute_vector(insn)
+
+    def _execute_vector(self, insn: Instruction) -> None:
+        name, operands = insn.mnemonic, insn.operands
+        first, last = operands[0], operands[-1]
+        is_avx = name.startswith("v")
+        name = name.removeprefix("v")
+        if name in ("movhps", "movhpd", "movlps", "movlpd") and len(operands) == 2:
+            self._move_half(insn, is_high=name[3] == "h")
+            return
+        if not first.is_xmm:
+            if name in ("pextrd", "pextrq", "pextrw"):
+                bits = {"d": 32, "q": 64, "w": 16}[name[-1]]
+                source = self._get(insn, operands[1])
+                self._put(insn, first, vectors.extracted(source, last.imm, bits))
+                return
+            raise EmulationError(f"{insn.mnemonic} at {insn.address:#x}")
+        result: int | None = None
+        if last.kind == "imm":
+            if name == "pshufd":
+                result = vectors.shuffled(self._get(insn, operands[1]), last.imm)
+            elif name in ("pinsrd", "pinsrq", "pinsrw"):
+                bits = {"d": 32, "q": 64, "w": 16}[name[-1]]
+                value, number = self._get(insn, operands[-3]), self._get(insn, operands[-2])
+                result = vectors.inserted(value, number, last.imm, bits)
+            else:
+                result = vectors.shifted(name, self._get(insn, operands[-2]), last.imm)
+        elif len(operands) == 2 + is_avx and "ymm" not in (first.reg[:3], last.reg[:3]):
+            result = vectors.combined(name, self._get(insn, operands[-2]), self._get(insn, last))
+        if result is None:
+            raise EmulationError(f"{insn.mnemonic} at {insn.address:#x}")
+        self._put(insn, first, result)
+
+    def _move_half(self, insn: Instruction, *, is_high: bool) -> None:
+        to, what = insn.operands
+        by = 64 if is_high else 0
+        if not to.is_xmm:
+            self._put(insn, to, self._get(insn, what) >> by & MASK)
+            return
+        kept = self._vectors.get(to.reg, 0) & (MASK if is_high else MASK << 64)
+        self._vectors[to.reg] = kept | (self._get(insn, what) & MASK) << by
+
+    def _shift(self, insn: Instruction) -> None:
+        to = insn.operands[0]
+        bits = 8 * to.size
+        value = self._get(insn, to)
+        by = self._get(insn, insn.operands[1]) if len(insn.operands) > 1 else 1
+        by &= 63 if to.size == 8 else 31
+        if not by:
+            return
+        if insn.mnemonic in ("shl", "sal"):
+            result = value << by
+            self._carry = bool(result >> bits & 1)
+        else:
+            whole = signed(value, to.size) if insn.mnemonic == "sar" else value
+            result = whole >> by
+            self._carry = bool(whole >> by - 1 & 1)
+        self._flags(result & ((1 << bits) - 1), bits)
+        self._put(insn, to, result)
+
+    def _multiply(self, insn: Instruction) -> None:
+        operands = insn.operands
+        if len(operands) == 1:
+            raise EmulationError("a multiplication of 128 bits")
+        size = operands[0].size
+        a = signed(self._get(insn, operands[-2]), size)
+        b = operands[2].imm if len(operands) == 3 else signed(self._get(insn, operands[1]), size)
+        self._put(insn, operands[0], a * b)
+
+    def _divide(self, insn: Instruction) -> None:
+        operand = insn.operands[0]
+        size, registers = operand.size, self.registers
+        bits = 8 * size
+        mask = (1 << bits) - 1
+        whole = (registers["rdx"] & mask) << bits | registers["rax"] & mask
+        divisor = self._get(insn, operand)
+        if insn.mnemonic == "idiv":
+            whole, divisor = signed(whole, 2 * size), signed(divisor, size)
+        if not divisor or size < 4:
+            raise EmulationError("a division")
+        quotient = abs(whole) // abs(divisor) * (1 if (whole < 0) == (divisor < 0) else -1)
+        registers["rax"] = quotient & mask
+        registers["rdx"] = whole - quotient * divisor & mask
+
+    def _repeat(self, insn: Instruction) -> None:
+        name, registers = insn.mnemonic, self.registers
+        size = {"b": 1, "w": 2, "d": 4, "q": 8}.get(name[-1], 0)
+        count = registers["rcx"] * size
+        if (
+            insn.prefix != "rep"
+            or name[:-1] not in ("movs", "stos")
+            or not 0 <= count < MOST_COPIED
+        ):
+            raise EmulationError(f"{insn.prefix} {name} at {insn.address:#x}")
+        if name.startswith("movs"):
+            self.write(registers["rdi"], self.read(registers["rsi"], count))
+            registers["rsi"] += count
+        else:
+            piece = (registers["rax"] & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            self.write(registers["rdi"], piece * registers["rcx"])
+        registers["rdi"] += count
+        registers["rcx"] = 0

@@ -1,0 +1,225 @@
+"""Data flow through one function of x86-64, from its first instruction to the active call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from pgdb.backend.mpi_calls.effects import Effects
+from pgdb.backend.mpi_calls.instructions import Code, Instruction
+from pgdb.backend.mpi_calls.values import State, entry_state, meet
+
+MOST_INSTRUCTIONS = 12000
+_MOST_ROUNDS = 60
+_TABLE_DISTANCE = 1 << 16
+_MOST_CASES = 256
+_LOOKED_BACK = 16
+
+Function = Callable[[int], tuple[int, int] | None]
+"""Returns the start and the end of the function with an address."""
+IsFinal = Callable[[int], bool]
+"""Returns whether a call of this target never returns."""
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """The state at the active call of a function."""
+
+    state: State
+    call: Instruction | None
+    """The call instruction; None if the target was another instruction."""
+
+
+class Flow:
+    """The instructions of a function that can be reached, and the flow of values through them."""
+
+    def __init__(
+        self, code: Code, function: Function, is_final: IsFinal, *, is_caller: bool
+    ) -> None:
+        self._code = code
+        self._function = function
+        self._is_final = is_final
+        self._is_caller = is_caller
+        self._insns: dict[int, Instruction] = {}
+        self._following: dict[int, list[int]] = {}
+        self.has_indirect = False
+        """Whether there is a jump whose targets are unknown."""
+
+    def state_at(self, start: int, target: int, *, is_return: bool) -> Reached | None:
+        """Return the state before an instruction of the function that begins at *start*.
+
+        :param is_return: *target* is the address to which the call in question returns.
+        """
+        where = self._explore(start, target, is_return=is_return)
+        if where is None:
+            return None
+        effects = Effects(is_caller=self._is_caller)
+        state: State | None = None
+        escaped = -1
+        # An address that is passed on late in a loop matters for the calls before, too.
+        while len(effects.escaped) != escaped:
+            escaped = len(effects.escaped)
+            state = self._settle(effects, start, where)
+        if state is None:
+            return None
+        # A slot whose address the call got may have changed since.
+        for at in effects.escaped:
+            state.slots.pop(at, None)
+        insn = self._insns[where]
+        return Reached(state, insn if insn.is_call else None)
+
+    # -- reachable instructions ----------------------------------------------------------------
+
+    def _explore(self, start: int, target: int, *, is_return: bool) -> int | None:
+        """Find all instructions; return the address of the one in question."""
+        work = [start]
+        where = None
+        while work:
+            at = work.pop()
+            while at not in self._insns:
+                insn = self._code.at(at)
+                if insn is None:
+                    break
+                if len(self._insns) >= MOST_INSTRUCTIONS:
+                    return None
+                self._insns[at] = insn
+                if is_return and insn.is_call and insn.next == target:
+                    where = at
+                following = self._following[at] = self._successors(insn)
+                if len(following) != 1:
+                    work += following
+                    break
+                at = following[0]
+        if not is_return and target in self._insns:
+            return target
+        return where
+
+    def _successors(self, insn: Instruction) -> list[int]:
+        if insn.is_call:
+            is_end = not self._is_inside(insn.address, insn.next)
+            if is_end or (insn.target is not None and self._is_final(insn.target)):
+                return []
+            return [insn.next]
+        if insn.is_jump:
+            if insn.target is None:
+                cases = self._cases(insn)
+                self.has_indirect |= not cases
+                return cases
+            return [insn.target] if not insn.is_branch else [insn.next, insn.target]
+        return [] if insn.is_return else [insn.next]
+
+    def _is_inside(self, one: int, other: int) -> bool:
+        """Return whether two addresses are in one function, as far as tables say it."""
+        found = self._function(one)
+        return found is None or found[0] <= other < found[1]
+
+    def _cases(self, jump: Instruction) -> list[int]:
+        """Return the targets of a switch: ``lea table(%rip)`` … ``jmp *%reg``, entries relative to
+        the table, their number from the ``cmp`` before ``ja``."""
+        found = self._function(jump.address)
+        if found is None:
+            return []
+        before: list[Instruction] = []
+        at = jump.address
+        for _ in range(_LOOKED_BACK):
+            insn = next((e for e in self._insns.values() if e.next == at), None)
+            if insn is None:
+                break
+            before.append(insn)
+            at = insn.address
+        table = None
+        count = _MOST_CASES
+        for place, insn in enumerate(before):
+            operands = insn.operands
+            if table is None and insn.mnemonic == "lea" and operands[1].base == "rip":
+                table = insn.next + operands[1].disp
+            if insn.mnemonic == "cmp" and operands[1].kind == "imm":
+                if any(each.mnemonic == "ja" for each in before[max(place - 3, 0) : place]):
+                    count = min(_MOST_CASES, operands[1].imm + 1)
+                    break
+        if table is None:
+            return []
+        targets = set()
+        for number in range(count):
+            entry = self._code.bytes_at(table + 4 * number, 4)
+            target = table + int.from_bytes(entry, "little", signed=True)
+            is_near = len(entry) == 4 and abs(target - jump.address) < _TABLE_DISTANCE
+            if not is_near or not self._is_inside(jump.address, target):
+                break
+            targets.add(target)
+        return sorted(targets)
+
+    # -- the fixed point -----------------------------------------------------------------------
+
+    def _settle(self, effects: Effects, start: int, where: int) -> State | None:
+        before: dict[int, list[int]] = {}
+        for at, following in self._following.items():
+            for each in set(following):
+                before.setdefault(each, []).append(at)
+        heads = [
+            at
+            for at in self._insns
+            if at == start
+            or len(before.get(at, ())) != 1
+            or len(self._following.get(before[at][0], ())) != 1
+        ]
+        blocks = set(heads)
+        previous = {insn.next: at for at, insn in self._insns.items()}
+        ends: dict[int, State] = {}
+        found: State | None = None
+        dirty = {start}
+        for _ in range(_MOST_ROUNDS):
+            if not dirty:
+                return found
+            todo = [head for head in heads if head in dirty]
+            dirty = set()
+            for head in todo:
+                states = [
+                    self._over_edge(ends[at], self._insns[at], head, previous)
+                    for at in before.get(head, ())
+                    if at in ends
+                ]
+                if head == start:
+                    states.insert(0, entry_state())
+                if not states:
+                    continue
+                state = meet(states, head, keeps_symbols=self._is_caller)
+                at = head
+                while True:
+                    insn = self._insns[at]
+                    if at == where:
+                        found = state.copy()
+                    if not (insn.is_jump or insn.is_return):
+                        effects.apply(state, insn)
+                    following = self._following[at]
+                    if len(following) == 1 and following[0] in self._insns:
+                        if following[0] not in blocks:
+                            at = following[0]
+                            continue
+                    old = ends.get(at)
+                    if old is None or not old.equals(state):
+                        ends[at] = state
+                        dirty.update(each for each in following if each in blocks)
+                    break
+        # Values that have not settled are not known.
+        return None
+
+    def _over_edge(
+        self, state: State, insn: Instruction, to: int, previous: dict[int, int]
+    ) -> State:
+        """Return the state behind a jump: a loop that probes the stack ends with the stack pointer
+        equal to its limit."""
+        if insn.mnemonic != "jne" or to != insn.next:
+            return state
+        compared = self._insns.get(previous.get(insn.address, -1))
+        if compared is None or compared.mnemonic != "cmp":
+            return state
+        names = [each.reg for each in compared.operands]
+        if "rsp" not in names:
+            return state
+        limit = state.registers.get(names[1 - names.index("rsp")])
+        if limit is None or limit[0] != "cfa":
+            return state
+        found = state.copy()
+        found.registers["rsp"] = limit
+        return found

@@ -1,0 +1,69 @@
+"""Calls of MPI with their arguments, on a program whose every call has its truth beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+import pgdb
+from pgdb.mpi_calls import MpiCallStatus
+from pgdb.records import Exit
+from tests.conftest import Build
+from tests.support.call_truth import Score, compare, truths
+from tests.support.programs import Mpi as AnMpi
+from tests.support.programs import Program, find_mpi
+
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+
+MPIS = ("openmpi", "mpich", "openmpi5", "mpich-system", "intel")
+RANKS = 4
+CALLS = 26
+VICTIM = "1"
+
+
+@pytest.fixture(scope="session", params=MPIS)
+def mpi(request: pytest.FixtureRequest) -> AnMpi:
+    return find_mpi(request.param)
+
+
+def standing_in(session: pgdb.Session, number: int) -> MpiCallStatus:
+    """Let the job run until rank 1 stands in its call with this number; return its status."""
+    victim = session.ranks(VICTIM)
+    while True:
+        session.interrupt()
+        session.wait()
+        if victim.evaluate("current").values == {1: number}:
+            status = victim.mpi_calls().for_rank(1)
+            assert isinstance(status, MpiCallStatus), status
+            if status.state == "in_call":
+                return status
+        session.continue_(wait=False)
+
+
+def look_at_all(session: pgdb.Session, program: Program) -> Score:
+    """Compare what is said of each call with the truth."""
+    truth = truths(program.source)
+    assert len(truth) == CALLS
+    score = Score()
+    session.continue_(wait=False)
+    for number in range(1, CALLS + 1):
+        status = standing_in(session, number)
+        assert status.where is not None and status.call is not None
+        assert status.where.line in truth, status
+        assert not status.note, status
+        compare(status.call, truth.pop(status.where.line), score)
+        session.evaluate(f"released = {number}").check()
+        session.continue_(wait=False)
+    assert not truth
+    return score
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_arguments_are_exact_or_unknown(mpi: AnMpi, build: Build, level: str) -> None:
+    program = build("mpi_calls.c", level)
+    with pgdb.launch(mpi.line(RANKS, program)) as session:
+        score = look_at_all(session, program)
+        assert score.wrong == []
+        # Of sends, MPICH and Intel MPI keep neither peer nor tag in their requests.
+        assert score.exact >= 4 * score.missing, score
+        ended = session.wait()
+        assert [each.record for each in ended] == [Exit(code=0)], ended
