@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pgdb.frontend.startup.sync import Session as Session
     from pgdb.frontend.startup.sync import attach as attach
     from pgdb.frontend.startup.sync import launch as launch
+    from pgdb.frontend.startup.sync import open_cores as open_cores
     from pgdb.frontend.startup.sync import replay as replay
     from pgdb.merge.classes import EquivalenceClass as EquivalenceClass
     from pgdb.merge.classes import Missing as Missing
@@ -101,6 +102,7 @@ _HOMES = {
     "attach": "pgdb.frontend.startup.sync",
     "compare": "pgdb.frontend.analysis.comparing",
     "launch": "pgdb.frontend.startup.sync",
+    "open_cores": "pgdb.frontend.startup.sync",
     "replay": "pgdb.frontend.startup.sync",
     "stacks_of": "pgdb.frontend.show.text.thread_stacks",
 }
@@ -146,6 +148,7 @@ __all__ = [
     "compare",
     "errors",
     "launch",
+    "open_cores",
     "records",
     "replay",
     "stacks_of",

@@ -19,6 +19,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_view import RankView as Ranks
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.reporting import report
+from pgdb.frontend.startup.open_cores import open_cores
 from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.restart import restart
 from pgdb.frontend.startup.start import attach, launch
@@ -31,6 +32,7 @@ __all__ = [
     "Told",
     "attach",
     "launch",
+    "open_cores",
     "replay",
     "report",
     "restart",

@@ -6,10 +6,15 @@ finds the ranks can fill it.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.ranks import RankSet
+
+SessionMode = Literal["attach", "launch", "core"]
+"""The way in which a session has got its ranks."""
 
 
 class RankProcess(msgspec.Struct, frozen=True):

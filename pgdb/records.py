@@ -321,6 +321,7 @@ StopReason = Literal[
     "location-reached",
     "exec",
     "attached",
+    "core",
     "main",
     "entry",
     "other",

@@ -68,7 +68,7 @@ from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
-from pgdb.proctable import ProcTable, World
+from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 
 

@@ -33,6 +33,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.backend.care": ("pgdb.jobs", "pgdb.backend.sbd", "pgdb.backend.gdb"),
     "pgdb.backend.gdb": (
         "pgdb.overlay",
+        "pgdb.cores",
         "pgdb.jobs",
         "pgdb.backend.python",
         "pgdb.backend.rank",
@@ -45,6 +46,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.backend.python": (),
     "pgdb.backend.zygote": (
         "pgdb.overlay",
+        "pgdb.cores",
         "pgdb.jobs",
         "pgdb.backend.sbd",
         "pgdb.backend.care",
@@ -84,6 +86,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.analysis",
     ),
     "pgdb.frontend.startup": (
+        "pgdb.cores",
         "pgdb.merge",
         "pgdb.overlay",
         "pgdb.jobs",

@@ -8,7 +8,6 @@ the library is known for.
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import re
 import struct
@@ -16,9 +15,10 @@ from collections.abc import Iterator
 
 from pgdb.backend.gdb.deaths import Death, fatal_signal
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.elf import Read
 from pgdb.patterns import pattern
-from pgdb.process_maps import read_mappings
 
 _WORD_BYTES = 8
 _MOST_STACK_BYTES = 256 << 10
@@ -47,8 +47,9 @@ _SIGNAL_OFFSET = 304
 class DeathTexts:
     """Reads texts of deaths in one rank."""
 
-    def __init__(self, gdb: GdbSession) -> None:
+    def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
         self._gdb = gdb
+        self._image_of = image_of
 
     async def of(self, row: Death, pid: int, level: int, outer: int, code: int | None) -> str:
         """Return the text of a death in the frame *level* of the selected thread, or nothing.
@@ -63,28 +64,31 @@ class DeathTexts:
             return ""
         levels = (0, outer) if not row.is_signal else (level, level)
         begin, end = await self._stack_pointers(levels)
+        image = self._image_of(pid)
         try:
-            memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            with image.opened() as memory:
+                return await self._text(row, image, memory, begin, end, code)
         except OSError:
             return ""
-        try:
-            if row.is_signal:
-                return _signal_at(memory, begin)
-            size = max(0, min(end - begin, _MOST_STACK_BYTES))
-            stack = _read(memory, begin, size)
-            if row.is_exception:
-                return await self._exception(memory, stack)
-            # In a thread: a large stack refers to thousands of strings.
-            if row.is_written and (text := await asyncio.to_thread(_written, memory, stack)):
-                return text
-            if not row.text:
-                return ""
-            text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
-            if row.is_mpi_error and not text and code is not None:
-                text = await asyncio.to_thread(_text_of_code, pid, memory, code)
+
+    async def _text(
+        self, row: Death, image: RankImage, memory: Read, begin: int, end: int, code: int | None
+    ) -> str:
+        if row.is_signal:
+            return _signal_at(memory, begin)
+        size = max(0, min(end - begin, _MOST_STACK_BYTES))
+        stack = _read(memory, begin, size)
+        if row.is_exception:
+            return await self._exception(memory, stack)
+        # In a thread: a large stack refers to thousands of strings.
+        if row.is_written and (text := await asyncio.to_thread(_written, memory, stack)):
             return text
-        finally:
-            os.close(memory)
+        if not row.text:
+            return ""
+        text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
+        if row.is_mpi_error and not text and code is not None:
+            text = await asyncio.to_thread(_text_of_code, image, memory, code)
+        return text
 
     async def _stack_pointers(self, levels: tuple[int, int]) -> tuple[int, int]:
         """Return the stack pointers of two frames of the selected thread, 0 for unknown ones."""
@@ -103,7 +107,7 @@ class DeathTexts:
         begin, end = (int(each) if each.lstrip("-").isdecimal() else 0 for each in found)
         return begin, end
 
-    async def _exception(self, memory: int, stack: bytes) -> str:
+    async def _exception(self, memory: Read, stack: bytes) -> str:
         """Return type and text of the exception whose header the stack refers to."""
         for address in _pointers(stack):
             if _read(memory, address, len(_GNU_EXCEPTION)) != _GNU_EXCEPTION:
@@ -121,7 +125,7 @@ class DeathTexts:
         return ""
 
 
-def _find_text(memory: int, stack: bytes, text: re.Pattern[bytes]) -> str:
+def _find_text(memory: Read, stack: bytes, text: re.Pattern[bytes]) -> str:
     """Return the first match in the stack, or in a string that it refers to."""
     if match := text.search(stack):
         return _shown(match)
@@ -131,7 +135,7 @@ def _find_text(memory: int, stack: bytes, text: re.Pattern[bytes]) -> str:
     return ""
 
 
-def _written(memory: int, stack: bytes) -> str:
+def _written(memory: Read, stack: bytes) -> str:
     """Return the message of GNU's Fortran library (8 or later) behind its title, or nothing.
 
     The library writes title and message at once. The list of these parts, each a pointer and a
@@ -150,13 +154,13 @@ def _written(memory: int, stack: bytes) -> str:
     return ""
 
 
-def _text_of_code(pid: int, memory: int, code: int) -> str:
+def _text_of_code(image: RankImage, memory: Read, code: int) -> str:
     """Return Open MPI's text for an error code.
 
     Its objects for the codes are variables of the library: the code, its class, the text.
     """
     known = struct.pack("ii", code, code) + b"MPI_"
-    for mapping in read_mappings(pid):
+    for mapping in image.mappings():
         size = mapping.end - mapping.start
         if mapping.is_writable and size <= _MOST_VARIABLES_BYTES:
             data = _read(memory, mapping.start, size)
@@ -182,31 +186,28 @@ def _pointers(stack: bytes) -> Iterator[int]:
             yield word
 
 
-def _read(memory: int, address: int, size_bytes: int) -> bytes:
+def _read(memory: Read, address: int, size_bytes: int) -> bytes:
     """Return memory of the rank, less where it ends, nothing where there is none."""
-    try:
-        return os.pread(memory, size_bytes, address) if address > 0 and size_bytes > 0 else b""
-    except (OSError, OverflowError):
-        return b""
+    return memory(address, size_bytes) if address > 0 and size_bytes > 0 else b""
 
 
-def _pointer(memory: int, address: int) -> int:
+def _pointer(memory: Read, address: int) -> int:
     data = _read(memory, address, _WORD_BYTES)
     return int(struct.unpack("Q", data)[0]) if len(data) == _WORD_BYTES else 0
 
 
-def _string(memory: int, address: int) -> bytes:
+def _string(memory: Read, address: int) -> bytes:
     text, end, _ = _read(memory, address, _STRING_BYTES).partition(b"\0")
     return text if end else b""
 
 
-def _type_name(memory: int, kind: int) -> bytes:
+def _type_name(memory: Read, kind: int) -> bytes:
     """Return the mangled name of a ``std::type_info``, empty if it is none."""
     name = _string(memory, _pointer(memory, kind + _WORD_BYTES)).removeprefix(b"*")
     return name if _MANGLED.match(name) else b""
 
 
-def _text_of_exception(memory: int, thrown: int, kind: int) -> str:
+def _text_of_exception(memory: Read, thrown: int, kind: int) -> str:
     """Return the text of an exception that derives from std::runtime_error or std::logic_error.
 
     Only these have it at a known place. Their descendants with one base begin with it.
@@ -223,7 +224,7 @@ def _text_of_exception(memory: int, thrown: int, kind: int) -> str:
     return ""
 
 
-def _signal_at(memory: int, context: int) -> str:
+def _signal_at(memory: Read, context: int) -> str:
     """Return the fatal signal whose handler runs, empty for any other and where it is unknown.
 
     The kernel leaves it there for a handler with SA_SIGINFO.

@@ -10,7 +10,7 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.gdb.attach import as_they_are
 from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.gdb.gpu_turns import GpuTurns
-from pgdb.backend.rank.protocol import FactoryContext, OpenFactory
+from pgdb.backend.rank.protocol import DebuggerFactory, FactoryContext, OpenFactory
 from pgdb.backend.sbd.deployment import Deployment
 from pgdb.backend.zygote import nursery
 from pgdb.backend.zygote.gdb_factory import GdbFactory
@@ -105,4 +105,13 @@ class GdbDebuggers:
 
 def gdb_debuggers(symbol_prefetch: SymbolPrefetch | None = None) -> OpenFactory:
     """Return the opener of GDB factories, the first of which uses *symbol_prefetch*."""
-    return lambda context: GdbDebuggers(context, symbol_prefetch)
+
+    def open_factory(context: FactoryContext) -> DebuggerFactory:
+        if context.setup.cores is None:
+            return GdbDebuggers(context, symbol_prefetch)
+        # Only sessions of core files load these modules.
+        from pgdb.backend.gdb.core_factory import CoreDebuggers
+
+        return CoreDebuggers(context)
+
+    return open_factory

@@ -117,6 +117,8 @@ class Nursery:
             seal()
         elif "rehearse" in request:
             rehearse(request["rehearse"])
+        elif "rehearse_core" in request:
+            rehearse_core(request["rehearse_core"])
         else:
             raise ValueError(f"unknown request {sorted(request)}")
         self._reply(answer)
@@ -368,6 +370,20 @@ def rehearse(pid: int) -> None:
             # Nothing else would release the process; the kernel does when its tracer ends.
             os._exit(_FAILED)
         execute("maint set target-async on", must=True)
+
+
+def rehearse_core(path: str) -> None:
+    """Read a core file of the program, and its stack, and forget the core again.
+
+    Children inherit what GDB learns only then, as by :func:`rehearse`.
+    """
+    try:
+        execute(f"core-file {path}", must=True)
+        execute(f"bt {_REHEARSED_FRAMES}")
+        for objfile in gdb.objfiles():
+            real_name(str(objfile.filename))
+    finally:
+        execute("core-file")
 
 
 def real_name(name: str) -> str:

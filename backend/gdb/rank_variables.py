@@ -6,7 +6,7 @@ import socket
 
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.jobs import procfs
-from pgdb.jobs.rank_environment import rank_environment
+from pgdb.jobs.rank_environment import RankIdentity, rank_environment
 
 
 def definitions(rank: int, pid: int) -> list[str]:
@@ -16,8 +16,12 @@ def definitions(rank: int, pid: int) -> list[str]:
 
     A variable that the user has defined stays.
     """
+    return definitions_for(rank, rank_environment(procfs.environment(pid) or {}))
+
+
+def definitions_for(rank: int, identity: RankIdentity | None) -> list[str]:
+    """Return the commands for a rank whose environment names *identity*."""
     values = {"_rank": str(rank), "_host": quote(socket.gethostname()), "_world": "0"}
-    identity = rank_environment(procfs.environment(pid) or {})
     if identity is not None and identity.size is not None:
         values["_size"] = str(identity.size)
     return [console(f"init-if-undefined ${name} = {value}") for name, value in values.items()]

@@ -28,15 +28,15 @@ from pgdb.backend.gdb.mpi_frames import (
     is_of_runtime,
     mpi_name,
     named,
-    objects_of,
 )
 from pgdb.backend.gdb.python_stacks import NO_PYTHON, MixedStack, PythonStacks, python_only
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.unnamed import SIGNAL_FRAME, UNNAMED, UnnamedCode
 from pgdb.backend.python import glue
-from pgdb.backend.sbd.rank_files import MappedFile, mapped
+from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
 
@@ -71,11 +71,17 @@ class _Listed(msgspec.Struct, frozen=True):
 class Stacks:
     """Reads stacks from the GDB of one rank; caches facts about the program."""
 
-    def __init__(self, gdb: GdbSession, stop_printing: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        gdb: GdbSession,
+        stop_printing: Callable[[], None] = lambda: None,
+        image_of: ImageOf = ProcessImage,
+    ) -> None:
         self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing, gdb.lent)
         """Settings for the arguments of frames."""
         self._gdb = gdb
-        self._death_texts = DeathTexts(gdb)
+        self._image_of = image_of
+        self._death_texts = DeathTexts(gdb, image_of)
         self.python = PythonStacks(gdb)
         self.death_code: int | None = None
         """Error code or status with which the rank is about to end, as its current stop says."""
@@ -84,7 +90,7 @@ class Stacks:
         # All three are valid until an object is loaded or unloaded; the last two are by address.
         self._objects: Objects | None = None
         self._is_early = False  # _objects are from shortly before the stop
-        self._unnamed = UnnamedCode()
+        self._unnamed = UnnamedCode(image_of)
         self._offsets = FrameOffsets(gdb, lambda: self._unnamed)
         self._calls = CalledNames(gdb)
 
@@ -92,7 +98,7 @@ class Stacks:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
         self._unnamed.forget()
         if mappings:
-            self._pid, self._objects = pid, objects_of(pid, mappings)
+            self._pid, self._objects = pid, Objects(mappings, self._image_of(pid).executable)
             self._is_early = True
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -212,6 +218,7 @@ class Stacks:
         selected_thread = str(listed.payload.get("current-thread-id", ""))
         stacks: list[tuple[Sequence[Place], bool, bool, str, str]] = []
         places: Sequence[Place]
+        first = self._image_of(pid).pid
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, selected_thread or "1", frame)
             if is_on_another_processor(frame, listed.payload):
@@ -233,7 +240,7 @@ class Stacks:
                     note = mixed
                 else:
                     places, words = mixed.places, mixed.words
-            if not asked.fold or thread.process == pid or not is_of_runtime(places):
+            if not asked.fold or thread.process == first or not is_of_runtime(places):
                 stacks.append((places, is_cut, thread.id == selected_thread, words, note))
         if asked.offsets:
             await self._offsets.learn([each[0] for each in stacks])
@@ -388,7 +395,8 @@ class Stacks:
 
     def _objects_of(self, pid: int) -> Objects:
         if self._objects is None or self._pid != pid:
-            self._pid, self._objects = pid, objects_of(pid, tuple(mapped(pid)))
+            image = self._image_of(pid)
+            self._pid, self._objects = pid, Objects(image.mapped(), image.executable)
             self._is_early = False
         return self._objects
 

@@ -17,7 +17,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from pgdb import elf
-from pgdb.process_maps import DELETED, Mapping, read_mappings
+from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
+from pgdb.process_maps import DELETED, Mapping
 
 UNNAMED = "??"
 """GDB's name for a function without a symbol."""
@@ -27,13 +28,15 @@ _SHARED_MEMORY = "/dev/zero"
 """The kernel's name for the file behind memory without a file that processes share."""
 _MOST_NAMES = 4096
 _BITS_64 = (1 << 64) - 1
+_NO_PROCESS = -1
 
 
 class UnnamedCode:
     """Names the code of one process; keeps its mappings and its names until :meth:`forget`."""
 
-    def __init__(self) -> None:
-        self._pid = 0
+    def __init__(self, image_of: ImageOf = ProcessImage) -> None:
+        self._image_of = image_of
+        self._pid = _NO_PROCESS
         self._is_fresh = False
         self._mappings: Sequence[Mapping] = ()
         self._starts: list[int] = []
@@ -43,7 +46,7 @@ class UnnamedCode:
 
     def forget(self) -> None:
         """Forget all: objects were loaded or unloaded, or another program runs."""
-        self._pid = 0
+        self._pid = _NO_PROCESS
 
     def outdate(self) -> None:
         """Read the mappings anew for the next unknown code: the program may have made it since.
@@ -88,7 +91,7 @@ class UnnamedCode:
 
     def _read(self, pid: int) -> None:
         try:
-            self._mappings = sorted(read_mappings(pid), key=lambda each: each.start)
+            self._mappings = sorted(self._image_of(pid).mappings(), key=lambda each: each.start)
         except OSError:
             self._mappings = ()
         self._starts = [each.start for each in self._mappings]
@@ -134,7 +137,7 @@ class UnnamedCode:
         for each in reversed(self._mappings[: index + 1]):
             if each.path == mapping.path and not each.offset:
                 try:
-                    found = _Object(self._pid, each.start)
+                    found = _Object(self._image_of(self._pid), each.start)
                 except (elf.ElfError, OSError, struct.error):
                     continue
                 # The same file may also be mapped as data.
@@ -150,10 +153,13 @@ class _Object:
     :raises OSError: if the memory of the process may not be read.
     """
 
-    def __init__(self, pid: int, base: int) -> None:
-        self._pid = pid
-        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-            read = _reader(memory.fileno(), base)
+    def __init__(self, image: RankImage, base: int) -> None:
+        self._image = image
+        with image.opened() as memory:
+
+            def read(offset: int, size_bytes: int) -> bytes:
+                return memory(base + offset, size_bytes)
+
             head = elf.header(read)
             segments = tuple(elf.segments_of(head, read))
         self._order = head.order
@@ -178,20 +184,10 @@ class _Object:
         if self._table is None:
             return None
         try:
-            with open(f"/proc/{self._pid}/mem", "rb", buffering=0) as memory:
+            with self._image.opened() as read:
                 table = self.bias + self._table.address
                 return elf.function_start(
-                    _reader(memory.fileno()), table, address, order=self._order, is_64=self._is_64
+                    read, table, address, order=self._order, is_64=self._is_64
                 )
         except OSError:
             return None
-
-
-def _reader(memory: int, base: int = 0) -> elf.Read:
-    def read(address: int, size_bytes: int) -> bytes:
-        try:
-            return os.pread(memory, size_bytes, base + address)
-        except (OSError, OverflowError, ValueError):
-            return b""
-
-    return read

@@ -96,6 +96,7 @@ class Leaf:
         self._held_ranks = RankSet()
         self._held: dict[int, int] = {}
         self._program = ""
+        self._has_cores = False
         self._collector: Collector | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._memory = AnswerCache()
@@ -126,8 +127,10 @@ class Leaf:
             rank_count=len(share.ranks),
             notify=self._notify,
             notice=self._notice,
+            core_paths=setup.cores.paths if setup.cores is not None else {},
             delivery=delivery,
         )
+        self._has_cores = setup.cores is not None
         factory = self._factory = self._open_factory(context)
         self._debuggers = {rank: factory.make(rank) for rank in share.ranks}
         self._pids = dict(zip(share.ranks, share.pids, strict=True))
@@ -287,6 +290,9 @@ class Leaf:
         async with self._starting:
             if is_held:
                 return await debugger.acquire_held(pid, request_id)
+            if self._has_cores:
+                # The process id in a core may be that of another process by now.
+                return await debugger.attach(0, request_id)
             # The rank's process may be a shell or a container's starter with the program below.
             try:
                 program = rank_program.program_of_rank(pid, self._program)
@@ -344,6 +350,8 @@ class Leaf:
             self._debuggers[rank] = old
             raise
         async with self._starting:
+            if self._has_cores:
+                return await new.attach(0, request_id)
             status = procfs.read_stat(self._pids[rank])
             if status is not None and status.comm == hold.HELD_NAME:
                 # The aggregator that was to acquire it died as the job was launched.

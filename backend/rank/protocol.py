@@ -7,8 +7,8 @@ A leaf knows this module and one :data:`OpenFactory`. GDB on a process is one im
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pgdb.files.delivery import Delivery
@@ -179,6 +179,8 @@ class FactoryContext:
     """Takes each event, with its rank."""
     notice: Callable[[str], None]
     """Takes remarks for the user about this host."""
+    core_paths: Mapping[int, str] = field(default_factory=dict)
+    """The core file of each rank, if the ranks are core files."""
     delivery: Delivery | None = None
     """Delivers files to this host; used if the session asks for that (``--sbd``)."""
 

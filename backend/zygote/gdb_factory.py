@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
 from pgdb.backend.sbd.rank_files import RankFiles
+from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import Nurseries
+from pgdb.backend.zygote.nursery import AFTER_ATTACH, Nurseries
 from pgdb.errors import GdbError
 from pgdb.jobs.gdb_program import MINIMUM_GDB, version_in
 
@@ -82,6 +84,34 @@ class GdbFactory:
         await self._check_version(gdb)
         await self._configure(gdb, self._own)
         return True
+
+    async def start_for_core(self, gdb: GdbSession, program: CoreProgram) -> bool:
+        """Start a GDB for a core file of a program; return whether it comes from a nursery.
+
+        A GDB from a nursery has read the symbols of the program, and needs :meth:`settle` once it
+        has read the core.
+
+        :raises GdbError: if it cannot be started, or refuses a command of the user's.
+        """
+        nursery = None
+        if self._nurseries is not None and program.executable:
+            nursery = await self._nurseries.find_for_core(program)
+        if nursery is None or self._nurseries is None:
+            await self.start(gdb)
+            return False
+        try:
+            await gdb.start(nursery.fork)
+        except GdbError as error:
+            self._nurseries.fell_back(error)
+            await self.start(gdb)
+            return False
+        await self._check_version(gdb)
+        await self._configure(gdb, self._own)
+        return True
+
+    async def settle(self, gdb: GdbSession) -> None:
+        """Turn a forked GDB that has read its core into a GDB like any other, when it must be."""
+        gdb.put_off(console(AFTER_ATTACH))
 
     async def _check_version(self, gdb: GdbSession) -> None:
         """Check this host's GDB against the required version, and once against the front end's.

@@ -13,7 +13,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgdb.backend.care.breakpoint_repair import wake
@@ -31,6 +31,7 @@ from pgdb.backend.gdb.process import (
 from pgdb.backend.gdb.settings import settings
 from pgdb.backend.sbd.mapped_objects import linked
 from pgdb.backend.sbd.rank_files import RankFiles
+from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
@@ -125,6 +126,30 @@ class Nursery:
         await nursery.read(pid, index_cache)
         return nursery
 
+    @classmethod
+    async def begin_for_core(
+        cls, program: CoreProgram, gdb: str, environment: Mapping[str, str]
+    ) -> Nursery:
+        """Start a nursery for the cores of a program; read one of them to learn its stack.
+
+        :raises GdbError: if it cannot be started.
+        """
+        files = RankFiles("", program.executable, "", (0, 0), ())
+        nursery = cls(files)
+        await nursery.start(gdb, environment)
+        try:
+            await nursery._while_it_works_on(nursery._read(program.libraries, index_cache=False))
+            try:
+                await nursery._while_it_works_on(nursery._ask({"rehearse_core": program.core}))
+            except GdbError as error:
+                LOG.info("%s: no rehearsal with it: %s", program.core, error)
+                if not nursery.is_alive:
+                    raise
+        except BaseException:
+            await nursery.close()
+            raise
+        return nursery
+
     async def start(self, gdb: str, environment: Mapping[str, str]) -> None:
         """Start the GDB.
 
@@ -174,11 +199,7 @@ class Nursery:
         try:
             names = await asyncio.to_thread(linked, pid)
             has_cache = await index_cache.is_sound_for(pid)
-            reading = asyncio.create_task(self._read(names, index_cache=has_cache))
-            try:
-                await self._while_it_works(reading)
-            finally:
-                reading.cancel()
+            await self._while_it_works_on(self._read(names, index_cache=has_cache))
         except BaseException:
             await self.close()
             raise
@@ -200,6 +221,14 @@ class Nursery:
             if failed := (await self._ask({"objects": part})).get("failed"):
                 LOG.info("the nursery could not read %s", failed)
         await self._ask({"sealed": True})
+
+    async def _while_it_works_on(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do work of the GDB as long as it computes."""
+        task = asyncio.create_task(work)
+        try:
+            await self._while_it_works(task)
+        finally:
+            task.cancel()
 
     async def _while_it_works(self, reading: asyncio.Task[None]) -> None:
         """Wait for a task as long as the GDB computes, which takes minutes for a large program.
@@ -390,6 +419,22 @@ class Nurseries:
         if files.key not in self._made:
             self._made[files.key] = asyncio.create_task(self._make(files, pid))
         return await asyncio.shield(self._made[files.key])
+
+    async def find_for_core(self, program: CoreProgram) -> Nursery | None:
+        """Return the nursery for the cores of a program, None if there is none."""
+        key = program.key
+        if key not in self._made:
+            self._made[key] = asyncio.create_task(self._make_for_core(program))
+        return await asyncio.shield(self._made[key])
+
+    async def _make_for_core(self, program: CoreProgram) -> Nursery | None:
+        try:
+            return await Nursery.begin_for_core(program, self._gdb, self._environment)
+        except DebugsGpusError as error:
+            LOG.info("%s: no nursery: %s", program.executable, error)
+        except GdbError as error:
+            self.fell_back(error)
+        return None
 
     def fell_back(self, why: object) -> None:
         """Notify the user that a rank got a GDB of its own because its nursery failed."""

@@ -58,6 +58,11 @@ def _is_count(value: int, title: str) -> None:
         raise UsageError(f"{title} {value}: at least 1 is needed")
 
 
+def _is_not_negative(value: int, title: str) -> None:
+    if value < 0:
+        raise UsageError(f"{title} {value}: at least 0 is needed")
+
+
 def _is_aggregator_count(value: int, title: str) -> None:
     _is_count(value, title)
     if value > MOST_AGGREGATORS:
@@ -79,7 +84,7 @@ class SessionOptions:
     ranks: RankSet | None = setting(
         None,
         option="--ranks",
-        modes=("attach", "launch"),
+        modes=("attach", "launch", "core"),
         value="SET",
         read=ranks,
         help="debug these ranks only, such as 0-3,8; the others run on",
@@ -103,6 +108,17 @@ class SessionOptions:
         kind=Literal["notify", "attach", "hold"],
         help="ranks that MPI_Comm_spawn starts: notify names them; attach takes them into the "
         "session when PGDB sees them, as ranks stop; hold stops them in main (launch, Open MPI)",
+    )
+    core_gdbs: int = setting(
+        0,
+        option="--core-gdbs",
+        modes=("core",),
+        value="N",
+        read=integer,
+        check=_is_not_negative,
+        kind=int,
+        help="most GDBs of one aggregator at a time, of which each reads one core file; 0: as many "
+        "as fit into half of the memory",
     )
     program: str = setting(
         "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -19,6 +18,7 @@ from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Reattach
+from pgdb.proctable import SessionMode
 from pgdb.ranks import RankSet
 from pgdb.records import READS_ITS_INPUT, Event, Exit, Failure, Record, Stop, Text
 from pgdb.report_switch import switch, switch_line
@@ -30,7 +30,7 @@ _PENDING_AUTO = "set breakpoint pending auto"
 class Recovery:
     """Reattaches to ranks."""
 
-    def __init__(self, core: Core, traffic: Traffic, mode: Literal["attach", "launch"]) -> None:
+    def __init__(self, core: Core, traffic: Traffic, mode: SessionMode) -> None:
         self._core = core
         self._traffic = traffic
         self._mode = mode

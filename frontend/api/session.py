@@ -46,7 +46,7 @@ from pgdb.frontend.store.saving import Written
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Console, Delivered, Recall
-from pgdb.proctable import ProcTable, World
+from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 from pgdb.report_switch import switch, switch_line
 
@@ -57,7 +57,7 @@ CATCH_DEATH = "catch death"
 class Session(RankView):
     """A running session; made by :func:`pgdb.frontend.startup.start.attach` and ``launch``."""
 
-    mode: Literal["attach", "launch"]
+    mode: SessionMode
     """The way in which the session was started."""
     transport: Transport
     """The source of the answers."""
@@ -78,7 +78,7 @@ class Session(RankView):
 
     def __init__(
         self,
-        mode: Literal["attach", "launch"],
+        mode: SessionMode,
         options: SessionOptions,
         transport: Transport,
         files: Files | None = None,
@@ -425,6 +425,11 @@ class Session(RankView):
         """
         if self.is_recorded:
             raise UsageError("this is a recording; there is no job to launch again")
+        if self.mode == "core":
+            raise UsageError(
+                "the ranks are core files; there is no job to launch again; 'pgdb launch LINE' "
+                "starts one"
+            )
         if self.mode == "attach":
             raise UsageError(
                 "PGDB attached to this job and does not know how it was started; leave and use "

@@ -33,7 +33,7 @@ from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
-from pgdb.proctable import ProcTable, World
+from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 
 
@@ -701,7 +701,7 @@ class SessionCalls(Ranks):
         self._session = session
 
     @property
-    def mode(self) -> Literal["attach", "launch"]:
+    def mode(self) -> SessionMode:
         """The way in which the session was started."""
         return self._session.mode
 

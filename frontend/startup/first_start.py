@@ -77,12 +77,19 @@ class FirstStart:
             mpi = []
         if wanted == "mpi":
             return mpi or [(True, "mpi")]
-        apart: list[tuple[bool, WireUp]] = [(False, "direct")] if place.hosts else []
+        apart: list[tuple[bool, WireUp]] = [(False, "direct")]
+        if place.launcher is not None and not place.hosts:
+            apart = []
         if place.launcher is None:
             return apart
         if self._silent:
             return apart
         return [*mpi, (True, "direct"), *apart]
+
+    @property
+    def _per_start(self) -> int:
+        """Number of aggregators that one of several starts brings up."""
+        return self._options.aggregators if self._place.hosts else 1
 
     async def _try(self, wire_up: WireUp, *, together: bool) -> None:
         options = self._options
@@ -93,11 +100,11 @@ class FirstStart:
             starts = [
                 replace(
                     start,
-                    hosts=(host,),
-                    first_node=number * options.aggregators,
+                    hosts=(host,) if host else (),
+                    first_node=number * self._per_start,
                     log=f"aggregators-{number}.log",
                 )
-                for number, host in enumerate(self._place.hosts)
+                for number, host in enumerate(self._place.hosts or ("",) * options.aggregators)
             ]
         limit_s = None
         if together:
@@ -194,7 +201,7 @@ class FirstStart:
     def _gone(self, ended: Sequence[asyncio.Task[str]], *, together: bool) -> dict[int, str]:
         """Return the aggregators that will not come, and the reasons."""
         gone = dict(self._overlay.refused)
-        per_host = self._options.aggregators
+        per_start = self._per_start
         for number, task in enumerate(ended):
             if not task.done():
                 continue
@@ -204,7 +211,7 @@ class FirstStart:
             why = str(error) if error is not None else task.result() or "no message"
             nodes = range(self._overlay.expected)
             if not together:
-                nodes = range(number * per_host, (number + 1) * per_host)
+                nodes = range(number * per_start, (number + 1) * per_start)
             else:
                 why = f"the aggregators' launcher ended at once: {why}"
             gone.update({node: gone.get(node, why) for node in nodes})

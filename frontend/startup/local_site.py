@@ -105,7 +105,11 @@ class LocalSite:
             start = replace(start, job_pid=0, job_command=())
         environment = await self._environment(start, rendezvous)
         keep_input = False
-        if start.launcher is None:
+        if start.launcher is None and not start.hosts:
+            argv = _program(start)
+            environment[WATCH_INPUT_VARIABLE] = "1"
+            keep_input = True
+        elif start.launcher is None:
             argv = _ssh_line(start, environment)
             environment = dict(os.environ)
             keep_input = True

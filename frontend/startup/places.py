@@ -24,7 +24,7 @@ class Place(msgspec.Struct, frozen=True):
     """The hosts for aggregators, and the launcher that starts them there."""
 
     launcher: Launcher | None
-    """The launcher; None for ssh."""
+    """The launcher; None for ssh, or where there are no *hosts*, for processes of this host."""
     hosts: tuple[str, ...] = ()
     """The hosts, as their launcher names them; empty for the site's own host alone."""
     slurm_job: str = ""

@@ -53,7 +53,8 @@ class AggregatorStart(msgspec.Struct, frozen=True, kw_only=True):
     """The start of one process that starts aggregators."""
 
     launcher: Launcher | None = None
-    """Launcher of the aggregators; None for the ssh to the first host."""
+    """Launcher of the aggregators; None for the ssh to the first host, or without *hosts* for a
+    process of the site's own host."""
     words: tuple[str, ...] = ()
     """Options of the user's for the launcher, or the ssh to use."""
     hosts: tuple[str, ...] = ()

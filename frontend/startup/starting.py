@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,12 @@ from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.site import Site
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.frontend.transport.cores import CoreTransport
 from pgdb.frontend.transport.overlay_transport import Calls, OverlayTransport
+from pgdb.overlay.core_setup import CoreSetup
 from pgdb.overlay.messages import Acquire, Deploy, Setup, Share
 from pgdb.patterns import pattern
+from pgdb.proctable import SessionMode
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Stop
 
@@ -37,7 +40,7 @@ _PROCESS_ID = pattern(r"(?<=process )\d+|(?<=: )\d+(?= \()")
 
 
 def new_session(
-    mode: Literal["attach", "launch"], options: SessionOptions, directory: SessionDirectory
+    mode: SessionMode, options: SessionOptions, directory: SessionDirectory
 ) -> tuple[Session, Overlay]:
     """Return a session over an overlay that is yet to be started."""
     made: list[Overlay] = []
@@ -56,20 +59,23 @@ def new_session(
         )
         return made[0]
 
-    return Session(mode, options, OverlayTransport(make), directory), made[0]
+    transport = CoreTransport if mode == "core" else OverlayTransport
+    return Session(mode, options, transport(make), directory), made[0]
 
 
 def prepare(
-    mode: Literal["attach", "launch"],
+    mode: SessionMode,
     options: SessionOptions,
     directory: SessionDirectory,
     site: Site,
     on_step: OnStep,
     listener: Listener | None,
+    *,
+    cores: CoreSetup | None = None,
 ) -> Starting:
-    """Return a start with a new session."""
+    """Return a start with a new session; *cores* are its core files in mode ``core``."""
     session, overlay = new_session(mode, options, directory)
-    return Starting(session, overlay, directory, site, on_step, listener)
+    return Starting(session, overlay, directory, site, on_step, listener, cores)
 
 
 class Starting(msgspec.Struct, frozen=True):
@@ -81,6 +87,7 @@ class Starting(msgspec.Struct, frozen=True):
     site: Site
     on_step: OnStep
     listener: Listener | None
+    cores: CoreSetup | None = None
 
     async def run(self, begin: Coroutine[Any, Any, tuple[Share, ...]]) -> Session:
         """Run *begin*, which returns the ranks of each aggregator, and attach to the ranks."""
@@ -141,6 +148,7 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
             nursery=options.nursery,
             guard=options.guard,
             deploy=_deploy(options),
+            cores=starting.cores,
         )
     )
     answer = await session.ask(session.mode, Acquire(), ranks, timeout_s=options.start_timeout_s)
@@ -149,6 +157,8 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
     if not session.opening.orphans_are_back:
         _check_start(answer, session.mode)
     session.opening.complete(answer)
+    if session.mode == "core":
+        return
     await session.recovery.define_worlds(session.state.live)
     if not options.stop_on_report:
         await session.set_stop_on_report(False)

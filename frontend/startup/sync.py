@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     ship: bool
     wire_up: str
     nursery: bool
+    core_gdbs: int
     guard: bool
     sbd: bool
     sbd_cache: str
@@ -150,6 +151,46 @@ def launch(
         )
 
     return _open(begin, on_output=on_output or _PassOn(), on_event=on_event)
+
+
+def open_cores(
+    cores: str | Path | Sequence[str | Path],
+    *,
+    executable: str | Path = "",
+    from_systemd: bool = False,
+    ranks: str | RankSet | None = None,
+    on_event: OnEvent | None = None,
+    on_step: OnStep | None = None,
+    **options: Unpack[Options],
+) -> Session:
+    """Open the core files of one job; they answer questions as stopped ranks do, and never run.
+
+    *cores* are files, directories with core files, and patterns, or with *from_systemd* matches of
+    coredumpctl (an empty sequence for all). *executable* is the program of the cores, where the one
+    that they name is elsewhere. *on_event* and *on_step* are as for :func:`attach`.
+
+    :raises UsageError: if a name leads to no file.
+    :raises StartError: if there is no core file that can be used, or GDB cannot read any.
+    """
+    if isinstance(ranks, str):
+        ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
+    chosen = SessionOptions(ranks=ranks, **options)
+    named = [cores] if isinstance(cores, str | Path) else cores
+
+    def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
+        # Other sessions need not load what finds core files.
+        from pgdb.frontend.startup import open_cores as cores_module
+
+        return cores_module.open_cores(
+            [str(each) for each in named],
+            chosen,
+            executable=str(executable),
+            from_systemd=from_systemd,
+            on_step=on_step or _ignore,
+            listener=listener,
+        )
+
+    return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
 def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:

@@ -26,7 +26,7 @@ from pgdb.merge.graph import AnswerGraph, from_graph, to_graph
 from pgdb.merge.rankset_codec import pack, unpack
 from pgdb.overlay.messages import Delivered, RecordedOperation
 from pgdb.patterns import pattern
-from pgdb.proctable import ProcTable, RankProcess
+from pgdb.proctable import ProcTable, RankProcess, SessionMode
 from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Event
 from pgdb.regular_files import open_regular
@@ -125,7 +125,7 @@ class Recording(_Struct, frozen=True, omit_defaults=True):
     begun_s: float
     saved_s: float
     """Times at which the session began and the file was written, in seconds since 1970."""
-    mode: Literal["attach", "launch"]
+    mode: SessionMode
     description: str
     """The job in words."""
     gdb: str

@@ -34,6 +34,7 @@ _EPILOG = """examples:
   pgdb doctor                               show what this host lacks, and what to do
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
   pgdb launch --batch --json -x cmds mpirun -n 4 ./app
+  pgdb core core.*                          look at the core files that the ranks have left
   pgdb replay job.pgdb                      open the recording of 'session save job.pgdb'
   pgdb report --attach 4711 -o job.txt      write a report of a running job, which runs on
   pgdb report-bug session.log               pack a log for a bug report
@@ -128,6 +129,11 @@ class Arguments(msgspec.Struct, frozen=True):
     """The file that ``report-bug`` writes."""
     report: ReportArguments | None = None
     """The arguments of ``report``."""
+    cores: tuple[str, ...] = ()
+    """The files, directories and patterns of ``core``, or matches of coredumpctl."""
+    executable: str = ""
+    """The program of the core files; empty for the one that they name."""
+    from_systemd: bool = False
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -157,6 +163,10 @@ def parse(argv: Sequence[str]) -> Arguments:
         raise UsageError("launch: give the launcher's line, for example mpirun -n 4 ./app")
     if parsed.exit_code == "job" and parsed.mode != "launch":
         raise UsageError("--exit-code=job needs 'launch': an attached job's status is not ours")
+    if parsed.mode == "core" and not (parsed.cores or parsed.systemd):
+        raise UsageError(
+            "core: give core files or their directory, for example core.*; or --systemd"
+        )
     pids: str | None = getattr(parsed, "pids", None)
     if pids is not None and parsed.target:
         raise UsageError("--pids takes the place of the job; give one of them")
@@ -177,6 +187,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         run_timeout_s=options.timeout_s if batch else None,
         stdin=getattr(parsed, "stdin", ""),
         exit_code=parsed.exit_code,
+        cores=tuple(getattr(parsed, "cores", ())),
+        executable=getattr(parsed, "executable", ""),
+        from_systemd=getattr(parsed, "systemd", False),
         given=Settings(
             settle_s=settle_s,
             **{each.key: given.get(each.key) for each in CHANGEABLE.values() if each != SETTLE},
@@ -276,7 +289,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--print-man", action=_Print, nargs=0, help="print the man page")
     modes = parser.add_subparsers(
-        dest="mode", required=True, metavar="attach|launch|jobs|doctor|replay|report|report-bug"
+        dest="mode",
+        required=True,
+        metavar="attach|launch|core|jobs|doctor|replay|report|report-bug",
     )
     scripted = _scripted()
     common = _common(scripted)
@@ -316,6 +331,32 @@ def make_parser() -> argparse.ArgumentParser:
         nargs=argparse.REMAINDER,
         metavar="LAUNCHER …",
         help="the launcher's line, as without pgdb",
+    )
+    looking = modes.add_parser(
+        "core",
+        parents=[common],
+        allow_abbrev=False,
+        help="debug the core files that ranks have left",
+    )
+    looking.add_argument(
+        "--exe",
+        action=_Named,
+        dest="executable",
+        default="",
+        metavar="FILE",
+        help="the program of the core files, where it is not at the place that they name",
+    )
+    looking.add_argument(
+        "--systemd",
+        action="store_true",
+        help="take the core files from systemd-coredump; FILE is then a match of coredumpctl",
+    )
+    _add_settings(looking, "core")
+    looking.add_argument(
+        "cores",
+        nargs="*",
+        metavar="FILE",
+        help="core files, directories with core files, or patterns",
     )
     modes.add_parser("jobs", parents=[common], allow_abbrev=False, help="list running jobs")
     modes.add_parser(

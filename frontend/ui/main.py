@@ -196,7 +196,19 @@ class _Program:
         step = self._progress.step
         if arguments.mode == "replay":
             return await replay(arguments.target, listener=self._notify)
-        if arguments.mode == "attach":
+        if arguments.mode == "core":
+            # Other sessions need not load what finds core files.
+            from pgdb.frontend.startup.open_cores import open_cores
+
+            session = await open_cores(
+                arguments.cores,
+                arguments.options,
+                executable=arguments.executable,
+                from_systemd=arguments.from_systemd,
+                on_step=step,
+                listener=self._notify,
+            )
+        elif arguments.mode == "attach":
             target = arguments.target
             if not target and not arguments.pids:
                 target = await choose_job(arguments.options, asks=not arguments.batch)
@@ -380,7 +392,9 @@ class _Program:
         self._show(notification)
 
     def _show(self, notification: Notification) -> None:
-        if self._dispatcher is not None and isinstance(notification, RankEvents):
+        # Core files show ranks that have died before the session: their death is no news.
+        is_news = self._session is None or self._session.mode != "core"
+        if is_news and self._dispatcher is not None and isinstance(notification, RankEvents):
             self._dispatcher.judge_events(notification.classes)
         if self._session is not None and self._session.has_ended and notification.kind != "output":
             return

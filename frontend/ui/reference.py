@@ -90,7 +90,9 @@ def man_page(parser: argparse.ArgumentParser) -> str:
         lines += [".PP", f".B pgdb {_escaped(name)}", _escaped(_operands(mode))]
     lines += [".SH DESCRIPTION", ".PP", _escaped(parser.description or "")]
     lines += [".SH SUBCOMMANDS"]
-    shared = set.intersection(*(_names(modes[name]) for name in ("attach", "launch", "jobs")))
+    shared = set.intersection(
+        *(_names(modes[name]) for name in ("attach", "launch", "core", "jobs"))
+    )
     for name, mode in modes.items():
         lines += [".TP", f".B {_escaped(name)}", _escaped(_sentence(_help_of(parser, name)))]
         own = [
@@ -141,7 +143,7 @@ def man_page(parser: argparse.ArgumentParser) -> str:
     return "\n".join(lines) + "\n"
 
 
-_LOOKING = ("attach", "launch", "jobs", "doctor")
+_LOOKING = ("attach", "launch", "core", "jobs", "doctor")
 _OF_SESSIONS = (*_LOOKING, "report")
 
 

@@ -65,6 +65,9 @@ class CoreFile(msgspec.Struct, frozen=True, kw_only=True):
     """One core file."""
 
     path: str
+    """Name of the file that a debugger reads."""
+    original: str = ""
+    """Name of the compressed file that *path* was expanded from; empty for any other core."""
     program: str
     """Path of the program; empty if the core does not say."""
     is_deleted: bool = False
@@ -85,6 +88,20 @@ class CoreFile(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that the core's own table promises and the file does not have."""
     written_s: float = 0.0
     """Time of the file's last change."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file as the user knows it."""
+        return self.original or self.path
+
+
+class CoreSegment(msgspec.Struct, frozen=True):
+    """A mapping of the process, with or without its contents."""
+
+    address: int
+    memory_bytes: int
+    permissions: str
+    """As in /proc/PID/maps: ``rw-p``."""
 
 
 class CoreMemory:
@@ -111,7 +128,9 @@ class CoreMemory:
             count = struct.unpack(f"{order}I", raw)[0] if len(raw) == 4 else count
         count = min(count, _MOST_SEGMENTS)
         table = read(head.segments_at, count * head.segment_size)
-        form = f"{order}IIQQQQ" if head.is_64 else f"{order}IIIII"
+        form = f"{order}IIQQQQQ" if head.is_64 else f"{order}IIIIIII"
+        self.segments: list[CoreSegment] = []
+        """All mappings, in the order of the file."""
         self.notes: list[tuple[int, int]] = []
         """Offset and size of each part with notes."""
         loads: list[tuple[int, int, int]] = []
@@ -120,14 +139,16 @@ class CoreMemory:
         for at in range(0, len(table) - struct.calcsize(form) + 1, head.segment_size or 1):
             fields = struct.unpack_from(form, table, at)
             if head.is_64:
-                kind, _, offset, address, _, size = fields
+                kind, flags, offset, address, _, size, whole = fields
             else:
-                kind, offset, address, _, size = fields
+                kind, offset, address, _, size, whole, flags = fields
             self.promised_bytes = max(self.promised_bytes, offset + size)
             if kind == _PT_NOTE:
                 self.notes.append((offset, size))
-            elif kind == _PT_LOAD and size:
-                loads.append((address, size, offset))
+            elif kind == _PT_LOAD:
+                self.segments.append(CoreSegment(address, whole, _permissions(flags)))
+                if size:
+                    loads.append((address, size, offset))
         self._loads = sorted(loads)
         self._starts = [address for address, _, _ in self._loads]
 
@@ -163,6 +184,11 @@ class CoreMemory:
                     break
                 yield kind, data[value_at : value_at + value_bytes]
                 at = value_at + (value_bytes + 3 & ~3)
+
+
+def _permissions(flags: int) -> str:
+    letters = zip("rwx", (4, 2, 1), strict=True)
+    return "".join(letter if flags & bit else "-" for letter, bit in letters) + "p"
 
 
 def read_core(path: str) -> CoreFile:

@@ -68,7 +68,8 @@ def assemble(cores: Sequence[CoreFile], *, executable: str = "") -> CoreSet:
         return members[0].identity is not None, len(members), latest_s
 
     chosen = max(groups.values(), key=weight)
-    others = [each for each in left if each not in chosen]
+    chosen = [*chosen, *_without_rank(left, chosen, notes)]
+    others = [each for each in left if each not in chosen and not _is_stray(each, chosen)]
     if others:
         of_others = [each for each in others if each.program != chosen[0].program]
         notes += [_about_foreign(of_others, f"not of {_program(chosen[0])}")] if of_others else []
@@ -142,17 +143,64 @@ def _ranked(
         return numbered, "order of the process ids", [names] if len(cores) > 1 else []
     found: dict[int, CoreFile] = {}
     notes = []
+    named = _named_like(cores)
     programs = [each.program for each in cores]
     # Wrappers around a rank have its environment, too.
     order = sorted(cores, key=lambda each: (programs.count(each.program), each.written_s))
     for each in order:
-        assert each.identity is not None
-        rank = each.identity.rank
+        rank = each.identity.rank if each.identity is not None else named[each.path]
         if rank in found:
             before = found[rank]
-            notes.append(f"rank {rank}: {before.path} is left out, {each.path} is its latest core")
+            notes.append(f"rank {rank}: {before.name} is left out, {each.name} is its latest core")
         found[rank] = each
     return found, "environment in the cores", notes[:_MOST_LISTED] + _rest_of(notes)
+
+
+def _without_rank(
+    cores: Sequence[CoreFile], chosen: Sequence[CoreFile], notes: list[str]
+) -> list[CoreFile]:
+    """Return the cores of the job's program that do not say their rank, but whose names do.
+
+    A truncated core often lacks the environment, which is at the end of the memory.
+    """
+    if chosen[0].identity is None:
+        return []
+    programs = {each.program for each in chosen}
+    strays = [each for each in cores if each.identity is None and each.program in programs]
+    by_name = _named_like([*chosen, *strays])
+    known = {each.identity.rank for each in chosen if each.identity is not None}
+    found = [each for each in strays if by_name.get(each.path, 0) not in known]
+    if not by_name:
+        found = []
+    if unknown := [each.name for each in strays if each not in found]:
+        listed = ", ".join(unknown[:_MOST_LISTED])
+        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+        notes.append(
+            f"left out, as neither the environment in the core nor the name says which rank it is "
+            f"of: {listed}{more}"
+        )
+    return found
+
+
+def _is_stray(core: CoreFile, chosen: Sequence[CoreFile]) -> bool:
+    is_ranked = chosen[0].identity is not None
+    return is_ranked and core.identity is None and core.program == chosen[0].program
+
+
+def _named_like(cores: Sequence[CoreFile]) -> dict[str, int]:
+    """Return the ranks of all cores by name, if the names have a number at one place that is the
+    rank wherever the rank is known; else nothing."""
+    rows = {each.path: [int(number) for number in _NUMBER.findall(each.name)] for each in cores}
+    lengths = {len(row) for row in rows.values()}
+    known = [each for each in cores if each.identity is not None]
+    for place in range(min(lengths, default=0) - 1, -1, -1):
+        values = {path: row[place] for path, row in rows.items()}
+        is_rank = all(
+            each.identity is not None and values[each.path] == each.identity.rank for each in known
+        )
+        if known and is_rank and len(set(values.values())) == len(values):
+            return values
+    return {}
 
 
 def _rest_of(notes: Sequence[str]) -> list[str]:
@@ -166,12 +214,12 @@ def _ranks_in_names(cores: Sequence[CoreFile]) -> dict[int, CoreFile] | None:
     A number serves if all names have one at that place and all are different. Process ids and
     times do not.
     """
-    named = [_NAMED_RANK.search(each.path) for each in cores]
+    named = [_NAMED_RANK.search(each.name) for each in cores]
     if all(named):
         found = {int(match[1]): each for match, each in zip(named, cores, strict=True) if match}
         if len(found) == len(cores) and max(found) < _LARGEST_RANK:
             return found
-    rows = [[int(number) for number in _NUMBER.findall(each.path)] for each in cores]
+    rows = [[int(number) for number in _NUMBER.findall(each.name)] for each in cores]
     if len({len(row) for row in rows}) != 1:
         return None
     for place in range(len(rows[0]) - 1, -1, -1):
@@ -188,7 +236,7 @@ def _program(core: CoreFile) -> str:
 
 def _about_foreign(cores: Sequence[CoreFile], what: str) -> str:
     """Return a note about cores that are left out."""
-    listed = [f"{each.path} (of {_program(each)})" for each in cores[:_MOST_LISTED]]
+    listed = [f"{each.name} (of {_program(each)})" for each in cores[:_MOST_LISTED]]
     if len(cores) > _MOST_LISTED:
         listed.append(f"{len(cores) - _MOST_LISTED} more")
     verb = "is" if len(cores) == 1 else "are"

@@ -23,6 +23,7 @@ from pgdb.overlay.breakpoint_operations import (
     InsertBreakpoint,
     ListBreakpoints,
 )
+from pgdb.overlay.core_setup import CoreSetup
 from pgdb.overlay.operation import Logged, Operation
 from pgdb.overlay.operations import (
     Acquire,
@@ -326,6 +327,8 @@ class Setup(Message, frozen=True, kw_only=True):
     event_window_s: float = 0.02
     deploy: Deploy | None = None
     """None if every GDB reads the files by itself."""
+    cores: CoreSetup | None = None
+    """The core files that the ranks are; None for processes."""
 
 
 class Request(Message, frozen=True, kw_only=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pgdb.cores.policy import read_policy
 from tests.support.elves import elf
 
 STACK = 0x7FF000000000
@@ -94,3 +96,21 @@ def rank_variables(rank: int, size: int, job: str = "717") -> dict[str, str]:
         "PMIX_NAMESPACE": job,
         "HOME": "/home/user",
     }
+
+
+def leave_cores(line: Sequence[str], folder: Path, program: Path) -> list[Path]:
+    """Run the line of cores.c in *folder*; return the core files of its ranks.
+
+    Where the kernel gives core files to a program, or writes none, a GDB writes them.
+    """
+    policy = read_policy()
+    if policy.kind == "file" and policy.can_be_enabled and not policy.pattern.startswith("/"):
+        subprocess.run(line, cwd=folder, check=True, capture_output=True, timeout=300)
+        return sorted(folder.glob("r*/core*"))
+    at = list(line).index(str(program))
+    command = 'python gdb.execute(f"generate-core-file r{gdb.parse_and_eval("rank")}/core")'
+    words = ("set follow-fork-mode child", "run", "frame function main", command)
+    gdb = ["gdb", "-nx", "-q", "-batch", *(each for word in words for each in ("-ex", word))]
+    by_gdb = [*line[:at], *gdb, "--args", *line[at:]]
+    subprocess.run(by_gdb, cwd=folder, check=True, capture_output=True, timeout=300)
+    return sorted(folder.glob("r*/core"))

@@ -46,6 +46,7 @@ from pgdb.frontend.show.json.json_parts import (
     WhyWait,
     WorldRanks,
 )
+from pgdb.proctable import SessionMode
 
 SCHEMA_VERSION = 1
 """Version in the first line; a larger version means that existing fields have changed."""
@@ -73,7 +74,7 @@ class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
     python: str
     gdb: str
     mpi: str
-    mode: Literal["attach", "launch"]
+    mode: SessionMode
     job: str
     ranks: RankText
     hosts: tuple[HostRanks, ...]

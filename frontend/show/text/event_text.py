@@ -163,6 +163,8 @@ def _stop(record: Stop) -> str:
             return f"interrupted in {where}{detail}"
         case "function-finished":
             return f"returned to {where}{detail}"
+        case "core":
+            return f"living, as its core was written, in {where}{detail}"
         case "entry":
             return f"stopped at the program's entry point, for it has no main: {where}{detail}"
         case "other" if record.meaning:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pgdb.backend.gdb import mpi_frames
-from pgdb.backend.gdb import stacks as stacks_module
+from pgdb.backend.gdb import rank_image
 from pgdb.backend.gdb.lent_setting import LentSetting
 from pgdb.backend.gdb.mi import Result, console, cut
 from pgdb.backend.gdb.session import GdbSession
@@ -56,8 +55,8 @@ class ToldGdb(GdbSession):
 
 @pytest.fixture(autouse=True)
 def _mapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks_module, "mapped", lambda pid: iter(MAPPED))
-    monkeypatch.setattr(mpi_frames.os, "readlink", lambda path: "/home/me/app")
+    monkeypatch.setattr(rank_image, "mapped", lambda pid: iter(MAPPED))
+    monkeypatch.setattr(rank_image.os, "readlink", lambda path: "/home/me/app")
 
 
 def frames(*found: tuple[str, int]) -> str:

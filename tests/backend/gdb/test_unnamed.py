@@ -86,7 +86,7 @@ def test_a_damaged_stack_reads_the_mappings_once(monkeypatch: pytest.MonkeyPatch
         reads.append(pid)
         return list(read_mappings(pid))
 
-    monkeypatch.setattr("pgdb.backend.gdb.unnamed.read_mappings", read)
+    monkeypatch.setattr("pgdb.backend.gdb.rank_image.read_mappings", read)
     code = UnnamedCode()
     for stack in (1, 2):
         code.outdate()

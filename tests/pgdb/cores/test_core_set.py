@@ -109,3 +109,15 @@ def test_truncated_cores_are_named_by_rank(tmp_path: Path) -> None:
     found = assemble(cores_in(tmp_path, files))
     (note,) = found.notes
     assert "ranks 1-2 are truncated (up to 9 bytes are missing)" in note
+
+
+def test_the_name_says_the_rank_of_a_core_that_lost_its_environment(tmp_path: Path) -> None:
+    files = {f"core.{rank}": core(environment=rank_variables(rank, 4), pid=9) for rank in (0, 2, 3)}
+    files["core.1"] = core(pid=9)
+    found = assemble(cores_in(tmp_path / "a", files))
+    assert str(found.ranks) == "0-3"
+    assert not found.notes
+    files = {name.replace("core.", "core.5"): data for name, data in files.items()}
+    found = assemble(cores_in(tmp_path / "b", files))
+    assert str(found.ranks) == "0,2-3"
+    assert any("says which rank it is of" in note and "core.51" in note for note in found.notes)

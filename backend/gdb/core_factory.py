@@ -1,0 +1,71 @@
+"""The debuggers of ranks that are core files, and what these share: nursery and seats."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from pgdb.backend.gdb.core_debugger import CoreDebugger
+from pgdb.backend.gdb.core_seats import Seats, default_seats
+from pgdb.backend.rank.protocol import FactoryContext
+from pgdb.backend.zygote import nursery
+from pgdb.backend.zygote.gdb_factory import GdbFactory
+from pgdb.backend.zygote.index_cache import IndexCache
+from pgdb.backend.zygote.nursery import Nurseries
+from pgdb.backend.zygote.symbol_prefetch import gdb_environment
+from pgdb.jobs import gdb_program
+
+
+class CoreDebuggers:
+    """A debugger factory that gives each rank a GDB which has read its core file."""
+
+    def __init__(self, context: FactoryContext) -> None:
+        setup, notice = context.setup, context.notice
+        assert setup.cores is not None
+        self._context, self._cores = context, setup.cores
+        environment = gdb_environment(os.environ)
+        gdb = gdb_program.find_gdb(setup.gdb) or setup.gdb
+        index_cache = IndexCache(environment, notice)
+        self._nurseries: Nurseries | None = None
+        if setup.nursery and context.rank_count > 1:
+            nurseries = Nurseries(gdb, environment, notice, index_cache)
+            if reason := nursery.why_not(setup.gdb_commands):
+                nurseries.fell_back(reason)
+            else:
+                self._nurseries = nurseries
+        self._gdb_factory = GdbFactory(
+            gdb,
+            environment,
+            setup.gdb_commands,
+            index_cache,
+            self._nurseries,
+            expected_version=setup.gdb_version,
+            notice=notice,
+        )
+        self._seats = Seats(self._cores.most_gdbs or default_seats())
+        # GDBs that read symbols all at once would only compete for the host's cores.
+        self._opening = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
+
+    def make(self, rank: int) -> CoreDebugger:
+        """Return a new debugger for *rank*, whose GDB starts when it loads the core."""
+        return CoreDebugger(
+            rank,
+            self._context.core_paths[rank],
+            executable=self._cores.executable,
+            gdb_factory=self._gdb_factory,
+            seats=self._seats,
+            opening=self._opening,
+            notify=self._context.notify,
+        )
+
+    def pause(self, pids: Iterable[int]) -> None:
+        """Do nothing: core files do not compute."""
+
+    async def release(self, pid: int) -> None:
+        """Do nothing: core files do not compute."""
+
+    async def close(self) -> None:
+        """End the nurseries."""
+        if self._nurseries is not None:
+            await self._nurseries.close()

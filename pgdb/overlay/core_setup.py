@@ -1,0 +1,16 @@
+"""The part of a session's setup that is about core files."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class CoreSetup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Core files in place of processes."""
+
+    paths: dict[int, str]
+    """The core file of each rank, by the name that its aggregator's host has for it."""
+    executable: str = ""
+    """The program of all cores; empty for the one that each core names."""
+    most_gdbs: int = 0
+    """Most GDBs of one aggregator at a time; 0 for as many as fit into half of the memory."""

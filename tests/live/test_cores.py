@@ -1,0 +1,239 @@
+"""Core files of ranks: the same commands and answers as for ranks that are stopped."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.records import Stop
+from tests.conftest import Build
+from tests.support.cores import core, leave_cores, rank_variables
+from tests.support.programs import Builder, Mpi, Program, find_mpi
+from tests.support.terminal import ex, run_json, run_pgdb
+
+pytestmark = pytest.mark.mpi
+
+RANKS = 4
+REFUSED = "needs a process, and the ranks of this session are core files"
+
+
+@pytest.fixture(scope="module")
+def program(builder: Builder) -> Program:
+    return builder.build(find_mpi("openmpi"), "cores.c")
+
+
+@pytest.fixture(scope="module")
+def cores(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the cores of four ranks, in a folder for each."""
+    folder = tmp_path_factory.mktemp("cores")
+    line = find_mpi("openmpi").line(RANKS, program)
+    assert len(leave_cores(line, folder, program.path)) == RANKS
+    return folder
+
+
+def test_ranks_are_found_and_their_deaths_shown(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("cores.c")
+    leave_cores(mpi.line(RANKS, program), tmp_path, program.path)
+    done = run_json("core", *ex("bt", "print cell->step"), tmp_path)
+    hello = done.objects[0]
+    assert (hello["mode"], hello["ranks"]) == ("core", "0-3")
+    stops = [each for line in done.of_type("stop") for each in line["classes"]]
+    signals = {each["ranks"]: each["signal"] for each in stops}
+    assert signals == {"0-2": "SIGSEGV", "3": "SIGABRT"}
+    places = {each["ranks"]: each["frame"]["line"] for each in stops}
+    assert places == {"0-2": program.line("die"), "3": program.line("abort")}
+    values = done.answer("print cell->step")["classes"]
+    assert [each["value"] for each in values] == [10, 11, 12, 13]
+    assert len(done.answer("backtrace")["classes"]) == 2
+
+
+def test_all_that_looks_works_as_with_processes(cores: Path) -> None:
+    commands = (
+        "print $_rank * 100 + $_size",
+        "print field[999]",
+        "stat field",
+        "info threads",
+        "tree",
+        "x/2dw cell",
+        "assert cell->step == 10 + $_rank",
+        "list compute,+1",
+        "py import os",
+    )
+    done = run_pgdb("core", "--batch", *ex(*commands), cores)
+    assert done.status == 0, done.out + done.err
+    for rank in range(RANKS):
+        assert f"[{rank}] $_rank * 100 + $_size = {rank * 100 + RANKS}" in done.out
+        assert f"field[999] = {999 + 1000 * rank}" in done.out
+    assert "main > compute > die" in done.out
+
+
+def test_what_needs_a_process_is_refused_in_one_sentence(cores: Path) -> None:
+    words = (
+        "continue",
+        "step",
+        "finish",
+        "break die",
+        "watch field",
+        "detach",
+        "kill",
+        "interrupt",
+    )
+    done = run_pgdb("core", "--batch", *ex(*words, "restart", "print cell->step"), cores)
+    assert done.status == 1
+    for word in words:
+        (line,) = [each for each in done.out.splitlines() if each.startswith(f"'{word}")]
+        assert REFUSED in line
+    assert "the ranks are core files; there is no job to launch again" in done.out
+    assert "[3] cell->step = 13" in done.out
+
+
+def test_a_rank_without_a_core_is_named(program: Program, tmp_path: Path) -> None:
+    line = [*find_mpi("openmpi").line(3, program), "1"]
+    leave_cores(line, tmp_path, program.path)
+    done = run_pgdb("core", "--batch", *ex("ranks"), tmp_path)
+    assert "no core of rank 1 of 3 is among the files" in done.err
+    assert "[0,2]" in done.out
+
+
+def test_a_pattern_names_files_and_the_rest_is_named(cores: Path, tmp_path: Path) -> None:
+    for rank in range(RANKS):
+        shutil.copy(cores / f"r{rank}" / "core", tmp_path / f"core.{rank}")
+    # A truncated core keeps its notes.
+    with open(tmp_path / "core.1", "r+b") as file:
+        file.truncate(200_000)
+    packed = gzip.compress((tmp_path / "core.2").read_bytes(), 1)
+    (tmp_path / "core.2").unlink()
+    (tmp_path / "core.2.gz").write_bytes(packed)
+    (tmp_path / "core.empty").touch()
+    (tmp_path / "core.txt").write_text("no core")
+    (tmp_path / "core.old").write_bytes(core(environment=rank_variables(0, 2, job="other")))
+    command = "print cell->step"
+    done = run_pgdb("core", "--batch", *ex(command), "core.*", cwd=tmp_path)
+    for words in (
+        f"left out: {tmp_path}/core.empty is empty",
+        f"left out: {tmp_path}/core.txt is not a core file",
+        f"{tmp_path}/core.old (of /opt/app/solver)",
+        "rank 1 is truncated",
+    ):
+        assert words in done.err, done.err
+    assert "[0] cell->step = 10" in done.out
+    assert "[2] cell->step = 12" in done.out
+    assert "[3] cell->step = 13" in done.out
+    assert "its core file is truncated" in done.out
+    assert "[1] error: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["core.none"], "core.none: there is no such file; "),
+        (["core.*"], "core.*: no file has such a name; "),
+        (["."], ".: there is no core file in this directory; "),
+        ([], "core: give core files or their directory"),
+        (["--exe", "none", "."], "--exe none: there is no such file"),
+        (["--host", "elsewhere", "."], "--host is for running jobs"),
+        (["--core-gdbs", "-1", "."], "--core-gdbs -1: at least 0 is needed"),
+    ],
+)
+def test_an_input_without_cores_is_refused(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    done = run_pgdb("core", "--batch", *arguments, cwd=tmp_path)
+    assert done.status == 2, done.err
+    assert words in done.err
+
+
+def test_a_file_that_is_no_core_ends_the_start_with_its_fault(tmp_path: Path) -> None:
+    (tmp_path / "core").write_text("no core")
+    done = run_pgdb("core", "--batch", tmp_path / "core")
+    assert done.status == 3
+    assert f"no core file can be used: {tmp_path}/core is not a core file" in done.err
+
+
+def test_cores_of_another_program_are_refused(cores: Path, build_other: Program) -> None:
+    done = run_pgdb("core", "--batch", "--exe", build_other.path, cores)
+    assert done.status == 3
+    assert "no core file is of this program; they are of " in done.err
+
+
+@pytest.fixture
+def build_other(builder: Builder) -> Program:
+    return builder.build(find_mpi("openmpi"), "ring.c")
+
+
+def test_a_program_at_another_place_is_given(cores: Path, program: Program, tmp_path: Path) -> None:
+    moved = shutil.copy(program.path, tmp_path / "moved")
+    done = run_pgdb("core", "--batch", "--exe", moved, *ex("print cell->step"), cores)
+    assert "[3] cell->step = 13" in done.out, done.out + done.err
+
+
+def test_one_gdb_serves_all_cores_and_keeps_what_the_user_has_chosen(cores: Path) -> None:
+    commands = (
+        "proc 0,1 frame 2",
+        "set $mine = $_rank + 5",
+        "print argc",
+        "print $mine",
+        "proc 2 print cell->step",
+    )
+    done = run_json("core", "--core-gdbs", 1, *ex(*commands), cores)
+    argc = {each["ranks"]: each for each in done.answer("print argc")["classes"]}
+    assert argc["0-1"]["value"] == 1
+    assert "error" in argc["2-3"]["text"]
+    mine = done.answer("print $mine")["classes"]
+    assert [each["value"] for each in mine] == [5, 6, 7, 8]
+    assert [each["value"] for each in done.answer("print cell->step")["classes"]] == [12]
+
+
+def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:
+    with pgdb.open_cores(cores) as session:
+        assert session.evaluate("cell->step").values[3] == 13
+        for pid in children_with_gdb():
+            os.kill(pid, signal.SIGKILL)
+        assert session.evaluate("cell->step").values[3] == 13
+
+
+def children_with_gdb() -> list[int]:
+    """Return the GDBs of this process's sessions."""
+    mark = os.environ["PGDB_TEST_RUN"]
+    return [pid for pid in gdbs() if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()]
+
+
+def gdbs() -> list[int]:
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdecimal() and (each / "comm").read_text().strip() == "gdb":
+                found.append(int(each.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_the_api_opens_cores(cores: Path) -> None:
+    steps: list[str] = []
+    with pgdb.open_cores([cores], ranks="1-3", on_step=steps.append) as session:
+        assert session.mode == "core"
+        assert str(session.set) == "1-3"
+        assert session.start_answer is not None
+        stops = [each.record for each in session.start_answer.classes]
+        assert {each.signal for each in stops if isinstance(each, Stop)} == {"SIGSEGV", "SIGABRT"}
+        with pytest.raises(pgdb.CommandError, match=REFUSED):
+            session.continue_()
+        with pytest.raises(pgdb.CommandError, match=REFUSED):
+            session.break_at("die")
+        assert str(session.tree().odd.ranks) == "3"
+    assert any("environment in the cores" in each for each in steps)
+
+
+def test_a_recording_of_cores_is_replayed(cores: Path, tmp_path: Path) -> None:
+    file = tmp_path / "cores.pgdb"
+    run_pgdb("core", "--batch", *ex("bt", f"session save {file}"), cores)
+    done = run_json("replay", *ex("bt"), file)
+    assert done.objects[0]["mode"] == "core"
+    assert len(done.answer("backtrace")["classes"]) == 2
