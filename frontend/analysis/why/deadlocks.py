@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.why import graph, matching, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.matching import Difference, Offer
@@ -126,6 +128,7 @@ def deadlock(knot: Knot) -> Verdict:
     rules: tuple[Rule, ...] = (
         _itself,
         _near_miss,
+        _peers_unknown,
         _sends_and_receives,
         _left,
         _nobody_sends,
@@ -136,13 +139,32 @@ def deadlock(knot: Knot) -> Verdict:
         found = rule(knot)
         if found is not None:
             return found
-    text = f"{words.named(knot.ranks)} {words.verb(knot.ranks, 'waits')}, and no call returns"
-    return knot.verdict(
+    return _unknown(knot, knot.ranks)
+
+
+def _unknown(knot: Knot, ranks: RankSet) -> Verdict:
+    text = f"{words.named(ranks)} {words.verb(ranks, 'waits')}, and no call returns"
+    found = knot.verdict(
         "unknown",
-        f"{text}; for whom is unknown",
+        f"{text}; for whom is unknown: {_short(knot.parties[0])}",
         "the ranks wait for each other, but arguments of their calls are unknown",
+        ranks=ranks,
         known=False,
     )
+    return replace(found, confidence="cannot tell", decides=found.decides or _ASK_RECORDER)
+
+
+def _peers_unknown(knot: Knot) -> Verdict | None:
+    """Name no cause where several ranks send or receive and the peers of some are unknown."""
+    numbers = knot.having("message receiver")
+    ranks = RankSet.union(knot.waiting.parties[each].ranks for each in numbers)
+    is_unknown = any(
+        not need.is_known
+        for each in numbers
+        for need in knot.waiting.open_needs(each)
+        if need.kind in ("message", "receiver")
+    )
+    return _unknown(knot, ranks) if is_unknown and len(ranks) > 1 else None
 
 
 def ended(knot: Knot, waiters: Sequence[int]) -> Verdict:

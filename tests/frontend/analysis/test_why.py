@@ -338,9 +338,9 @@ def test_calls_that_returned_rule_a_deadlock_out() -> None:
     assert "rank 0 returned" in found.summary
 
 
-def test_suspects_are_the_ranks_that_cannot_progress() -> None:
+def test_suspects_are_the_ranks_that_cannot_progress_or_are_waited_for() -> None:
     assert suspects(classes({"0": recv(1), "1": recv(0), "2-3": outside()})) == RankSet([0, 1])
-    assert suspects(classes({"0-2": BARRIER, "3": outside()})) == RankSet([0, 1, 2])
+    assert suspects(classes({"0-2": BARRIER, "3": outside()})) == ALL
 
 
 def test_an_unknown_field_rules_nothing_out() -> None:
@@ -386,6 +386,18 @@ def test_a_rank_that_gave_no_answer_may_do_anything(absence: str) -> None:
 def test_a_failure_is_no_status() -> None:
     (found,) = explained({"0-2": BARRIER, "3": Failure(message="no such process")}).verdicts
     assert "could not be looked at (no such process)" in found.text
+
+
+def test_no_cause_is_named_where_peers_are_unknown() -> None:
+    comm = Communicator(name="MPI_COMM_WORLD", members="0-3")
+    job: Job = {
+        "0": in_call("MPI_Ssend", "send", communicator=comm),
+        "1": recv(comm=comm),
+        "2-3": BARRIER,
+    }
+    (found,) = explained(job).verdicts
+    assert (found.kind, found.confidence) == ("unknown", "cannot tell")
+    assert str(found.ranks | found.victims) == "0-3"
 
 
 def test_two_deadlocks_are_two_verdicts() -> None:

@@ -1,0 +1,268 @@
+"""Score of ``why``: its verdicts on programs with one known fault, and on healthy ones.
+
+``python bench/why.py`` builds the programs of ``tests/why`` with each MPI that is there, at -O0 and
+-O2, starts each with four ranks, attaches and asks ``why``. The comment in the first line of a
+program is the verdict that is expected. ``--random N`` adds N programs of a generator. ``--write``
+puts the table into the page of the score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from why_patterns import Pattern, broken
+
+import pgdb
+from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.ranks import RankSet
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "why"
+PAGE = ROOT / "docs" / "internals" / "why-score.md"
+RANKS = 4
+READY_S = 60.0
+SUFFIXES = {".c": "C", ".cc": "C++", ".f90": "Fortran", ".py": "mpi4py"}
+OUTCOMES = ("right", "wrong", "undecided", "false alarm")
+_EXPECTED = re.compile(
+    r"why: (?P<kinds>[a-z|-]+)(?: ranks=(?P<ranks>[\d,-]*) victims=(?P<victims>[\d,-]*))?"
+)
+
+
+@dataclass(frozen=True)
+class Kit:
+    """One MPI: its compilers by suffix, and its launcher."""
+
+    name: str
+    compilers: dict[str, str]
+    launcher: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to run, with the verdict that is expected."""
+
+    name: str
+    language: str
+    command: tuple[str, ...]
+    kinds: tuple[str, ...]
+    ranks: str = ""
+    victims: str = ""
+
+
+def kits() -> Iterator[Kit]:
+    """Yield the MPIs that are there."""
+    root = ("--allow-run-as-root",) if os.geteuid() == 0 else ()
+    ompi = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    places = {
+        "Open MPI 4": ("", ".openmpi", ("--oversubscribe", *root), ompi),
+        "MPICH 4": ("", ".mpich", (), {}),
+        "Open MPI 5": (os.environ.get("PGDB_TEST_OPENMPI5"), "", ("--oversubscribe", *root), ompi),
+        "MPICH 5": (os.environ.get("PGDB_TEST_MPICH"), "", (), {}),
+    }
+    for name, (folder, suffix, options, environment) in places.items():
+        if folder is None:
+            continue
+        found = {
+            each: path
+            for each, tool in ((".c", "mpicc"), (".cc", "mpicxx"), (".f90", "mpif90"))
+            if (path := shutil.which(f"{tool}{suffix}", path=folder or None))
+        }
+        launcher = shutil.which(f"mpirun{suffix}", path=folder or None)
+        if launcher and ".c" in found:
+            yield Kit(name, found, (launcher, *options, "-n", str(RANKS)), environment)
+
+
+def programs(kit: Kit, optimisation: str, folder: Path) -> Iterator[Program]:
+    """Build and yield the programs of ``tests/why`` that *kit* can build."""
+    for source in sorted(PROGRAMS.iterdir()):
+        match = _EXPECTED.search(source.read_text(encoding="utf-8").split("\n", 1)[0])
+        if match is None:
+            continue
+        if source.suffix == ".py":
+            # mpi4py's wheel loads the MPI of its own environment; Debian's is the first one.
+            if kit.name != "Open MPI 4" or optimisation != "-O0":
+                continue
+            command: tuple[str, ...] = (sys.executable, str(source))
+        else:
+            compiler = kit.compilers.get(source.suffix)
+            if compiler is None:
+                continue
+            binary = build(source, compiler, optimisation, folder)
+            command = (str(binary),)
+        yield Program(
+            source.stem,
+            SUFFIXES[source.suffix],
+            command,
+            tuple(match["kinds"].split("|")),
+            match["ranks"] or "",
+            match["victims"] or "",
+        )
+
+
+def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
+    """Build one program."""
+    binary = folder / source.stem
+    options = ["-g", optimisation, "-pthread"]
+    if source.suffix == ".f90":
+        options += ["-J", str(folder)]
+    subprocess.run([compiler, *options, str(source), "-o", str(binary)], check=True)
+    return binary
+
+
+def ask(kit: Kit, program: Program, folder: Path, looks: int) -> list[Explanation]:
+    """Run a program, and ask why *looks* times."""
+    with tempfile.TemporaryDirectory(dir=folder) as ready:
+        environment = {**os.environ, **kit.environment, "WHY_READY": ready}
+        job = subprocess.Popen(
+            [*kit.launcher, *program.command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            until = time.monotonic() + READY_S
+            while len(os.listdir(ready)) < RANKS:
+                if job.poll() is not None or time.monotonic() > until:
+                    raise PgdbError("it has not started")
+                time.sleep(0.02)
+            # Early messages arrive, and ranks come to the place at which they stay.
+            time.sleep(0.3)
+            found = []
+            with pgdb.attach(job.pid) as session:
+                for _ in range(looks):
+                    found.append(session.why())
+                    if looks > 1:
+                        session.continue_(wait=False)
+                        time.sleep(random.random() / 5)
+                        session.interrupt()
+            return found
+        finally:
+            os.killpg(job.pid, signal.SIGTERM)
+            try:
+                job.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+
+
+def judge(program: Program, found: Explanation) -> tuple[str, str]:
+    """Return the outcome, and the verdict in words."""
+    sure = [each for each in found.verdicts if each.confidence != "cannot tell"]
+    if program.kinds == ("healthy",):
+        if sure:
+            return "false alarm", f"{sure[0].kind}: {sure[0].text}"
+        return "right", ""
+    if not found.verdicts:
+        return "undecided", found.summary
+    first = found.verdicts[0]
+    text = f"{first.kind} [{first.ranks}] victims [{first.victims}] ({first.confidence})"
+    if not sure or first.kind == "unknown":
+        if "unknown" in program.kinds:
+            return "right", ""
+        return "undecided", text
+    ranks, victims = RankSet.parse(program.ranks), RankSet()
+    if program.victims:
+        victims = RankSet.parse(program.victims)
+    fits = [
+        each
+        for each in sure
+        if each.kind in program.kinds and each.ranks == ranks and each.victims == victims
+    ]
+    if fits:
+        return "right", ""
+    return "wrong", f"{text}: {first.text}"
+
+
+def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[Program]:
+    """Yield programs of the generator; they are scripts that one interpreter carries out."""
+    binary = build(PROGRAMS / "pattern.c", kit.compilers[".c"], "-O2", folder)
+    for number in range(count):
+        pattern: Pattern = broken(random.Random(seed + number), RANKS)
+        script = folder / f"pattern-{number}.txt"
+        script.write_text(pattern.script, encoding="utf-8")
+        yield Program(
+            f"random-{seed + number} ({pattern.change})",
+            "random",
+            (str(binary), str(script)),
+            pattern.kinds,
+            pattern.ranks,
+            pattern.victims,
+        )
+
+
+def main() -> None:
+    """Print the score, and each answer that is not right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi", default="", help="only the MPIs whose names begin so")
+    parser.add_argument("--optimisation", action="append", choices=("-O0", "-O2"))
+    parser.add_argument("--only", default="", help="only programs whose names match")
+    parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
+    parser.add_argument("--random", type=int, default=0, help="programs of the generator")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="write the page of the score")
+    arguments = parser.parse_args()
+    rows: dict[tuple[str, str, str], Counter[str]] = {}
+    for kit in kits():
+        if not kit.name.startswith(arguments.mpi):
+            continue
+        for optimisation in arguments.optimisation or ("-O0", "-O2"):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                todo = list(programs(kit, optimisation, folder))
+                if optimisation == "-O2" or len(arguments.optimisation or ()) == 1:
+                    todo += random_programs(kit, folder, arguments.random, arguments.seed)
+                for program in todo:
+                    if not re.search(arguments.only, program.name):
+                        continue
+                    is_healthy = program.kinds == ("healthy",)
+                    row = rows.setdefault((kit.name, optimisation, program.language), Counter())
+                    try:
+                        answers = ask(kit, program, folder, arguments.looks if is_healthy else 1)
+                    except PgdbError as error:
+                        row["not run"] += 1
+                        print(f"{kit.name} {optimisation} {program.name}: {error}", flush=True)
+                        continue
+                    for answer in answers:
+                        outcome, text = judge(program, answer)
+                        row[outcome] += 1
+                        if outcome != "right":
+                            line = f"{kit.name} {optimisation} {program.name}: {outcome}: {text}"
+                            print(line, flush=True)
+    table = "\n".join(lines_of(rows))
+    print(table)
+    if arguments.write:
+        head, _, _ = PAGE.read_text(encoding="utf-8").partition("| MPI |")
+        PAGE.write_text(f"{head}{table}\n", encoding="utf-8")
+
+
+def lines_of(rows: dict[tuple[str, str, str], Counter[str]]) -> Iterator[str]:
+    """Yield the table of the score."""
+    yield f"| MPI | build | language | {' | '.join(OUTCOMES)} |"
+    yield f"|{'---|' * (3 + len(OUTCOMES))}"
+    total: Counter[str] = Counter()
+    for (mpi, optimisation, language), counts in rows.items():
+        total += counts
+        cells = " | ".join(str(counts[each]) for each in OUTCOMES)
+        yield f"| {mpi} | {optimisation} | {language} | {cells} |"
+    yield f"| all | | | {' | '.join(str(total[each]) for each in OUTCOMES)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+/* why: unmatched-receive ranks=1 victims=0,2-3 */
+#include "why.h"
+
+BODY
+{
+    MPI_Comm copy;
+    if (rank == 1)
+        MPI_Recv(&one, 1, MPI_INT, 0, 2, world, IGNORE);
+    MPI_Comm_dup(world, &copy);
+}

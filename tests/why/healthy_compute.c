@@ -1,0 +1,8 @@
+/* why: healthy */
+#include "why.h"
+
+BODY
+{
+    for (;;)
+        work(100000);
+}

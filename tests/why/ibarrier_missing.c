@@ -1,0 +1,11 @@
+/* why: unknown|unmatched-receive|different-collectives ranks=0-3 victims= */
+#include "why.h"
+
+BODY
+{
+    if (rank == 1)
+        MPI_Recv(&one, 1, MPI_INT, 0, 2, world, IGNORE);
+    MPI_Request request;
+    MPI_Ibarrier(world, &request);
+    MPI_Wait(&request, IGNORE);
+}

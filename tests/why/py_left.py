@@ -1,0 +1,5 @@
+# why: rank-left ranks=0 victims=1-3
+from why import rank, world
+
+if rank > 0:
+    world.Barrier()
