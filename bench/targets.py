@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import Row, report_autogroup
-from rows import answers, attaching, idle, memory, starting, stops
+from rows import answers, attaching, explaining, idle, memory, starting, stops
 
 ROUNDS = 3
 
@@ -55,6 +55,7 @@ CHOICES = {
     "storm": Choice(answers.measure, (answers.RANKS,), "a stop of all at a breakpoint, likewise"),
     "barrier": Choice(answers.measure, (answers.RANKS,), "a barrier that all ranks reach at once"),
     "stops": Choice(stops.measure, (stops.RANKS,), "CPU of stops that a condition turns down"),
+    "why": Choice(explaining.measure, (explaining.RANKS,), "an explanation, at the front end"),
     "idle": Choice(idle.measure, (idle.RANKS,), "CPU of an idle session, slowdown of the job"),
     "start": Choice(starting.measure, (starting.RANKS,), "of aggregators, launch to ready"),
 }
