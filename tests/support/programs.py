@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (ROOT / "tests" / "programs", ROOT / "examples")
+SOURCES = (ROOT / "tests" / "programs", ROOT / "tests" / "why", ROOT / "examples")
 
 MPI_DIRECTORIES = {
     "openmpi5": "PGDB_TEST_OPENMPI5",

@@ -56,9 +56,28 @@ class Knot:
         self.members = members
         self.edges = edges
         """The edges from these parties."""
-        self.victims = victims
-        self.parties = [waiting.parties[each] for each in members]
-        self.ranks = RankSet.union(each.ranks for each in self.parties)
+        self.core = self._waited_for()
+        """The ranks of the parties that others of them wait for."""
+        everybody = RankSet.union(waiting.parties[each].ranks - waiting.free for each in members)
+        self.victims = victims | (everybody - self.core)
+        self.parties = [self.party(each) for each in members]
+        self.ranks = self.core
+
+    def _waited_for(self) -> RankSet:
+        parties = self.waiting.parties
+        core = RankSet.union(parties[each].ranks - self.waiting.free for each in self.members)
+        # Ranks in equal calls are one party, and a cycle may lead through some of them only.
+        while True:
+            targets = RankSet.union(
+                edge.ranks for edge in self.edges if not parties[edge.waiter].ranks.isdisjoint(core)
+            )
+            if core <= targets or not core & targets:
+                return core
+            core = core & targets
+
+    def party(self, number: int) -> Party:
+        """Return a member without the ranks that nobody here waits for."""
+        return part(self.waiting.parties[number], self.core)
 
     def having(self, kinds: str) -> list[int]:
         """Return the members that have an open need of one of *kinds*."""
@@ -157,7 +176,7 @@ def _unknown(knot: Knot, ranks: RankSet) -> Verdict:
 def _peers_unknown(knot: Knot) -> Verdict | None:
     """Name no cause where several ranks send or receive and the peers of some are unknown."""
     numbers = knot.having("message receiver")
-    ranks = RankSet.union(knot.waiting.parties[each].ranks for each in numbers)
+    ranks = RankSet.union(knot.party(each).ranks for each in numbers)
     is_unknown = any(
         not need.is_known
         for each in numbers
@@ -215,7 +234,7 @@ def _near_miss(knot: Knot) -> Verdict | None:
     members = {*knot.members}
     offers = [each for each in knot.waiting.offers if each.is_send and each.party in members]
     for number in knot.having("message")[:_MOST_COMPARED]:
-        party = knot.waiting.parties[number]
+        party = knot.party(number)
         for need in knot.waiting.open_needs(number):
             if need.kind != "message":
                 continue
@@ -225,7 +244,7 @@ def _near_miss(knot: Knot) -> Verdict | None:
                     continue
                 if (text := _missed(send, receive)) is None:
                     continue
-                sender = knot.waiting.parties[send.party]
+                sender = knot.party(send.party)
                 differs = matching.same_communicator(send.communicator, receive.communicator)
                 is_mixed_up = differs is False
                 who = party.ranks & RankSet([send.peer]) or party.ranks
@@ -277,7 +296,7 @@ def _sends_and_receives(knot: Knot) -> Verdict | None:
         if need.kind in ("message", "receiver")
     ):
         return None
-    parties = [knot.waiting.parties[each] for each in cycle]
+    parties = [knot.party(each) for each in cycle]
     ranks = RankSet.union(each.ranks for each in parties)
     is_sends = not {*knot.having("message")} & {*cycle}
     if is_sends:
@@ -322,7 +341,7 @@ def _nobody_sends(knot: Knot) -> Verdict | None:
         numbers = knot.having(need_kind)
         if not numbers:
             continue
-        parties = [knot.waiting.parties[each] for each in numbers]
+        parties = [knot.party(each) for each in numbers]
         ranks = RankSet.union(each.ranks for each in parties)
         needs = [
             need

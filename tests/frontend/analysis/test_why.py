@@ -110,6 +110,12 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0-1",
         "2-3",
     ),
+    "a cycle through one of two ranks in equal calls": (
+        {"0,2": recv(1), "1": recv(0), "3": recv(2)},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
     "sends head to head": (
         {"0": send(1), "1": send(0), "2-3": BARRIER},
         "head-to-head-sends",
@@ -365,7 +371,7 @@ def test_a_rank_that_has_ended_is_a_cause() -> None:
     assert [(each.kind, str(each.ranks), str(each.victims)) for each in found] == [
         ("rank-left", "3", "0-2")
     ]
-    assert "ended with status 0" in found[0].text
+    assert "ended with status 0, and ranks 0-2 wait for it" in found[0].text
 
 
 def test_a_rank_that_a_breakpoint_stopped_is_named_without_a_watch() -> None:

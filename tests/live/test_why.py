@@ -1,0 +1,95 @@
+"""The reasons why ranks of real jobs wait; tests/why has the programs, with their faults."""
+
+from __future__ import annotations
+
+import pytest
+
+import pgdb
+from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.ranks import RankSet
+from tests.conftest import Build, StartJob
+from tests.support.processes import wait_until
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+RANKS = 4
+LOOKS = 12
+
+
+def verdict(session: pgdb.Session, kind: str) -> Explanation:
+    """Return the explanation that has a verdict of *kind*, once the ranks have come so far."""
+    found: list[Explanation] = []
+
+    def is_there() -> bool:
+        found.append(session.why(watch_s=0.5))
+        return [each.kind for each in found[-1].verdicts] == [kind]
+
+    wait_until(is_there, f"a verdict {kind}")
+    return found[-1]
+
+
+def test_a_receive_with_another_tag_is_named(build: Build, start_job: StartJob) -> None:
+    with start_job(RANKS, build("tag_ssend.c")) as job, pgdb.attach(job.pid) as session:
+        found = verdict(session, "unmatched-receive")
+        (only,) = found.verdicts
+        assert (str(only.ranks), str(only.victims)) == ("0-1", "2-3")
+        assert only.confidence == "certain"
+        assert "with tag 8" in only.text and "sends it one with tag 7" in only.text
+        assert RankSet.union(each.ranks for each in found.waits) == RankSet(range(RANKS))
+        assert session.set == RankSet.parse("0-3")
+        (looked,) = session.why(look_only=True).verdicts
+        assert looked.confidence == "cannot tell"
+
+
+def test_a_job_that_communicates_is_healthy_wherever_it_is_stopped(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(RANKS, build("healthy_pingpong.c")) as job, pgdb.attach(job.pid) as session:
+        for _ in range(LOOKS):
+            found = session.why(watch_s=0.5)
+            assert found.verdicts == (), found.verdicts[0].text
+            session.continue_(wait=False)
+            session.interrupt()
+
+
+def test_ranks_that_run_are_looked_at_and_run_on(build: Build, start_job: StartJob) -> None:
+    with start_job(RANKS, build("recv_recv.c")) as job, pgdb.attach(job.pid) as session:
+        verdict(session, "cycle")
+        session.continue_(wait=False)
+        assert [each.kind for each in session.why().verdicts] == ["cycle"]
+        missing = session.wait(timeout_s=0.0).missing
+        assert missing.running == RankSet(range(RANKS))
+
+
+def test_a_rank_at_a_breakpoint_stays_there(build: Build, start_job: StartJob) -> None:
+    with start_job(RANKS, build("healthy_uneven.c")) as job, pgdb.attach(job.pid) as session:
+        session[2].break_at("work")
+        session.continue_(wait=False)
+        session[2].wait()
+        before = session[2].execute("info frame")
+
+        def are_in_the_call() -> bool:
+            return len(session.why().verdicts) == 1
+
+        wait_until(are_in_the_call, "the other ranks wait for rank 2")
+        (only,) = session.why().verdicts
+        assert (only.kind, str(only.ranks)) == ("missing-from-collective", "2")
+        assert only.confidence == "certain"
+        assert "stopped at breakpoint 1" in only.text
+        assert session[2].execute("info frame").for_rank(2) == before.for_rank(2)
+
+
+def test_a_program_without_mpi_has_nothing_to_explain(build: Build, start_job: StartJob) -> None:
+    with start_job(2, build("nompi.c"), in_mpi=False) as job:
+        finished = run_pgdb("attach", str(job.pid), "--batch", *ex("why"))
+    assert "No rank uses MPI" in finished.out
+
+
+def test_attach_to_ranks_in_mpi_names_the_command(build: Build, start_job: StartJob) -> None:
+    with start_job(RANKS, build("left_barrier.c")) as job:
+        with pgdb.attach(job.pid) as session:
+            verdict(session, "rank-left")
+        finished = run_pgdb("attach", str(job.pid), "--batch", *ex("why"))
+    assert "if the job hangs, 'why' explains" in finished.out
+    assert "Rank 3 has left for MPI_Finalize" in finished.out
