@@ -42,8 +42,9 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.backend.zygote",
         "pgdb.backend.mpi_calls",
     ),
-    "pgdb.backend.mpi_calls": (),
     "pgdb.backend.python": (),
+    "pgdb.mpi_recorder": (),
+    "pgdb.backend.mpi_calls": ("pgdb.mpi_recorder",),
     "pgdb.backend.zygote": (
         "pgdb.overlay",
         "pgdb.cores",
@@ -85,8 +86,10 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.store",
         "pgdb.frontend.analysis",
     ),
+    "pgdb.frontend.mpi_recorder": ("pgdb.overlay", "pgdb.mpi_recorder", "pgdb.frontend.system"),
     "pgdb.frontend.startup": (
         "pgdb.cores",
+        "pgdb.frontend.mpi_recorder",
         "pgdb.merge",
         "pgdb.overlay",
         "pgdb.jobs",
@@ -128,6 +131,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     ),
     "pgdb.frontend.ui": (
         "pgdb.merge",
+        "pgdb.frontend.mpi_recorder",
         "pgdb.overlay",
         "pgdb.frontend.system",
         "pgdb.frontend.discovery",

@@ -26,6 +26,7 @@ from pgdb.backend.gdb.mpi_frames import (
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
@@ -95,7 +96,8 @@ class CallStatus:
         threads = decode.threads(listed.payload)
         if not threads:
             return failure(Result(kind="error", payload={"msg": "No threads."}))
-        objects = objects_of(pid, tuple(mapped(pid)))
+        files = tuple(mapped(pid))
+        objects = objects_of(pid, files)
         # In most programs the first thread makes the calls that other ranks wait for.
         ordered = sorted(threads, key=lambda each: each.process != pid)
         if not asked.threads:
@@ -109,6 +111,8 @@ class CallStatus:
             for each, result in zip(ordered, results, strict=True)
         ]
         status = await self._status(pid, stacks, objects)
+        if any(recorder.is_recorder(each.path) for each in files):
+            status = recorder.with_records(status, pid, {each.id: each.process for each in ordered})
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, str(listed.payload.get("current-thread-id", "1")), frame)
         return status

@@ -26,9 +26,10 @@ from pgdb.process_maps import DELETED
 from pgdb.records import Frame
 
 # Libraries with MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu; not every
-# lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's.
+# lib…mpi…: libmpiP.so is a profiler, and libmpi_mine.so may be the user's. Our recorder of MPI
+# calls stands between the program and MPI.
 _MPI_LIBRARY = pattern(
-    r"libp?f?mpi(?:ch)?(?:cxx|fort|f90|java|gf|gc4)?"
+    r"libpgdb-mpi-recorder\.so\Z|libp?f?mpi(?:ch)?(?:cxx|fort|f90|java|gf|gc4)?"
     r"(?:_(?:cxx|mpifh|usempi|java|ilp64|abi|mt|dbg|ibm|cray|gnu|intel|nvidia|pgi|amd|aocc)\w*)?"
     r"(?:-[\d.]+)?\.so[\d.]*\Z"
 )

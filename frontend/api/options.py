@@ -137,6 +137,22 @@ class SessionOptions:
         help="the kind of launcher that the line begins with, where its name or '--version' does "
         "not show it; other: any program that ends up in one of these",
     )
+    mpi_record: bool = switch_setting(
+        False,
+        option="--mpi-record",
+        modes=("launch",),
+        help="record the MPI calls of the ranks, which 'why' then reads; the recorder is built "
+        "with the MPI's own mpicc at the first time",
+    )
+    mpicc: str = setting(
+        "",
+        option="--mpicc",
+        modes=("launch",),
+        value="PROGRAM",
+        is_name=True,
+        help="the MPI's C compiler, for --mpi-record; by default the mpicc beside the launcher, or "
+        "that of PATH",
+    )
     timeout_s: float = setting(
         60.0,
         option="--timeout",

@@ -52,10 +52,12 @@ class HeldJob:
         holds_spawned: bool = False,
         stdin: int | None,
         on_this_host_only: bool,
+        preloaded: str = "",
     ) -> HeldJob:
         """Start the job's launcher with the line that *held* makes of the hold program's line.
 
-        With *holds_spawned* that line has the ranks of MPI_Comm_spawn held too.
+        With *holds_spawned* that line has the ranks of MPI_Comm_spawn held too. *preloaded* is a
+        library for all ranks, empty for none.
 
         :raises StartError: if it cannot be started.
         """
@@ -71,6 +73,7 @@ class HeldJob:
             ",".join(f"{name[0]}:{name[1]}" for name in names),
             str(options.start_timeout_s + _HOLD_MARGIN_S),
             str(options.aggregators),
+            *filter(None, [preloaded]),
             "--",
         )
 

@@ -28,10 +28,13 @@ async def launch_shares(
     line: LaunchLine,
     stdin: int | None,
     on_spawned: Callable[[HeldWorld], None] | None = None,
+    *,
+    preloaded: str = "",
 ) -> tuple[Share, ...]:
     """Launch a job whose ranks are held, start aggregators on its hosts, and distribute the ranks.
 
     With *on_spawned* the ranks of MPI_Comm_spawn are held too, and passed to it world by world.
+    *preloaded* is a library for all ranks, empty for none.
 
     :raises StartError: if the job or the aggregators cannot be started.
     """
@@ -43,6 +46,7 @@ async def launch_shares(
         holds_spawned=on_spawned is not None,
         stdin=stdin,
         on_this_host_only=line.on_this_host_only,
+        preloaded=preloaded,
     )
     reports = job.reports
     if on_spawned is not None:

@@ -12,6 +12,7 @@ from pgdb.errors import (
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.mpi_recorder.library import build_recorder
 from pgdb.frontend.startup.attach_shares import (
     attach_shares,
     found_text,
@@ -191,6 +192,9 @@ async def launch_job(
         path = check_program(program, os.environ.get("PATH", os.defpath))
         if note := rights_lost(path):
             on_step(f"note: {note}")
+    recorder = ""
+    if options.mpi_record:
+        recorder = await build_recorder(argv[0], options.mpicc, on_step)
     directory = SessionDirectory()
     starting = prepare("launch", options, directory, LocalSite(directory.path), on_step, listener)
     session = starting.session
@@ -206,7 +210,7 @@ async def launch_job(
             "attaches to them when it sees them, as ranks stop"
         )
     on_spawned = spawned.take_held if holds_spawned else None
-    await starting.run(launch_shares(starting, line, stdin, on_spawned))
+    await starting.run(launch_shares(starting, line, stdin, on_spawned, preloaded=recorder))
     if session.job is not None:
         spawned.launcher_pid = session.job.pid
         if not holds_spawned:

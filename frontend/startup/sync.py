@@ -76,6 +76,8 @@ class Options(TypedDict, total=False):
     stop_on_report: bool
     stop_before_death: bool
     spawned: str
+    mpi_record: bool
+    mpicc: str
     world: str
     launcher: str
     log: str

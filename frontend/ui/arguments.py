@@ -126,7 +126,7 @@ class Arguments(msgspec.Struct, frozen=True):
     given: Settings = msgspec.field(default_factory=Settings)
     """Settings that the command line names."""
     output: str = ""
-    """The file that ``report-bug`` writes."""
+    """The file that ``report-bug`` writes; the compiler of ``mpi-record``."""
     report: ReportArguments | None = None
     """The arguments of ``report``."""
     cores: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def parse(argv: Sequence[str]) -> Arguments:
             gdb_commands.check_text(command)
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
-    if parsed.mode in ("replay", "report-bug"):
+    if parsed.mode in ("replay", "report-bug", "mpi-record"):
         return _without_job(parsed)
     if parsed.mode == "report":
         return _of_report(parsed)
@@ -229,7 +229,7 @@ def _commands(parsed: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def _without_job(parsed: argparse.Namespace) -> Arguments:
-    """Return the arguments of ``replay`` and ``report-bug``, which need no job."""
+    """Return the arguments of the modes that need no job, such as ``replay``."""
     return Arguments(
         mode=parsed.mode,
         target=parsed.target or "",
@@ -291,7 +291,7 @@ def make_parser() -> argparse.ArgumentParser:
     modes = parser.add_subparsers(
         dest="mode",
         required=True,
-        metavar="attach|launch|core|jobs|doctor|replay|report|report-bug",
+        metavar="attach|launch|core|jobs|doctor|replay|report|mpi-record|report-bug",
     )
     scripted = _scripted()
     common = _common(scripted)
@@ -382,6 +382,25 @@ def make_parser() -> argparse.ArgumentParser:
     _add_settings(of_job, "")
     _add_settings(of_job, "attach")
     report_mode.add_options(of_job)
+    recording = modes.add_parser(
+        "mpi-record",
+        allow_abbrev=False,
+        help="record the MPI calls of jobs that run without pgdb, for a later attach",
+    )
+    recording.add_argument(
+        "target",
+        metavar="env",
+        choices=("env",),
+        help='print the commands that switch it on in a shell: eval "$(pgdb mpi-record env)"',
+    )
+    recording.add_argument(
+        "--mpicc",
+        action=_Named,
+        dest="output",
+        default="",
+        metavar="PROGRAM",
+        help="the MPI's C compiler, by default the mpicc of PATH",
+    )
     reporting = modes.add_parser(
         "report-bug", allow_abbrev=False, help="pack a log and version numbers for a bug report"
     )

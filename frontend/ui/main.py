@@ -91,6 +91,11 @@ def main(argv: Sequence[str]) -> int:
             from pgdb.frontend.ui import report_mode
 
             return asyncio.run(report_mode.run(arguments.report))
+        if arguments.mode == "mpi-record":
+            from pgdb.frontend.mpi_recorder.library import environment
+
+            sys.stdout.write(f"{asyncio.run(environment(arguments.output, _complain))}\n")
+            return EXIT_OK
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         if arguments.mode != "replay":

@@ -1,7 +1,8 @@
 """Hold one rank before its program starts, and never longer than the session needs.
 
 The job's launcher runs it in place of the program, as ``python -I -S hold.py MARK
-HOST:PORT[,HOST:PORT...] SECONDS SHARES -- PROGRAM ARGUMENT...``. Each rank sends its aggregator a
+HOST:PORT[,HOST:PORT...] SECONDS SHARES [LIBRARY] -- PROGRAM ARGUMENT...``. The program is executed
+with LIBRARY in LD_PRELOAD. Each rank sends its aggregator a
 datagram with mark, rank, size, local rank, local size, process id, host, the host's name in Slurm,
 Slurm's job, working directory, program and arguments, with NUL between. The first rank of each host
 sends a :func:`report` to the front end, at the first address that it can reach.
@@ -340,9 +341,14 @@ def _ignored_by_parent() -> set[int]:
     return {number for number in signal.valid_signals() if mask >> (number - 1) & 1}
 
 
-def _execute(program: list[str]) -> None:
-    """Execute the program as the launcher would."""
+def _execute(program: list[str], library: str) -> None:
+    """Execute the program as the launcher would, with a library loaded before all others."""
     environment = _original_environment()
+    if library and not os.path.exists(library):
+        os.write(2, f"pgdb: {library} is not there, so MPI calls are not recorded\n".encode())
+    elif library:
+        loaded = environment.get(b"LD_PRELOAD", b"")
+        environment[b"LD_PRELOAD"] = os.fsencode(library) + (b":" + loaded if loaded else b"")
     paths = [program[0]]
     if "/" not in program[0]:
         paths = [os.path.join(each, program[0]) for each in os.get_exec_path()]
@@ -370,8 +376,10 @@ def _execute(program: list[str]) -> None:
 
 def main(argv: list[str]) -> None:
     """Hold this process, then execute the program; return only by raising SystemExit."""
-    mark, addresses, seconds, shares, separator, *program = argv[1:]
-    if separator != "--" or not program:
+    mark, addresses, seconds, shares, *rest = argv[1:]
+    library = rest.pop(0) if rest and rest[0] != "--" else ""
+    program = rest[1:]
+    if not program:
         raise SystemExit("pgdb hold: no program given")
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {RELEASE, signal.SIGIO})
     rank, size, local_rank, local_size = identity(os.environ)
@@ -422,7 +430,7 @@ def main(argv: list[str]) -> None:
     while signal.sigtimedwait({RELEASE, signal.SIGIO}, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _execute(program)
+    _execute(program, library)
 
 
 if __name__ == "__main__":

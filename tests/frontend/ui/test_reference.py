@@ -118,6 +118,7 @@ def test_a_setting_is_declared_once() -> None:
         "look-at-running",
         "pagination",
         "prompt",
+        "python-glue",
         "settle",
         "spawned",
         "status-line",
