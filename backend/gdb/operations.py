@@ -29,6 +29,7 @@ from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
+from pgdb.backend.gdb.python_values import PythonValues, is_python
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
@@ -122,6 +123,7 @@ class Operations:
         self._calls = CallStatus(gdb)
         self._adopt_run = adopt_run
         self._python = PythonCommands(stacks)
+        self._python_values = PythonValues(gdb, self._python)
 
     async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         """Carry out an operation on the rank with process *pid*; return its answer.
@@ -132,6 +134,8 @@ class Operations:
         match operation:
             case Evaluate(expression=expression) if trace_of(expression) is not None:
                 return Failure(message=traces.NO_VALUE)
+            case Evaluate(expression=expression) if is_python(expression):
+                return await self._python_values.evaluate(pid, operation)
             case Evaluate(expression=expression):
                 if (why := await self._unset(expression)) is not None:
                     return why
@@ -151,9 +155,13 @@ class Operations:
                     return await fortran_arguments.with_whole_arguments(self._gdb, record)
                 return record
             case ListVariables(which="python"):
-                return await self._python.variables(pid)
+                return await self._python_values.variables(pid, operation)
             case ListVariables(which="locals") if self._stacks.python.is_python_selected:
-                return await self._python.variables(pid)
+                return await self._python_values.variables(pid, operation)
+            case Reduce(expression=expression) if is_python(expression):
+                return await self._python_values.numbers(pid, operation)
+            case ReadBlock(expression=expression) if is_python(expression):
+                return await self._python_values.block(pid, operation)
             case ListVariables():
                 return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit) if operation.reads_kept_values:

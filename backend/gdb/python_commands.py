@@ -12,7 +12,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Record, Stack, Text, Variable, Variables
+from pgdb.records import Failure, Record, Stack, Text
 from pgdb.regular_files import open_regular
 
 _MOVES = pattern(
@@ -31,7 +31,7 @@ class PythonCommands:
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks
-        self._python = stacks.python
+        self.python = stacks.python
 
     async def _stack(self, pid: int) -> MixedStack | Failure:
         mixed = await self._stacks.mixed(pid)
@@ -43,7 +43,7 @@ class PythonCommands:
 
     def _current(self, mixed: MixedStack) -> int:
         """Return the index of the selected frame; the user's Python frame if GDB's counts."""
-        at = self._python.selected
+        at = self.python.selected
         users = mixed.users
         assert users is not None, "a stack with Python frames"
         return at if at is not None and at < len(mixed.places) else users
@@ -56,7 +56,7 @@ class PythonCommands:
         """
         found = _MOVES.match(command.strip())
         if found is None or not (found["python"] or await self._stacks.may_have_python(pid)):
-            self._python.forget_selection()
+            self.python.forget_selection()
             return None
         mixed = await self._stack(pid)
         if isinstance(mixed, Failure):
@@ -79,22 +79,10 @@ class PythonCommands:
             at = int(found["number"]) if found["number"] else current
             if not 0 <= at < len(mixed.places):
                 return Failure(message=f"No frame at level {at}.")
-        await self._python.select(mixed, at)
+        await self.python.select(mixed, at)
         return _only(mixed, at)
 
-    async def variables(self, pid: int) -> Record:
-        """List the local variables of the selected Python frame."""
-        frame = await self._selected(pid)
-        if isinstance(frame, Failure):
-            return frame
-        items = tuple(
-            Variable(each.name, each.repr or "<unknown>", is_argument=each.arg)
-            for each in frame.locals or ()
-        )
-        empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
-        return Variables(items=items, empty=empty)
-
-    async def _selected(self, pid: int) -> PythonFrame | Failure:
+    async def selected(self, pid: int) -> PythonFrame | Failure:
         """Return the selected Python frame, or the next one outside of the selected C frame."""
         if not await self._stacks.may_have_python(pid):
             return Failure(message=NO_PYTHON)
@@ -107,7 +95,7 @@ class PythonCommands:
 
     async def source(self, pid: int, argument: str) -> Record:
         """List the lines around the selected Python frame, or those of ``FIRST,LAST``."""
-        frame = await self._selected(pid)
+        frame = await self.selected(pid)
         if isinstance(frame, Failure):
             return frame
         wanted = _RANGE.match(argument.strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 
 import msgspec
@@ -155,15 +156,24 @@ class PythonStacks:
         def memory(address: int, size_bytes: int) -> bytes:
             return read_some(pid, address, size_bytes)
 
+        known = runtime.offsets(memory, self.runtime_of(pid))
+        return runtime.entries(memory, known) if known is not None else None
+
+    def runtime_of(self, pid: int) -> int:
+        """Return the address of the interpreter's state, 0 if it is not found."""
         if self._runtime[0] != pid or not self._runtime[1]:
             try:
                 mappings = read_mappings(pid)
+                root = os.readlink(f"/proc/{pid}/root").rstrip("/")
             except OSError:
-                return None
-            address = runtime.runtime_address(mappings, lambda path: f"/proc/{pid}/root{path}")
-            self._runtime = (pid, address)
-        known = runtime.offsets(memory, self._runtime[1])
-        return runtime.entries(memory, known) if known is not None else None
+                return 0
+
+            def opened(path: str) -> str:
+                # The kernel shows paths from our own root; that of the rank can be below it.
+                return f"/proc/{pid}/root{path.removeprefix(root)}"
+
+            self._runtime = (pid, runtime.runtime_address(mappings, opened))
+        return self._runtime[1]
 
     async def select_latest(self, frame: Frame) -> None:
         """Select a frame of the stack at the last stop."""

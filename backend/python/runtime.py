@@ -21,7 +21,9 @@ Memory = Callable[[int, int], bytes]
 """Reads at an address (first argument) so many bytes (second); fewer where they cannot be read."""
 
 _COOKIE = b"xdebugpy"
-_SECTION = ".PyRuntime"
+_SECTION, _SYMBOL = b".PyRuntime", b"_PyRuntime"
+_SHT_DYNSYM = 11
+_MOST_SYMBOL_BYTES = 1 << 24
 _MOST_FRAMES = 20_000
 _MOST_THREADS = 10_000
 _OWNED_BY_INTERPRETER = 3
@@ -59,6 +61,8 @@ class Offsets(msgspec.Struct, frozen=True):
     version: tuple[int, int]
     fields: dict[str, int]
     """Offset by structure and field, such as ``frame.owner``."""
+    is_free_threaded: bool = False
+    """Whether the interpreter was built without the GIL: its objects have another layout."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -70,7 +74,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -> int:
-    """Return the address of ``_PyRuntime``, 0 if no file of the interpreter's has its section.
+    """Return the address of ``_PyRuntime``, 0 if no file of the interpreter's has it.
 
     :param opened: returns the path by which this process can open a file of the rank's.
     """
@@ -84,7 +88,7 @@ def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -
         except OSError:
             continue
         try:
-            at = _section_address(elf.reader(file))
+            at = _linked_address(elf.reader(file))
         except elf.ElfError:
             continue
         finally:
@@ -96,8 +100,8 @@ def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -
     return 0
 
 
-def _section_address(read: elf.Read) -> tuple[int, int] | None:
-    """Return the addresses of the section and of the first segment, as linked."""
+def _linked_address(read: elf.Read) -> tuple[int, int] | None:
+    """Return the addresses of ``_PyRuntime`` and of the first segment, as linked."""
     head = elf.header(read)
     first = next(
         (each.address for each in elf.segments_of(head, read) if each.kind == elf.PT_LOAD), None
@@ -109,15 +113,38 @@ def _section_address(read: elf.Read) -> tuple[int, int] | None:
     rows = []
     for index in range(count):
         try:
-            rows.append(struct.unpack_from(f"{head.order}IIQQQQ", table, index * head.section_size))
+            rows.append(
+                struct.unpack_from(f"{head.order}IIQQQQI", table, index * head.section_size)
+            )
         except struct.error:
             return None
     if head.names_index >= len(rows):
         return None
     names = read(rows[head.names_index][4], min(rows[head.names_index][5], 1 << 16))
-    for name_at, _, _, address, _, _ in rows:
-        if names[name_at:].partition(b"\0")[0] == _SECTION.encode():
+    for name_at, _, _, address, *_ in rows:
+        if names[name_at:].partition(b"\0")[0] == _SECTION:
             return address, first
+    # Before Python 3.11 it has no section of its own; its symbol is exported.
+    for _, kind, _, _, offset, size_bytes, link in rows:
+        if kind == _SHT_DYNSYM and link < len(rows) and size_bytes <= _MOST_SYMBOL_BYTES:
+            texts = read(rows[link][4], min(rows[link][5], _MOST_SYMBOL_BYTES))
+            symbols = read(offset, size_bytes)
+            found = _symbol(symbols, texts, head.order)
+            if found is not None:
+                return found, first
+    return None
+
+
+def _symbol(symbols: bytes, texts: bytes, order: str) -> int | None:
+    # The name stands behind the zero byte that ends another one.
+    name_at = texts.find(b"\0" + _SYMBOL + b"\0") + 1
+    if not name_at:
+        return None
+    for at, _, _, _, value, _ in struct.iter_unpack(
+        f"{order}IBBHQQ", symbols[: len(symbols) // 24 * 24]
+    ):
+        if at == name_at and value:
+            return int(value)
     return None
 
 
@@ -143,7 +170,7 @@ def offsets(memory: Memory, runtime: int) -> Offsets | None:
     is_sound = all(0 < size < 1 << 24 for size in sizes) and all(
         offset < 1 << 24 for offset in found.values()
     )
-    return Offsets(runtime, version, found) if is_sound else None
+    return Offsets(runtime, version, found, bool(words[2])) if is_sound else None
 
 
 def entries(memory: Memory, known: Offsets) -> dict[int, list[Entry]] | None:

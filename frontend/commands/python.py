@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.options import Rest
-from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.patterns import pattern
 
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
@@ -74,8 +74,9 @@ def _count(call: Call) -> int:
 async def _py_locals(call: Call) -> Outcome:
     """Show the local variables of the selected Python frame, merged by variable.
 
-    Simple objects have their values, others their type and address: those of one type are equal.
-    The variables of a module are its globals, which are not listed.
+    Numbers, texts, containers, NumPy arrays and tensors of PyTorch have their values, other objects
+    their type and address: those of one type are equal. The variables of a module are its globals,
+    which are not listed; 'py-print NAME' shows one of them.
     """
     return await call.view.python_locals()
 
@@ -91,3 +92,27 @@ async def _py_list(call: Call) -> Outcome:
     """Show the source lines around the place of the selected Python frame, or lines of its file by
     their numbers. The file is read on the rank's host."""
     return await call.view.python_source(call.argument)
+
+
+@COMMANDS.command(
+    "py-print",
+    group=Group.DATA,
+    usage="py-print EXPR",
+    summary="show the value of a Python expression on each rank",
+    needs="an expression",
+    rest=Rest.GDB,
+    completes=Completes.NOTHING,
+)
+async def _py_print(call: Call) -> Outcome:
+    """Show the value of EXPR in the selected Python frame: a variable of the frame or of its
+    module, with '.attribute', '[index]' and "['key']" behind it.
+
+    PGDB reads the rank's memory; no code of the program is executed. So properties and calls have
+    no value. NumPy arrays, and tensors of PyTorch in the memory of the host, show their type, their
+    shape and their values. 'py:EXPR' is such an expression for 'print', 'stat', 'plot', 'dump',
+    'assert' and 'compare': 'stat py:loss', 'assert py:model.bias same'. Numbers can be parts of
+    other expressions: 'print py:step * 2'.
+    """
+    if not call.argument.strip():
+        raise UsageError("py-print needs an expression; 'py-locals' shows all local variables")
+    return await call.view.evaluate(f"py:{call.argument}")

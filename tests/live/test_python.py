@@ -13,6 +13,7 @@ import pytest
 
 from pgdb.backend.python import reader
 from tests.support.programs import ROOT
+from tests.support.pythons import interpreters
 from tests.support.terminal import ex, run_json
 
 pytestmark = [
@@ -22,15 +23,6 @@ pytestmark = [
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_ranks.py"
 RANKS = 3
-
-
-def interpreters() -> list[str]:
-    """Return the interpreters of this machine, one for each version and build."""
-    of_pyenv = Path.home().glob(".pyenv/versions/3.*/bin/python3.[0-9]*")
-    found = [each for each in of_pyenv if each.name.replace("python3.", "").isdecimal()]
-    usable = [str(each) for each in found if int(each.name.rpartition(".")[2]) >= 8]
-    system = ["/usr/bin/python3"] if Path("/usr/bin/python3").exists() else []
-    return sorted({sys.executable, *usable, *system})
 
 
 @contextmanager
@@ -124,7 +116,7 @@ def test_a_stop_is_at_the_line_of_python_and_selects_it() -> None:
         key: {each["name"]: each["value"] for each in record["items"]}
         for key, record in variables.items()
     }
-    assert values["0"]["label"] == '"first"'
+    assert values["0"]["label"] == "'first'"
     assert (values["0"]["count"], values["1"]["count"]) == ("2", "3")
     assert values["0"]["scale"] == "2.5"
     assert further["classes"]
@@ -177,3 +169,33 @@ def test_a_script_that_is_gone_or_changed_is_named(tmp_path: Path) -> None:
         (gone,) = {each["record"]["message"] for each in done.of_type("answer")[0]["classes"]}
         assert gone == f"{program}: No such file or directory"
         assert all(record["frames"] for record in records(done.answer("py-bt")).values())
+
+
+def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
+    file = tmp_path / "history.npz"
+    with ranks() as pids:
+        done = attach(
+            pids,
+            "proc 0-1 py-print self.history",
+            "proc 0-1 print py:self.size * 2 + py:LIMIT",
+            "assert py:OPTIONS['name'] same",
+            "proc 0-1 assert py:self.tolerance < 1",
+            "proc 0-1 stat py:self.history",
+            f"proc 0-1 dump py:self.history {file}",
+            "py-print RANK",
+            "print py:OPTIONS + 1",
+            "py-print self.size()",
+        )
+    values = records(done.answer("print py:self.history"))
+    assert {key: each["text"] for key, each in values.items()} == {"0": "[0.5, 0]", "1": "[0.5, 1]"}
+    numbers = records(done.answer("print py:self.size * 2 + py:LIMIT"))
+    assert {key: each["text"] for key, each in numbers.items()} == {"0-1": "11.5"}
+    checks = [(each["ok"], each["passed"]) for each in done.of_type("assert")]
+    assert checks == [(True, "0-2"), (True, "0-1")]
+    assert file.exists()
+    ranks_ = records(done.answer("print py:RANK"))
+    assert {key: each["text"] for key, each in ranks_.items()} == {"0": "0", "1": "1", "2": "2"}
+    (refused,) = records(done.answer("print py:OPTIONS + 1")).values()
+    assert "is no number" in refused["message"]
+    (called,) = records(done.answer("print py:self.size()")).values()
+    assert "executes no code" in called["message"]

@@ -1,0 +1,289 @@
+"""Values of Python in one rank: ``py:EXPR`` as text, as numbers, and inside other expressions."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb import full_values
+from pgdb.backend.gdb.process_memory import read_memory, read_some
+from pgdb.backend.gdb.python_commands import PythonCommands
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.python import values
+from pgdb.backend.python.arrays import ArrayPlace
+from pgdb.backend.python.reader import Local, PythonFrame
+from pgdb.backend.python.values import Interpreter
+from pgdb.errors import CommandError, UsageError
+from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock, Reduce
+from pgdb.patterns import pattern
+from pgdb.print_options import split_print
+from pgdb.process_maps import read_mappings
+from pgdb.records import Block, Failure, Record, Value, Variable, Variables, parse_number
+
+PREFIX = "py:"
+_NAME = r"[^\W\d]\w*"
+_PATH = rf"{_NAME}(?:\.{_NAME}|\[(?:-?\d+|'[^']*'|\"[^\"]*\")\])*"
+_ANYWHERE = pattern(rf"(?<![\w:\"'])py:({_PATH})?")
+_WHOLE = pattern(rf"py:{_PATH}\s*\Z")
+_SHOWN = 200
+_MOST_SHOWN_BYTES = 1 << 20
+"""Largest part of memory that is read to show an array that has gaps."""
+_MOST_VARIABLES = 256
+
+
+def is_python(expression: str) -> bool:
+    """Return whether an expression has a value of Python in it.
+
+    >>> is_python("py:loss"), is_python("-elements 4 -- py:loss"), is_python("happy:x")
+    (True, True, False)
+    """
+    return PREFIX in expression and _ANYWHERE.search(expression) is not None
+
+
+class PythonValues:
+    """Reads values of Python with one GDB."""
+
+    def __init__(self, gdb: GdbSession, commands: PythonCommands) -> None:
+        self._gdb = gdb
+        self._commands = commands
+
+    async def evaluate(self, pid: int, operation: Evaluate) -> Record:
+        """Return the value of an expression with ``py:EXPR`` in it, or alone."""
+        expression = split_print(operation.expression).expression
+        try:
+            if _WHOLE.match(expression) and not operation.format:
+                return await self._value(pid, expression.strip().removeprefix(PREFIX), operation)
+            if expression.startswith(PREFIX):
+                # An error of the whole is clearer than one of GDB's.
+                _check(expression.removeprefix(PREFIX))
+            plain = await self._with_numbers(pid, operation.expression)
+        except CommandError as error:
+            return Failure(message=str(error))
+        except UsageError as error:
+            return Failure(message=str(error))
+        return await full_values.evaluate(self._gdb, replace(operation, expression=plain), pid)
+
+    async def block(self, pid: int, operation: ReadBlock) -> Block | Failure:
+        """Return the numbers of ``py:EXPR``."""
+        expression = operation.expression
+        try:
+            if not _WHOLE.match(expression):
+                raise UsageError(f"{expression}: py:EXPR must stand alone where numbers are read")
+            found = await self._numbers(pid, expression.strip().removeprefix(PREFIX))
+            if isinstance(found, Block):
+                return _cut(found, operation)
+            return await self._array(pid, found, operation)
+        except (CommandError, UsageError) as error:
+            return Failure(message=str(error))
+
+    async def numbers(self, pid: int, operation: Reduce) -> Record:
+        """Return ``py:EXPR`` as one number, else as an array."""
+        limit = operation.limit_bytes
+        block = await self.block(pid, ReadBlock(expression=operation.expression, limit_bytes=limit))
+        if isinstance(block, Block) and not block.shape:
+            (text,) = _texts(block)
+            return Value(text=text)
+        return block
+
+    async def variables(self, pid: int, operation: ListVariables) -> Record:
+        """List the local variables of the selected Python frame."""
+        frame = await self._commands.selected(pid)
+        if isinstance(frame, Failure):
+            return frame
+        interpreter = await self._interpreter(pid)
+        items = []
+        for each in (frame.locals or ())[:_MOST_VARIABLES]:
+            items.append(await self._variable(pid, each, interpreter, operation))
+        empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
+        return Variables(items=tuple(items), empty=empty)
+
+    async def _variable(
+        self, pid: int, local: Local, interpreter: Interpreter | None, operation: ListVariables
+    ) -> Variable:
+        item = Variable(local.name, local.repr or "<unknown>", is_argument=local.arg)
+        if interpreter is None or not local.addr:
+            return item
+        asked = Evaluate(
+            expression=local.name,
+            most_elements=operation.most_elements,
+            limit_bytes=operation.limit_bytes,
+        )
+        try:
+            value = await self._shown(pid, interpreter, local.addr, asked)
+        except CommandError:
+            return item
+        return replace(item, value=value.text, whole=value.whole, looked_at=value.looked_at)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    async def _interpreter(self, pid: int) -> Interpreter | None:
+        return await asyncio.to_thread(self._new_interpreter, pid)
+
+    def _new_interpreter(self, pid: int) -> Interpreter | None:
+        def memory(address: int, size_bytes: int) -> bytes:
+            return read_some(pid, address, size_bytes)
+
+        runtime = self._commands.python.runtime_of(pid)
+        try:
+            paths = [each.path for each in read_mappings(pid)]
+            minor = values.minor_of(memory, runtime, paths)
+            return Interpreter(memory, runtime, minor)
+        except (OSError, CommandError):
+            return None
+
+    async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int]:
+        path = values.parse(text)
+        frame = await self._commands.selected(pid)
+        if isinstance(frame, Failure):
+            raise CommandError(frame.message)
+        interpreter = await self._interpreter(pid)
+        if interpreter is None:
+            raise CommandError("the objects of this interpreter are not known")
+        return interpreter, await asyncio.to_thread(_resolve, interpreter, path, frame)
+
+    async def _value(self, pid: int, text: str, operation: Evaluate) -> Value:
+        interpreter, address = await self._resolved(pid, text)
+        return await self._shown(pid, interpreter, address, operation)
+
+    async def _shown(
+        self, pid: int, interpreter: Interpreter, address: int, operation: Evaluate
+    ) -> Value:
+        """Return the value of an object, and the whole of one that is shown in part."""
+        place = await asyncio.to_thread(interpreter.array, address)
+        if place is None:
+            most = operation.most_elements
+            text = await asyncio.to_thread(interpreter.shown, address, _SHOWN)
+            if not most or "..." not in text:
+                return Value(text=text)
+            whole = await asyncio.to_thread(interpreter.shown, address, max(most, _SHOWN))
+            is_cut = whole == text or "..." in whole
+            return Value(text=text, whole=whole, looked_at=most if is_cut else 0)
+        if place.count <= _SHOWN or not operation.most_elements:
+            dtype, data = await self._elements(pid, place, 0, _SHOWN)
+            return Value(text=values.text_of_numbers(place, dtype, data))
+        if place.count * place.item_bytes > max(1, operation.limit_bytes):
+            dtype, data = await self._elements(pid, place, 0, _SHOWN)
+            return Value(text=values.text_of_numbers(place, dtype, data), looked_at=-1)
+        dtype, data = await self._elements(pid, place, 0, place.count)
+        block = Block(dtype=dtype, shape=place.shape, data=data)
+        return Value(text=values.text_of_numbers(place, dtype, data), whole=block)
+
+    async def _with_numbers(self, pid: int, expression: str) -> str:
+        """Return an expression of GDB's with numbers in the place of Python's."""
+        parts = []
+        end = 0
+        for match in _ANYWHERE.finditer(expression):
+            if not match[1]:
+                raise UsageError(f"{expression}: a variable is missing behind 'py:'")
+            if expression[match.end() :].lstrip()[:1] in ("(", "["):
+                _check(expression[match.start() :].removeprefix(PREFIX))
+                raise UsageError(f"{match[0]} cannot be called or indexed there")
+            value = await self._value(pid, match[1], Evaluate(expression=match[1]))
+            number = values.parsed_number(value.text)
+            if number is None:
+                raise CommandError(f"{match[0]} is no number: {value.text[:60]}")
+            parts += [expression[end : match.start()], f"({number})"]
+            end = match.end()
+        return "".join((*parts, expression[end:]))
+
+    async def _numbers(self, pid: int, text: str) -> ArrayPlace | Block:
+        interpreter, address = await self._resolved(pid, text)
+        place = await asyncio.to_thread(interpreter.array, address)
+        if place is not None:
+            return place
+        return await asyncio.to_thread(_block_of, interpreter, address, text)
+
+    async def _array(self, pid: int, place: ArrayPlace, operation: ReadBlock) -> Block:
+        start = min(operation.start, place.count)
+        count = min(operation.count or place.count, place.count - start)
+        dtype, data = await self._elements(
+            pid, place, start, count, limit_bytes=operation.limit_bytes, name=operation.expression
+        )
+        return Block(dtype=dtype, shape=place.shape, data=data, start=start)
+
+    async def _elements(
+        self,
+        pid: int,
+        place: ArrayPlace,
+        start: int,
+        count: int,
+        *,
+        limit_bytes: int = 0,
+        name: str = "",
+    ) -> tuple[str, bytes]:
+        """Return type and bytes of elements in the order of C."""
+        count = min(count, place.count - start)
+        if limit_bytes and count * place.item_bytes > limit_bytes:
+            raise CommandError(
+                f"{name} takes {count * place.item_bytes} bytes, and array-limit is {limit_bytes}; "
+                "'set array-limit BYTES' raises it"
+            )
+        if place.is_contiguous:
+            at = place.address + start * place.item_bytes
+            data = await read_memory(self._gdb, pid, at, count * place.item_bytes) if count else b""
+            flat = replace(place, shape=(count,), strides=(place.item_bytes,))
+            return await asyncio.to_thread(values.elements, flat, data, 0)
+        low, high = place.extent
+        if high - low > max(limit_bytes, _MOST_SHOWN_BYTES):
+            raise CommandError(
+                f"{name or place.kind} spans {high - low} bytes of memory with gaps; 'set "
+                "array-limit BYTES' raises the limit"
+            )
+        data = await read_memory(self._gdb, pid, place.address + low, high - low)
+        dtype, whole = await asyncio.to_thread(values.elements, place, data, low)
+        item_bytes = int(dtype[2:])
+        return dtype, whole[start * item_bytes : (start + count) * item_bytes]
+
+
+def _resolve(interpreter: Interpreter, path: values.Path, frame: PythonFrame) -> int:
+    return interpreter.resolve(path, frame)
+
+
+def _check(text: str) -> None:
+    """Refuse a call, which is the most common expression that has no value here.
+
+    :raises UsageError: if the expression is one.
+    """
+    if "(" in text and _CALL.match(text):
+        values.parse(text)
+
+
+_CALL = pattern(rf"{_PATH}\s*\(")
+
+
+def _block_of(interpreter: Interpreter, address: int, text: str) -> Block:
+    """Return a number, or a list or tuple of numbers, as a block.
+
+    :raises CommandError: if it is none.
+    """
+    objects = interpreter.objects
+    is_list = objects.is_a(address, "list") or objects.is_a(address, "tuple")
+    addresses = objects.elements(address) if is_list else (address,)
+    found: list[int | float] = []
+    for each in addresses:
+        number = parse_number(values.parsed_number(interpreter.shown(each, 1)) or "")
+        if number is None:
+            what = f"{interpreter.shown(address, 3)[:60]}"
+            raise CommandError(f"py:{text} is no number and no array of numbers: {what}")
+        found.append(number)
+    is_whole = all(isinstance(each, int) and -(2**63) <= each < 2**63 for each in found)
+    data = struct.pack(f"<{len(found)}{'q' if is_whole else 'd'}", *found)
+    return Block("<i8" if is_whole else "<f8", (len(found),) if is_list else (), data)
+
+
+def _cut(block: Block, operation: ReadBlock) -> Block:
+    size = len(block.data) // 8
+    start = min(operation.start, size)
+    count = min(operation.count or size, size - start)
+    return replace(block, data=block.data[8 * start : 8 * (start + count)], start=start)
+
+
+def _texts(block: Block) -> list[str]:
+    import numpy  # takes 0.1 s and 20 MB, and most sessions read no array
+
+    return [
+        str(int(each)) if isinstance(each, bool) else repr(each)
+        for each in numpy.frombuffer(block.data, block.dtype).tolist()
+    ]

@@ -1,0 +1,190 @@
+"""Numbers of NumPy and PyTorch in the memory of a process, found without debug information."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import msgspec
+
+from pgdb.backend.python.objects import Objects, UnknownError
+
+_MOST_DIMENSIONS = 32
+_LETTERS = {
+    "?": "b1",
+    "b": "i1",
+    "B": "u1",
+    "h": "i2",
+    "H": "u2",
+    "i": "i4",
+    "I": "u4",
+    "l": "i8",
+    "L": "u8",
+    "q": "i8",
+    "Q": "u8",
+    "e": "f2",
+    "f": "f4",
+    "d": "f8",
+    "g": "f16",
+    "F": "c8",
+    "D": "c16",
+}
+"""Type characters of NumPy that have numbers; those of C's long have 8 bytes on Linux."""
+_NAMES = {
+    "b1": "bool",
+    "i1": "int8",
+    "u1": "uint8",
+    "i2": "int16",
+    "u2": "uint16",
+    "i4": "int32",
+    "u4": "uint32",
+    "i8": "int64",
+    "u8": "uint64",
+    "f2": "float16",
+    "f4": "float32",
+    "f8": "float64",
+    "f16": "longdouble",
+    "c8": "complex64",
+    "c16": "complex128",
+}
+_SCALARS = {name: kind for kind, name in _NAMES.items()}
+_TORCH = {0: "u1", 1: "i1", 2: "i2", 3: "i4", 4: "i8", 5: "f2", 6: "f4", 7: "f8", 9: "c8"} | {
+    10: "c16",
+    11: "b1",
+    15: "bfloat16",
+}
+"""Element types of PyTorch by their numbers (c10/core/ScalarType.h)."""
+_INLINE = 5
+"""Most dimensions of a tensor whose sizes and strides are in the tensor itself."""
+_IMPL_WORDS = 24
+_CPU = 0
+
+
+class ArrayPlace(msgspec.Struct, frozen=True):
+    """Location and layout of numbers."""
+
+    kind: str
+    """Name of the type, such as ``numpy.ndarray``."""
+    dtype: str
+    """Element type as NumPy writes it, such as ``<f8``; ``bfloat16`` for that of PyTorch."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Distances of neighbours along each dimension, in bytes."""
+    address: int
+
+    @property
+    def item_bytes(self) -> int:
+        """Size of an element, in bytes."""
+        return 2 if self.dtype == "bfloat16" else int(self.dtype[2:])
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def element_name(self) -> str:
+        """Element type in words, such as ``float64``."""
+        return _NAMES.get(self.dtype.lstrip("<>|="), self.dtype)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements stand one behind the other in the order of C."""
+        expected = self.item_bytes
+        for size, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size > 1 and step != expected:
+                return False
+            expected *= size
+        return True
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Offsets of the first and behind the last byte of all elements."""
+        if not self.count:
+            return 0, 0
+        steps = [(size - 1) * step for size, step in zip(self.shape, self.strides, strict=True)]
+        low, high = (sum(each for each in steps if (each < 0) is sign) for sign in (True, False))
+        return low, high + self.item_bytes
+
+
+def find(objects: Objects, address: int) -> ArrayPlace | None:
+    """Return the place of the numbers of an object, None if it is no array, tensor or number.
+
+    :raises UnknownError: if it is one whose numbers cannot be read.
+    """
+    name = objects.type_name(address)
+    if name.startswith("numpy.") and name[6:].rstrip("_") in _SCALARS:
+        kind = _SCALARS[name[6:].rstrip("_")]
+        sign = "|" if kind[1:] == "1" else "<"
+        return ArrayPlace(name, sign + kind, (), (), address + 16)
+    bases = objects.bases(address)
+    if "numpy.ndarray" in bases:
+        return _of_numpy(objects, address, name)
+    if any(each in ("torch._C.TensorBase", "torch._C._TensorBase") for each in bases):
+        return _of_torch(objects, address, name)
+    return None
+
+
+def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
+    data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
+    if count > 64:
+        raise UnknownError(f"the layout of {name} is not known")
+    shape = objects.words(objects.word(address + 32), count)
+    strides = struct.unpack(f"<{count}q", objects.read(objects.word(address + 40), 8 * count))
+    letter, order = (chr(each) for each in objects.read(objects.word(address + 56) + 25, 2))
+    kind = _LETTERS.get(letter)
+    if kind is None:
+        raise UnknownError(f"{name} of shape {shape} with elements {letter!r} has no numbers")
+    if count > _MOST_DIMENSIONS:
+        raise UnknownError(f"{name} has {count} dimensions; {_MOST_DIMENSIONS} can be read")
+    sign = ">" if order == ">" else "|" if kind[1:] == "1" else "<"
+    return ArrayPlace(name, sign + kind, tuple(shape), strides, data)
+
+
+def _of_torch(objects: Objects, address: int, name: str) -> ArrayPlace:
+    """Return the place of a tensor's numbers.
+
+    The fields of a tensor have moved between versions of PyTorch. They are found where the number
+    of elements is the product of the sizes, and the storage is large enough.
+    """
+    unknown = UnknownError(f"{name}: the layout of this PyTorch's tensors is not known")
+    impl = objects.word(address + 16)
+    if impl < 1 << 16:  # before it stands whether the reference is borrowed
+        impl = objects.word(address + 24)
+    words = objects.words(impl, _IMPL_WORDS)
+    # One word holds both counts of references, or two words do.
+    shift = 0 if words[1] >> 32 else 1
+    for at in range(6 + shift, 10 + shift):
+        count = words[at]
+        if count > _MOST_DIMENSIONS or at + 12 >= _IMPL_WORDS - 1:
+            continue
+        offset, total, kinds = words[at + 11], words[at + 12], words[at + 13]
+        kind = _TORCH.get(kinds & 0xFFFF)
+        if count <= _INLINE:
+            sizes, steps = words[at + 1 : at + 1 + count], words[at + 6 : at + 6 + count]
+        else:
+            try:
+                both = objects.words(words[at + 1], 2 * count)
+            except UnknownError:
+                continue
+            sizes, steps = both[:count], both[count:]
+        if kind is None or math.prod(sizes) != total or total > 1 << 48 or offset > 1 << 48:
+            continue
+        device = kinds >> 16 & 0xFF
+        if device != _CPU:
+            raise UnknownError(f"{name} of shape {tuple(sizes)} is not in the memory of the host")
+        storage = words[2 + shift]
+        item_bytes = 2 if kind == "bfloat16" else int(kind[1:])
+        strides = tuple(each * item_bytes for each in steps)
+        if not storage:
+            raise unknown
+        data, size_bytes = (
+            objects.word(storage + 16 + 8 * shift),
+            objects.word(storage + 48 + 8 * shift),
+        )
+        dtype = kind if kind == "bfloat16" else ("|" if kind[1:] == "1" else "<") + kind
+        place = ArrayPlace(name, dtype, tuple(sizes), strides, data + offset * item_bytes)
+        if offset * item_bytes + place.extent[1] > size_bytes:
+            continue
+        return place
+    raise unknown

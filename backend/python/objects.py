@@ -1,0 +1,361 @@
+"""Objects of the interpreter, read from the memory of a process; nothing is executed in it.
+
+The layouts are those of CPython's releases for 64-bit processors, with the GIL.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from pgdb.backend.python.runtime import Memory
+from pgdb.errors import CommandError
+
+_MOST_TEXT_BYTES = 1 << 20
+_MOST_ITEMS = 1 << 20
+_MOST_DEPTH = 6
+_MOST_BASES = 64
+_TYPE, _SIZE = 8, 16
+_NAME_AT, _BASIC_SIZE_AT, _FLAGS_AT, _DICT_AT = 24, 32, 168, 264
+_DICT_OFFSET_AT, _MRO_AT = 288, 344
+_INLINE_VALUES, _MANAGED_DICT = 1 << 2, 1 << 4
+_SUBCLASSES = {
+    "int": 1 << 24,
+    "list": 1 << 25,
+    "tuple": 1 << 26,
+    "bytes": 1 << 27,
+    "str": 1 << 28,
+    "dict": 1 << 29,
+}
+"""Bits in the flags of a type that say which built-in type it derives from."""
+_CACHED_KEYS = {8: 872, 9: 864, 10: 872, 11: 872, 12: 880, 13: 880, 14: 880, 15: 888}
+"""Offset of the keys that instances share, by the minor version of Python 3."""
+_DIGIT_BITS = 30
+_SPLIT, _UNICODE = 2, 1
+
+
+class UnknownError(CommandError):
+    """The value of an expression cannot be read."""
+
+
+class Objects:
+    """Reads objects of one process.
+
+    :param minor: the minor version of Python 3.
+    """
+
+    def __init__(self, memory: Memory, minor: int) -> None:
+        if minor not in _CACHED_KEYS:
+            raise UnknownError(f"the objects of Python 3.{minor} are not known")
+        self._memory = memory
+        self._minor = minor
+        self._types: dict[int, str] = {}
+
+    # -- memory ------------------------------------------------------------------------------
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes of memory.
+
+        :raises UnknownError: if they cannot be read.
+        """
+        data = self._memory(address, size_bytes) if size_bytes else b""
+        if len(data) < size_bytes:
+            raise UnknownError(f"Cannot access memory at address {address:#x}")
+        return data
+
+    def word(self, address: int) -> int:
+        """Return a word of memory."""
+        return int(struct.unpack("<Q", self.read(address, 8))[0])
+
+    def words(self, address: int, count: int) -> tuple[int, ...]:
+        """Return words of memory."""
+        if not 0 <= count <= _MOST_ITEMS:
+            raise UnknownError(f"the object at {address:#x} is damaged, or is being changed")
+        data = self.read(address, 8 * count)
+        return tuple(map(int, struct.unpack(f"<{count}Q", data)))
+
+    def _signed(self, address: int) -> int:
+        return int(struct.unpack("<q", self.read(address, 8))[0])
+
+    # -- types -------------------------------------------------------------------------------
+
+    def type_name(self, address: int) -> str:
+        """Return the name of an object's type: with its module, for a type written in C."""
+        kind = self.word(address + _TYPE)
+        name = self._types.get(kind)
+        if name is None:
+            text = self._memory(self.word(kind + _NAME_AT), 200)
+            name = self._types[kind] = text.partition(b"\0")[0].decode("utf-8", "replace")
+        return name
+
+    def _flags(self, address: int) -> int:
+        return self.word(self.word(address + _TYPE) + _FLAGS_AT)
+
+    def is_a(self, address: int, kind: str) -> bool:
+        """Return whether an object is of a built-in type, or of a type derived from it."""
+        return bool(self._flags(address) & _SUBCLASSES[kind])
+
+    def bases(self, address: int) -> list[str]:
+        """Return the names of an object's type and of all its bases."""
+        kind = self.word(address + _TYPE)
+        mro = self.word(kind + _MRO_AT)
+        names = []
+        for each in self._tuple(mro)[:_MOST_BASES] if mro else [kind]:
+            text = self._memory(self.word(each + _NAME_AT), 200)
+            names.append(text.partition(b"\0")[0].decode("utf-8", "replace"))
+        return names
+
+    # -- plain values ------------------------------------------------------------------------
+
+    def text(self, address: int) -> str:
+        """Return the value of a ``str``."""
+        length, state = self.word(address + 16), self.word(address + 32)
+        kind, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
+        head = (48, 72) if self._minor < 12 else (40, 56)
+        if not is_compact or kind not in (1, 2, 4):
+            raise UnknownError("the text is of a class derived from str")
+        if length * kind > _MOST_TEXT_BYTES:
+            raise UnknownError(f"the text has {length} characters")
+        data = self.read(address + (head[0] if is_ascii else head[1]), length * kind)
+        encoding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind]
+        return data.decode(encoding, "replace")
+
+    def integer(self, address: int) -> int:
+        """Return the value of an ``int``."""
+        if self._minor < 12:
+            size = self._signed(address + _SIZE)
+            count, is_negative = abs(size), size < 0
+        else:
+            tag = self.word(address + 16)
+            count, is_negative = tag >> 3, tag & 3 == 2
+            count = 0 if tag & 3 == 1 else count
+        if count > 1 << 16:
+            raise UnknownError("the integer is too large")
+        digits = struct.unpack(f"<{count}I", self.read(address + 24, 4 * count))
+        value: int = sum(digit << _DIGIT_BITS * at for at, digit in enumerate(digits))
+        return -value if is_negative else value
+
+    def number(self, address: int) -> float:
+        """Return the value of a ``float``."""
+        return float(struct.unpack("<d", self.read(address + 16, 8))[0])
+
+    # -- containers --------------------------------------------------------------------------
+
+    def _tuple(self, address: int) -> tuple[int, ...]:
+        return self.words(address + (32 if self._minor >= 14 else 24), self.word(address + _SIZE))
+
+    def elements(self, address: int) -> tuple[int, ...]:
+        """Return the addresses of the elements of a list or a tuple."""
+        if self.is_a(address, "tuple"):
+            return self._tuple(address)
+        return self.words(self.word(address + 24), self.word(address + _SIZE))
+
+    def items(self, dictionary: int) -> Iterator[tuple[int, int]]:
+        """Yield the addresses of keys and values of a dictionary, in its order."""
+        yield from self._items(self.word(dictionary + 32), self.word(dictionary + 40))
+
+    def _items(self, keys: int, values: int) -> Iterator[tuple[int, int]]:
+        if self._minor < 11:
+            size, count = self.word(keys + 8), self.word(keys + 32)
+            width = 1 if size <= 0xFF else 2 if size <= 0xFFFF else 4 if size <= 0xFFFFFFFF else 8
+            begin, is_general = keys + 40 + size * width, True
+        else:
+            head = self.read(keys + 8, 3)
+            count = self.word(keys + 24)
+            begin, is_general = keys + 32 + (1 << head[1]), head[2] == 0
+        step = 3 if is_general else 2
+        entries = self.words(begin, step * count)
+        held: tuple[int, ...] = ()
+        if values:
+            held = self.words(values + (8 if self._minor >= 13 else 0), count)
+        for at in range(count):
+            key, value = entries[step * at + step - 2 : step * at + step]
+            value = held[at] if values else value
+            if key and value:
+                yield key, value
+
+    def _attributes(self, address: int) -> Iterator[tuple[int, int]]:
+        """Yield names and values of the attributes that an object itself has."""
+        kind = self.word(address + _TYPE)
+        flags = self.word(kind + _FLAGS_AT)
+        if self._minor >= 11 and flags & _MANAGED_DICT:
+            dictionary, values = self._managed(address, kind, flags)
+            if dictionary:
+                yield from self.items(dictionary)
+            elif values:
+                yield from self._items(self.word(kind + _CACHED_KEYS[self._minor]), values)
+            return
+        offset = self._signed(kind + _DICT_OFFSET_AT)
+        if offset > 0 and (dictionary := self.word(address + offset)):
+            yield from self.items(dictionary)
+
+    def _managed(self, address: int, kind: int, flags: int) -> tuple[int, int]:
+        """Return the dictionary of an object, or its values by the keys of its type."""
+        if self._minor == 11:
+            return self.word(address - 24), self.word(address - 32)
+        place = self.word(address - 24)
+        if self._minor == 12:
+            return (0, place + 1) if place & 1 else (place, 0)
+        if place or not flags & _INLINE_VALUES:
+            return place, 0
+        values = address + self.word(kind + _BASIC_SIZE_AT)
+        is_valid = self.read(values, 4)[3]
+        return 0, values if is_valid else 0
+
+    def find(self, pairs: Iterator[tuple[int, int]], name: str) -> int | None:
+        """Return the value whose key is the text *name*."""
+        for key, value in pairs:
+            if (
+                self.is_a(key, "str")
+                and self.word(key + 16) == len(name)
+                and self.text(key) == name
+            ):
+                return value
+        return None
+
+    def attribute(self, address: int, name: str) -> int:
+        """Return the address of an attribute.
+
+        :raises UnknownError: if the object itself has none of this name.
+        """
+        if self.type_name(address) == "module":
+            found = self.find(self.items(self.word(address + 16)), name)
+        else:
+            found = self.find(self._attributes(address), name)
+            if found is None and "Module" in self.bases(address):
+                found = self._of_torch_module(address, name)
+            if found is None:
+                found = self._of_class(address, name)
+        if found is None:
+            raise UnknownError(
+                f"{self.type_name(address)} has no attribute {name!r} in memory; properties have "
+                "no value, since no code of the program is executed"
+            )
+        return found
+
+    def _of_torch_module(self, address: int, name: str) -> int | None:
+        """Return a parameter, a buffer or a part of a module of PyTorch."""
+        for each in ("_parameters", "_buffers", "_modules"):
+            table = self.find(self._attributes(address), each)
+            if table is not None and self.is_a(table, "dict"):
+                if (found := self.find(self.items(table), name)) is not None:
+                    return found
+        return None
+
+    def _of_class(self, address: int, name: str) -> int | None:
+        """Return a value that the class has, or one of its bases; the value of a slot."""
+        kind = self.word(address + _TYPE)
+        mro = self.word(kind + _MRO_AT)
+        for each in self._tuple(mro)[:_MOST_BASES] if mro else ():
+            table = self.word(each + _DICT_AT)
+            if not table:
+                continue  # of a static type; those of the interpreter are elsewhere
+            found = self.find(self.items(table), name)
+            if found is None:
+                continue
+            kind_name = self.type_name(found)
+            if kind_name == "member_descriptor":
+                member = self.word(found + 40)
+                offset = self._signed(member + 16)
+                return self.word(address + offset) or None
+            if kind_name in ("property", "getset_descriptor", "function", "method_descriptor"):
+                return None
+            return found
+        return None
+
+    def element(self, address: int, key: int | str) -> int:
+        """Return the address of an element of a list, a tuple or a dictionary.
+
+        :raises UnknownError: if there is none.
+        """
+        if self.is_a(address, "dict"):
+            for at, value in self.items(address):
+                if isinstance(key, str):
+                    is_it = self.is_a(at, "str") and self.text(at) == key
+                else:
+                    is_it = self.is_a(at, "int") and self.integer(at) == key
+                if is_it:
+                    return value
+            raise UnknownError(f"the dict has no key {key!r}")
+        if not (self.is_a(address, "list") or self.is_a(address, "tuple")):
+            raise UnknownError(f"{self.type_name(address)} is no list, tuple or dict")
+        elements = self.elements(address)
+        if isinstance(key, str):
+            raise UnknownError(f"the index {key!r} of a {self.type_name(address)} is no number")
+        if not -len(elements) <= key < len(elements):
+            raise UnknownError(f"index {key} is outside of {len(elements)} elements")
+        return elements[key]
+
+    # -- text of a value ---------------------------------------------------------------------
+
+    def shown(self, address: int, most: int, depth: int = 0) -> str:
+        """Return the value of an object as Python writes it; ``<T at 0x…>`` of most types.
+
+        :param most: most elements of each container.
+        """
+        name = self.type_name(address)
+        if name == "NoneType":
+            return "None"
+        if name == "bool":
+            return str(bool(self.integer(address)))
+        if name == "int":
+            return str(self.integer(address))
+        if name == "float":
+            return _float(self.number(address))
+        if name == "complex":
+            real, imaginary = self.number(address), self.number(address + 8)
+            return str(complex(real, imaginary))
+        if name == "str":
+            return repr(self.text(address))
+        if name == "bytes":
+            size = self.word(address + _SIZE)
+            return repr(self.read(address + 32, min(size, most))) + "..." * (size > most)
+        if name in ("list", "tuple", "dict") and depth >= _MOST_DEPTH:
+            return {"list": "[...]", "tuple": "(...)", "dict": "{...}"}[name]
+        if name in ("list", "tuple"):
+            elements = self.elements(address)
+            parts = [self.shown(each, most, depth + 1) for each in elements[:most]]
+            inner = ", ".join(parts) + "..." * (len(elements) > most)
+            if name == "list":
+                return f"[{inner}]"
+            return f"({inner},)" if len(elements) == 1 else f"({inner})"
+        if name == "dict":
+            pairs = []
+            for at, (key, value) in enumerate(self.items(address)):
+                if at == most:
+                    pairs.append("...")
+                    break
+                one, other = (self.shown(each, most, depth + 1) for each in (key, value))
+                pairs.append(f"{one}: {other}")
+            return f"{{{', '.join(pairs)}}}"
+        return f"<{name} at {address:#x}>"
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return "nan"
+    return repr(value)
+
+
+class Module(msgspec.Struct, frozen=True):
+    """A loaded module."""
+
+    name: str
+    globals: int
+    """Address of the dictionary of its globals."""
+
+
+def modules(objects: Objects, table: int) -> Iterator[Module]:
+    """Yield the modules of ``sys.modules``, ``__main__`` first."""
+    found = []
+    for key, value in objects.items(table):
+        if objects.is_a(key, "str") and objects.type_name(value) == "module":
+            module = Module(objects.text(key), objects.word(value + 16))
+            if module.name == "__main__":
+                yield module
+            else:
+                found.append(module)
+    yield from found

@@ -1,0 +1,247 @@
+"""Expressions of Python: a variable, and the attributes and elements behind it."""
+
+from __future__ import annotations
+
+import ast
+import platform
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from pgdb.backend.python import arrays, runtime
+from pgdb.backend.python.arrays import ArrayPlace
+from pgdb.backend.python.objects import Objects, UnknownError, modules
+from pgdb.backend.python.reader import PythonFrame
+from pgdb.backend.python.runtime import Memory
+from pgdb.errors import UsageError
+from pgdb.patterns import pattern
+
+_HEAD = {8: 32, 9: 32, 10: 32, 11: 40, 12: 40}
+"""Offset of the first interpreter in the state of the runtime, by minor version (x86-64)."""
+_MODULES = {8: 56, 9: 856, 10: 856, 11: 888, 12: 944}
+"""Offset of ``sys.modules`` in the state of an interpreter (x86-64)."""
+_MINOR = pattern(r"/(?:lib)?python3\.(\d{1,2})(?:[dm]?(?:\.so[\d.]*)?\Z|/lib-dynload/)")
+_MOST_SHOWN = 200
+"""Most elements of a container, and most characters of a text, that are shown."""
+
+Step = tuple[str, str | int]
+"""``("attribute", name)`` or ``("element", key)``."""
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A variable and the way from it to a value."""
+
+    variable: str
+    steps: tuple[Step, ...] = ()
+
+
+def parse(text: str) -> Path:
+    """Parse an expression.
+
+    >>> parse("model.layers[0]['w'].bias").steps
+    (('attribute', 'layers'), ('element', 0), ('element', 'w'), ('attribute', 'bias'))
+
+    :raises UsageError: if it is anything else than a variable with attributes and elements.
+    """
+    steps: list[Step] = []
+    try:
+        node: ast.expr = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(_no_path(text)) from None
+    while not isinstance(node, ast.Name):
+        match node:
+            case ast.Attribute(value=value, attr=name):
+                steps.append(("attribute", name))
+            case ast.Subscript(value=value, slice=key):
+                steps.append(("element", _key(key, text)))
+            case _:
+                raise UsageError(_no_path(text))
+        node = value
+    return Path(node.id, tuple(reversed(steps)))
+
+
+def _key(node: ast.expr, text: str) -> str | int:
+    match node:
+        case ast.Constant(value=str() | int() as value) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+            return -value
+        case ast.Tuple() | ast.Slice():
+            raise UsageError(
+                f"{text}: elements of arrays cannot be named; 'array' and 'dump' read all of it"
+            )
+        case _:
+            raise UsageError(_no_path(text))
+
+
+def _no_path(text: str) -> str:
+    return (
+        f"{text!r} is no variable with '.attribute', '[index]' or \"['key']\" behind it; PGDB "
+        "reads values in memory and executes no code of the program"
+    )
+
+
+class Interpreter:
+    """Values of one process at one stop."""
+
+    def __init__(self, memory: Memory, runtime_at: int, minor: int) -> None:
+        self.objects = Objects(memory, minor)
+        self._memory = memory
+        self._runtime = runtime_at
+        self._minor = minor
+
+    def resolve(self, path: Path, frame: PythonFrame) -> int:
+        """Return the address of the value of an expression in a frame.
+
+        :raises CommandError: if there is none.
+        """
+        objects = self.objects
+        address = self._variable(path.variable, frame)
+        for kind, key in path.steps:
+            if kind == "attribute":
+                address = objects.attribute(address, str(key))
+            elif arrays.find(objects, address) is not None:
+                raise UnknownError("elements of arrays cannot be named; name the array itself")
+            else:
+                address = objects.element(address, key)
+        return address
+
+    def _variable(self, name: str, frame: PythonFrame) -> int:
+        for each in frame.locals or ():
+            if each.name == name and each.addr:
+                return each.addr
+        why = f"No Python variable {name!r} in {frame.name}"
+        try:
+            found = self._global(name, frame.filename)
+        except UnknownError as error:
+            raise UnknownError(f"{why}; its globals are not known: {error}") from None
+        if found is None:
+            raise UnknownError(f"{why} and its module.")
+        return found
+
+    def _global(self, name: str, file: str) -> int | None:
+        """Return the address of a global variable of the module with the source *file*."""
+        objects = self.objects
+        for module in modules(objects, self._modules()):
+            where = objects.find(objects.items(module.globals), "__file__")
+            if where is None or not objects.is_a(where, "str"):
+                continue
+            text = objects.text(where)
+            # The main script can have a relative name.
+            if text == file or (module.name == "__main__" and file.endswith(f"/{text}")):
+                return objects.find(objects.items(module.globals), name)
+        return None
+
+    def _modules(self) -> int:
+        known = runtime.offsets(self._memory, self._runtime)
+        if known is not None:
+            head = known.fields["runtime.interpreters_head"]
+            at = known.fields["interpreter.imports_modules"]
+        elif self._minor in _HEAD and platform.machine() == "x86_64":
+            head, at = _HEAD[self._minor], _MODULES[self._minor]
+        else:
+            raise UnknownError(f"the structures of Python 3.{self._minor} are not known")
+        if not self._runtime:
+            raise UnknownError("the interpreter's symbol _PyRuntime is not there")
+        objects = self.objects
+        table = objects.word(objects.word(self._runtime + head) + at)
+        if not table or not objects.is_a(table, "dict"):
+            raise UnknownError("the interpreter's modules were not found")
+        return table
+
+    def array(self, address: int) -> ArrayPlace | None:
+        """Return the place of the numbers of an object, None if it has none.
+
+        :raises UnknownError: if they cannot be read.
+        """
+        return arrays.find(self.objects, address)
+
+    def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
+        """Return the value of an object that is no array."""
+        return self.objects.shown(address, most)
+
+
+def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:
+    """Return the element type and the bytes of all elements in the order of C.
+
+    *data* are the bytes from *low* on, of the extent of the array.
+    """
+    # Imported only here: it takes 0.1 s and 20 MB, and most sessions read no array.
+    import numpy
+
+    dtype = "<u2" if place.dtype == "bfloat16" else place.dtype
+    view = (
+        numpy.ndarray(place.shape, dtype, buffer=data, offset=-low, strides=place.strides)
+        if place.count
+        else numpy.empty(place.shape, dtype)
+    )
+    plain = numpy.ascontiguousarray(view)
+    if place.dtype == "bfloat16":
+        # The upper half of a float.
+        wide = plain.astype("<u4") << 16
+        return "<f4", wide.tobytes()
+    return dtype, plain.tobytes()
+
+
+def text_of_numbers(place: ArrayPlace, dtype: str, data: bytes, most: int = _MOST_SHOWN) -> str:
+    """Return the type, the shape and the values of an array, in GDB's form."""
+    import numpy
+
+    numbers = numpy.frombuffer(data, dtype)
+    shown = [_number(each) for each in numbers[:most].tolist()]
+    if not place.shape:
+        return shown[0]
+    shape = ", ".join(map(str, place.shape)) + "," * (len(place.shape) == 1)
+    values = _nested(iter(shown), place.shape, [len(shown)])
+    return f"{place.kind} of {place.element_name}, shape ({shape}) = {values}"
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, complex):
+        return f"{value.real!r} + {value.imag!r}i"
+    return repr(value)
+
+
+def _nested(texts: Iterator[str], shape: Sequence[int], left: list[int]) -> str:
+    """Return elements in the braces of their dimensions; *left* is the number of elements left."""
+    parts: list[str] = []
+    for _ in range(shape[0]):
+        if not left[0]:
+            return f"{{{', '.join(parts)}...}}"
+        if len(shape) == 1:
+            parts.append(next(texts))
+            left[0] -= 1
+        else:
+            parts.append(_nested(texts, shape[1:], left))
+    return f"{{{', '.join(parts)}}}"
+
+
+def parsed_number(text: str) -> str | None:
+    """Return the value of an object as a number of C's, None if it is none.
+
+    >>> parsed_number("True"), parsed_number("2.5"), parsed_number("'x'")
+    ('1', '2.5', None)
+    """
+    if text in ("True", "False"):
+        return str(int(text == "True"))
+    try:
+        float(text)
+    except ValueError:
+        return None
+    return text
+
+
+def minor_of(memory: Memory, runtime_at: int, paths: Sequence[str]) -> int:
+    """Return the minor version of the interpreter, 0 if its objects are not known.
+
+    Its table of offsets has it, from Python 3.13 on, or the names of its files.
+    """
+    known = runtime.offsets(memory, runtime_at)
+    if known is not None:
+        return 0 if known.is_free_threaded else known.version[1]
+    for path in paths:
+        if (found := _MINOR.search(path)) is not None:
+            return int(found[1])
+    return 0

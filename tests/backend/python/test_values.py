@@ -1,0 +1,193 @@
+"""Values are read from the memory of real interpreters, or the reason why not is given."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.python import reader, runtime, values
+from pgdb.backend.python.objects import UnknownError
+from pgdb.backend.python.reader import PythonFrame, Reader
+from pgdb.backend.python.values import Interpreter
+from pgdb.errors import UsageError
+from pgdb.process_maps import read_mappings
+from tests.support.programs import ROOT
+from tests.support.pythons import interpreters
+
+pytestmark = pytest.mark.skipif(not reader.program(), reason="py-spy is not installed")
+PROGRAM = ROOT / "tests" / "programs" / "python_values.py"
+
+
+class Process:
+    """The program, and the values in its frames."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.interpreter: Interpreter
+        self.frames: tuple[PythonFrame, ...] = ()
+
+    def look(self) -> None:
+        """Wait until the program waits, and read its frames."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
+        pid = self._process.pid
+        found = asyncio.run(Reader().read(pid))
+        assert not found.why, found.why
+        (self.frames,) = (each.frames for each in found.threads if each.frames)
+
+        def memory(address: int, size_bytes: int) -> bytes:
+            return read_some(pid, address, size_bytes)
+
+        mappings = read_mappings(pid)
+        at = runtime.runtime_address(mappings, lambda path: path)
+        minor = values.minor_of(memory, at, [each.path for each in mappings])
+        self.interpreter = Interpreter(memory, at, minor)
+
+    def go_on(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"x")
+        self._process.stdin.flush()
+
+    def value(self, text: str, level: int = 1) -> str:
+        found = self.interpreter
+        address = found.resolve(values.parse(text), self.frames[level])
+        place = found.array(address)
+        if place is None:
+            return found.shown(address)
+        low, high = place.extent
+        data = found.objects.read(place.address + low, high - low)
+        return values.text_of_numbers(place, *values.elements(place, data, low))
+
+
+@contextmanager
+def running(python: str, *words: str) -> Iterator[Process]:
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([python, str(PROGRAM), *words], stdin=pipe, stdout=pipe)
+    try:
+        yield Process(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+EXPECTED = {
+    "TABLE": "{'a': [1, 2.5, None, True, 'h\u00e9', 'xxx'], 3: (1,)}",
+    "TABLE['a'][4]": "'h\u00e9'",
+    "TABLE[3]": "(1,)",
+    "BIG": "-12345678901234567890",
+    "EMPTY": "{}",
+    "plain.number": "1",
+    "plain.items": "[1, 2]",
+    "plain.items[-1]": "2",
+    "plain.slotted.first": "9",
+    "plain.shared": "'class value'",
+    "derived.later": "5",
+    "derived.number": "1",
+    "derived.shared": "'class value'",
+    "opened.dynamic": "6",
+    "opened.number": "1",
+    "mixed": "(1, '\u20acuro', b'by', (3-2j), nan)",
+    "zero": "0",
+    "least": "-1",
+    "argument": "'given'",
+    "os.sep": "'/'",
+}
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_values_of_each_interpreter(python: str) -> None:
+    with running(python) as process:
+        process.look()
+        if process.frames[1].name == "numbers":  # it has NumPy
+            process.go_on()
+            process.look()
+        assert {each: process.value(each) for each in EXPECTED} == EXPECTED
+        assert process.value("plain").startswith("<Plain at 0x")
+        shown = process.value("long_list")
+        assert shown.startswith("[0, 1, 2, ")
+        assert shown.endswith("199...]")
+        for text, why in {
+            "absent": "No Python variable 'absent' in objects and its module.",
+            "plain.absent": "Plain has no attribute 'absent'",
+            "plain.computed": "properties have no value",
+            "plain.slotted.second": "Slotted has no attribute 'second'",
+            "plain.items[2]": "index 2 is outside of 2 elements",
+            "plain.items['x']": "is no number",
+            "TABLE['absent']": "no key 'absent'",
+            "zero[0]": "int is no list, tuple or dict",
+        }.items():
+            with pytest.raises(UnknownError, match=why.replace("[", r"\[")):
+                process.value(text)
+
+
+def test_arrays_of_numpy() -> None:
+    pytest.importorskip("numpy")
+    expected = {
+        "straight": "numpy.ndarray of float64, shape (2, 3) = {{0.0, 1.0, 2.0}, {3.0, 4.0, 5.0}}",
+        "turned": "numpy.ndarray of float64, shape (3, 2) = {{0.0, 3.0}, {1.0, 4.0}, {2.0, 5.0}}",
+        "backwards": "numpy.ndarray of int64, shape (5,) = {9, 7, 5, 3, 1}",
+        "single": "1.5",
+        "truths": "numpy.ndarray of bool, shape (2,) = {True, False}",
+        "empty": "numpy.ndarray of float64, shape (0, 3) = {}",
+        "swapped": "numpy.ndarray of int32, shape (2,) = {1, 2}",
+    }
+    with running(sys.executable) as process:
+        process.look()
+        assert {each: process.value(each) for each in expected} == expected
+        with pytest.raises(UnknownError, match="elements 'U' has no numbers"):
+            process.value("texts")
+        with pytest.raises(UnknownError, match="name the array itself"):
+            process.value("straight[0]")
+
+
+def has_torch() -> bool:
+    line = [
+        sys.executable,
+        "-c",
+        "import importlib.util as u; print(u.find_spec('torch') is not None)",
+    ]
+    return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.strip() == b"True"
+
+
+@pytest.mark.skipif(not has_torch(), reason="PyTorch is not installed")
+def test_tensors_of_pytorch() -> None:
+    expected = {
+        "layer.bias": "Parameter of float32, shape (2,) = {0.5, 0.5}",
+        "many": "Tensor of float32, shape (2, 1, 2, 1, 2, 1) = "
+        "{{{{{{1.0}}, {{1.0}}}}, {{{{1.0}}, {{1.0}}}}}, "
+        "{{{{{1.0}}, {{1.0}}}}, {{{{1.0}}, {{1.0}}}}}}",
+        "part": "Tensor of int64, shape (3,) = {3, 5, 7}",
+        "half": "Tensor of bfloat16, shape (2,) = {1.5, 2.0}",
+    }
+    with running(sys.executable, "torch") as process:
+        process.look()
+        assert {each: process.value(each) for each in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["f(x)", "a + b", "", "x.", "a[1:2]", "a[b]", "[1]", "'x'", "a" * 9 + "("]
+)
+def test_expressions_that_need_code_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        values.parse(text)
+
+
+def test_an_unknown_version_is_refused() -> None:
+    for minor in (0, 7, 99):
+        with pytest.raises(UnknownError):
+            Interpreter(lambda address, size: b"", 0, minor)
+
+
+def test_damaged_objects_give_errors_and_no_loop(tmp_path: Path) -> None:
+    for filler in (b"\0", b"\xff", b"\x41"):
+        found = Interpreter(lambda address, size, filler=filler: filler * size, 0x1000, 12)  # type: ignore[misc]
+        with pytest.raises(UnknownError):
+            found.shown(0x5000)
+            found.resolve(values.parse("x.y"), PythonFrame("f", "/f.py", 1, ()))
