@@ -128,6 +128,9 @@ def test_wheel_has_every_module_in_its_place(tmp_path: Path, with_links: bool) -
         assert f'"{stated}"' in version
     assert {name for name in names if name.endswith(".py")} == modules_on_disk()
     assert "pgdb/py.typed" in names
+    forms = {path.name for path in (ROOT / "frontend/report/forms").glob("*.[jc]*")}
+    assert len(forms) > 3
+    assert {f"pgdb/frontend/report/forms/{name}" for name in forms} <= names
     assert {name.split("/")[0] for name in names} == {"pgdb", metadata.split("/")[0]}
 
 

@@ -53,11 +53,12 @@ def cause_of(
     finding = next((each for each in verdicts if each.is_error), None)
     if finding is not None:
         cause = Cause(
-            kind=finding.kind,
+            kind="hang",
             what=finding.text,
             who=finding.ranks,
             file=finding.file,
             line=finding.line,
+            severity="warning" if finding.confidence == "likely" else "error",
         )
         return cause if cause.line else _at(cause, classes)
     if lost:

@@ -14,28 +14,17 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree, label
 from pgdb.frontend.analysis.calltree_text import lines_text
 from pgdb.frontend.analysis.outliers import is_smallest
-from pgdb.frontend.api.chronicle import Chronicle
-from pgdb.frontend.api.notifications import (
-    BarrierNews,
-    JobEnded,
-    LateAnswer,
-    Notification,
-    RankEvents,
-    RanksBack,
-    RanksLost,
-    SessionNotice,
-    WorldJoined,
-)
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.frontend.report.cause import cause_of, user_frame
 from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
+from pgdb.frontend.report.events import output_of, stops_of, timeline_of
+from pgdb.frontend.report.explanation import explain
 from pgdb.frontend.report.model import (
     Argument,
     Environment,
     HostRanks,
     Job,
-    OutputTail,
     RankClass,
     RankStates,
     RankValue,
@@ -45,13 +34,11 @@ from pgdb.frontend.report.model import (
     ReportStop,
     ReportThreads,
     SourceLines,
-    TimedEvent,
     Versions,
     parse_ranks,
 )
 from pgdb.frontend.report.variables import compared, first_differing
 from pgdb.frontend.show.source_lines import source_line
-from pgdb.frontend.show.text.event_text import event
 from pgdb.frontend.show.text.thread_stacks import stacks_of
 from pgdb.jobs import procfs
 from pgdb.merge.classes import EquivalenceClass
@@ -60,16 +47,12 @@ from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
     SLOT,
-    Event,
-    Exit,
     Failure,
     Frame,
     Record,
     Stack,
-    Stop,
     Variables,
     Various,
-    is_error,
 )
 from pgdb.version import __version__
 
@@ -93,20 +76,24 @@ async def collect(
     ranks: RankSet | None = None,
     title: str = "",
     mode: str = "",
+    watches: bool = False,
     read_source: ReadLine = source_line,
     clock: float | None = None,
 ) -> Report:
     """Return a report of a session, with the stacks of *ranks*, or of all.
 
-    Ranks that run are asked nothing that would stop them. A question that fails becomes a note of
-    the report.
+    Ranks that run are asked nothing that would stop them. With *watches*, ranks that wait run for a
+    moment, so that the verdict can be certain. A question that fails becomes a note of the report.
     """
     asking = _Asking(session)
     state = session.state
     classes: tuple[RankClass, ...] = ()
     tree: tuple[ReportNode, ...] = ()
     threads: tuple[ReportThreads, ...] = ()
-    stops = _stops(session)
+    verdicts, waits, why_not = await explain(session, watches=watches)
+    if why_not:
+        asking.note(why_not)
+    stops = stops_of(session)
     if asked := state.stopped & (session.set if ranks is None else ranks):
         stacks = await asking.answer("stacks", session.ranks(asked).backtrace())
         if stacks is not None:
@@ -119,7 +106,7 @@ async def collect(
     report = Report(
         time=time.time() if clock is None else clock,
         title=title or _title(session),
-        cause=cause_of(stops, classes, lost=state.lost, everyone=session.set),
+        cause=cause_of(stops, classes, verdicts, lost=state.lost, everyone=session.set),
         ranks=str(session.set),
         job=Job(
             line=public_line(session.argv),
@@ -138,6 +125,8 @@ async def collect(
             lost=str(state.lost),
             detached=str(state.detached),
         ),
+        verdicts=verdicts,
+        waits=waits,
         classes=classes,
         tree=tree,
         stops=stops,
@@ -401,114 +390,6 @@ def _threads(answer: Answer) -> tuple[ReportThreads, ...]:
         )
         for each in groups
     )
-
-
-# -- events --------------------------------------------------------------------------------------
-
-
-def _stops(session: Session) -> tuple[ReportStop, ...]:
-    latest = session.state.latest(session.state.stopped | session.state.exited)
-    found = [stop_of(each, session.killed) for each in latest]
-    return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
-
-
-def stop_of(each: EquivalenceClass[Event], killed: RankSet = RankSet()) -> ReportStop:
-    """Return the last event of some ranks as part of a report."""
-    record = each.filled
-    base = ReportStop(ranks=str(each.ranks), text=event(record))
-    if isinstance(record, Exit):
-        is_bad = (bool(record.signal) or bool(record.code)) and not each.ranks <= killed
-        return replace(
-            base, signal=record.signal, code=record.code, is_error=is_bad, has_ended=True
-        )
-    if isinstance(record, Stop):
-        is_bad = is_error(record)
-        return replace(
-            base,
-            reason=record.reason,
-            signal=record.signal,
-            meaning=record.meaning,
-            dying=record.dying,
-            is_error=is_bad,
-            is_first=is_bad and not record.after,
-        )
-    return base
-
-
-def output_of(chronicle: Chronicle) -> tuple[OutputTail, ...]:
-    """Return the end of the job's output."""
-    return tuple(
-        OutputTail(
-            stream=stream,
-            text=tail.data.decode("utf-8", "replace"),
-            dropped_bytes=tail.dropped_bytes,
-        )
-        for stream, tail in chronicle.output.items()
-        if tail.data
-    )
-
-
-def timeline_of(chronicle: Chronicle) -> tuple[TimedEvent, ...]:
-    """Return the events of a session in the order of their times."""
-    found = [TimedEvent(time=chronicle.begun_s, kind="action", text="PGDB began to start")]
-    if chronicle.dropped:
-        found.append(
-            TimedEvent(
-                time=chronicle.begun_s,
-                kind="notice",
-                text=f"{chronicle.dropped} earlier events are left out",
-            )
-        )
-    for each in chronicle.events:
-        found += _timed(each.time_s, each.notification)
-    return tuple(found)
-
-
-def _timed(time_s: float, notification: Notification) -> list[TimedEvent]:
-    match notification:
-        case RankEvents(classes=classes):
-            found = []
-            for each in classes:
-                record = each.filled
-                if not isinstance(record, Stop | Exit):
-                    continue
-                is_bad = stop_of(each).is_error
-                kind = "stop" if isinstance(record, Stop) else "exit"
-                found.append(
-                    TimedEvent(
-                        time=time_s,
-                        kind=kind,
-                        text=event(record),
-                        ranks=str(each.ranks),
-                        is_error=is_bad,
-                    )
-                )
-            return found
-        case RanksLost(ranks=ranks, text=text):
-            return [
-                TimedEvent(time=time_s, kind="lost", text=text, ranks=str(ranks), is_error=True)
-            ]
-        case RanksBack(ranks=ranks, text=text):
-            return [TimedEvent(time=time_s, kind="joined", text=text or "back", ranks=str(ranks))]
-        case WorldJoined(world=world):
-            text = f"world {world.number} of MPI_Comm_spawn has joined"
-            return [TimedEvent(time=time_s, kind="joined", text=text, ranks=str(world.ranks))]
-        case SessionNotice(text=text):
-            return [TimedEvent(time=time_s, kind="notice", text=text)]
-        case BarrierNews() as news:
-            text = f"barrier {news.barrier.number}: {news.event}"
-            return [TimedEvent(time=time_s, kind="notice", text=text, ranks=str(news.ranks))]
-        case JobEnded(code=code):
-            how = f"exited with status {code}" if code >= 0 else f"ended by signal {-code}"
-            return [
-                TimedEvent(
-                    time=time_s, kind="exit", text=f"the launcher {how}", is_error=bool(code)
-                )
-            ]
-        case LateAnswer():
-            return []
-        case _:
-            return []
 
 
 # -- the job -------------------------------------------------------------------------------------

@@ -287,6 +287,11 @@ class Verdict(Part, frozen=True, kw_only=True):
     kind: str
     text: str
     ranks: RankText = ""
+    """The ranks that are the cause."""
+    victims: RankText = ""
+    """Ranks that wait because of them."""
+    confidence: str = ""
+    """``certain``, ``likely`` or ``cannot tell``."""
     details: tuple[str, ...] = ()
     """Lines with the evidence."""
     is_error: bool = True

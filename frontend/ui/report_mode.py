@@ -160,7 +160,7 @@ async def _of_job(arguments: ReportArguments) -> Report:
         time_keeper.cancel()
         progress.end()
     try:
-        return await collect(session, title=arguments.title)
+        return await collect(session, title=arguments.title, watches=True)
     finally:
         with contextlib.suppress(asyncio.CancelledError):
             await to_its_end(session.close(kill=False))

@@ -96,6 +96,19 @@ def test_a_running_job_runs_on(start_job: StartJob, build: Build, tmp_path: Path
 
 
 @pytest.mark.any_mpi
+def test_a_deadlock_has_a_verdict(start_job: StartJob, build: Build, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    with start_job(2, build("deadlock_tags.c")) as job:
+        finished = run_pgdb("report", "--attach", job.pid, "-o", path)
+        assert_untouched(job.ranks)
+    assert finished.status == 0, finished.err
+    report = read(path)
+    assert report.verdicts and report.waits
+    assert report.cause.kind == "hang"
+    assert report.cause.what == next(each.text for each in report.verdicts if each.is_error)
+
+
+@pytest.mark.any_mpi
 def test_threads_are_in_the_report(start_job: StartJob, build: Build, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     with start_job(2, build("threads.c")) as job:

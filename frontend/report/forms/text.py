@@ -148,10 +148,12 @@ def _count(count: int) -> str:
 
 def _verdicts(report: Report) -> Iterator[str]:
     for each in report.verdicts:
-        yield _one_line(each.text)
+        sure = f" ({each.confidence})" if each.confidence else ""
+        yield f"{_one_line(each.text)}{sure}"
         yield from (f"    {_one_line(line)}" for line in each.details)
     for wait in report.waits:
-        yield f"[{wait.ranks}] wait for [{wait.on}]: {_one_line(wait.text)}"
+        on = f" -> [{wait.on}]" if wait.on else ""
+        yield f"[{wait.ranks}]{on}: {_one_line(wait.text)}"
 
 
 def _stops(report: Report) -> Iterator[str]:

@@ -12,8 +12,9 @@ from pgdb.errors import CommandError
 from pgdb.frontend.api.notifications import JobEnded, JobOutput
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report import writing
+from pgdb.frontend.report.cause import cause_of
 from pgdb.frontend.report.collect import collect
-from pgdb.frontend.report.model import Report
+from pgdb.frontend.report.model import RankClass, Report, ReportFrame, Verdict
 from pgdb.frontend.startup.replay import replay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_record
@@ -134,6 +135,22 @@ def test_failing_questions_become_notes() -> None:
     assert report.classes[0].frames
 
 
+def test_a_deadlock_is_the_cause_where_nothing_has_failed() -> None:
+    verdict = Verdict(kind="cycle", text="ranks 0 and 1 wait", ranks="0-1", confidence="certain")
+    classes = (
+        RankClass(
+            number=1, ranks="0-3", count=4, frames=(ReportFrame(function="f", file="a.c", line=3),)
+        ),
+    )
+    cause = cause_of((), classes, (verdict,))
+    assert (cause.kind, cause.what, cause.who) == ("hang", "ranks 0 and 1 wait", "0-1")
+    assert (cause.where, cause.severity) == ("f at a.c:3", "error")
+    likely = cause_of((), classes, (replace(verdict, confidence="likely"),))
+    assert likely.severity == "warning"
+    merely = cause_of((), classes, (replace(verdict, is_error=False),))
+    assert merely.kind == "none"
+
+
 def test_running_ranks_stay_as_they_are() -> None:
     job = Job()
 
@@ -143,6 +160,7 @@ def test_running_ranks_stay_as_they_are() -> None:
     report = report_of(job, then)
     assert report.states.running == "1"
     assert all(RankSet([1]).isdisjoint(ranks) for ranks in job.reached)
+    assert "why: ranks [1] run, and were not stopped for it" in report.notes
 
 
 def test_a_recording_makes_a_report_of_the_questions_it_has(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The events of a report: signals, ends, output and the time line."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from pgdb.frontend.api.chronicle import Chronicle
+from pgdb.frontend.api.notifications import (
+    BarrierNews,
+    JobEnded,
+    Notification,
+    RankEvents,
+    RanksBack,
+    RanksLost,
+    SessionNotice,
+    WorldJoined,
+)
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.report.model import OutputTail, ReportStop, TimedEvent
+from pgdb.frontend.show.text.event_text import event
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Stop, is_error
+
+
+def stops_of(session: Session) -> tuple[ReportStop, ...]:
+    """Return the last event of each rank that has stopped or ended, the first failures first."""
+    latest = session.state.latest(session.state.stopped | session.state.exited)
+    found = [stop_of(each, session.killed) for each in latest]
+    return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
+
+
+def stop_of(each: EquivalenceClass[Event], killed: RankSet = RankSet()) -> ReportStop:
+    """Return the last event of some ranks as part of a report."""
+    record = each.filled
+    base = ReportStop(ranks=str(each.ranks), text=event(record))
+    if isinstance(record, Exit):
+        is_bad = (bool(record.signal) or bool(record.code)) and not each.ranks <= killed
+        return replace(
+            base, signal=record.signal, code=record.code, is_error=is_bad, has_ended=True
+        )
+    if isinstance(record, Stop):
+        is_bad = is_error(record)
+        return replace(
+            base,
+            reason=record.reason,
+            signal=record.signal,
+            meaning=record.meaning,
+            dying=record.dying,
+            is_error=is_bad,
+            is_first=is_bad and not record.after,
+        )
+    return base
+
+
+def output_of(chronicle: Chronicle) -> tuple[OutputTail, ...]:
+    """Return the end of the job's output."""
+    return tuple(
+        OutputTail(
+            stream=stream,
+            text=tail.data.decode("utf-8", "replace"),
+            dropped_bytes=tail.dropped_bytes,
+        )
+        for stream, tail in chronicle.output.items()
+        if tail.data
+    )
+
+
+def timeline_of(chronicle: Chronicle) -> tuple[TimedEvent, ...]:
+    """Return the events of a session in the order of their times."""
+    found = [TimedEvent(time=chronicle.begun_s, kind="action", text="PGDB began to start")]
+    if chronicle.dropped:
+        found.append(
+            TimedEvent(
+                time=chronicle.begun_s,
+                kind="notice",
+                text=f"{chronicle.dropped} earlier events are left out",
+            )
+        )
+    for each in chronicle.events:
+        found += _timed(each.time_s, each.notification)
+    return tuple(found)
+
+
+def _timed(time_s: float, notification: Notification) -> list[TimedEvent]:
+    match notification:
+        case RankEvents(classes=classes):
+            found = []
+            for each in classes:
+                record = each.filled
+                if not isinstance(record, Stop | Exit):
+                    continue
+                is_bad = stop_of(each).is_error
+                kind = "stop" if isinstance(record, Stop) else "exit"
+                found.append(
+                    TimedEvent(
+                        time=time_s,
+                        kind=kind,
+                        text=event(record),
+                        ranks=str(each.ranks),
+                        is_error=is_bad,
+                    )
+                )
+            return found
+        case RanksLost(ranks=ranks, text=text):
+            return [
+                TimedEvent(time=time_s, kind="lost", text=text, ranks=str(ranks), is_error=True)
+            ]
+        case RanksBack(ranks=ranks, text=text):
+            return [TimedEvent(time=time_s, kind="joined", text=text or "back", ranks=str(ranks))]
+        case WorldJoined(world=world):
+            text = f"world {world.number} of MPI_Comm_spawn has joined"
+            return [TimedEvent(time=time_s, kind="joined", text=text, ranks=str(world.ranks))]
+        case SessionNotice(text=text):
+            return [TimedEvent(time=time_s, kind="notice", text=text)]
+        case BarrierNews() as news:
+            text = f"barrier {news.barrier.number}: {news.event}"
+            return [TimedEvent(time=time_s, kind="notice", text=text, ranks=str(news.ranks))]
+        case JobEnded(code=code):
+            how = f"exited with status {code}" if code >= 0 else f"ended by signal {-code}"
+            return [
+                TimedEvent(
+                    time=time_s, kind="exit", text=f"the launcher {how}", is_error=bool(code)
+                )
+            ]
+        case _:
+            return []

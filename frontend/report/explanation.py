@@ -1,0 +1,54 @@
+"""The verdicts of ``why`` as part of a report."""
+
+from __future__ import annotations
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.analysis.why.verdict import Verdict as Finding
+from pgdb.frontend.api.explaining import explain_waits
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.report.model import Verdict, Wait
+from pgdb.frontend.show.json.json_why import why
+
+_MERE_WAITS = frozenset({"waits-for-busy-rank", "unknown"})
+"""Kinds of verdicts that are no failure: the ranks wait for others that work."""
+
+
+async def explain(
+    session: Session, *, watches: bool
+) -> tuple[tuple[Verdict, ...], tuple[Wait, ...], str]:
+    """Return the verdicts, the waits, and the reason why there are none.
+
+    With *watches*, ranks that wait run for a moment, which alone shows whether they hang.
+    """
+    if session.state.running and not watches:
+        return (), (), f"why: ranks [{session.state.running}] run, and were not stopped for it"
+    try:
+        found = await explain_waits(session, look_only=not watches)
+    except PgdbError as error:
+        return (), (), f"why: {error}"
+    explanation = found.explanation
+    return tuple(map(_verdict, explanation.verdicts)), _waits(explanation), ""
+
+
+def _verdict(finding: Finding) -> Verdict:
+    is_error = finding.kind not in _MERE_WAITS and finding.confidence != "cannot tell"
+    decides = (f"to decide: {finding.decides}",) if finding.decides else ()
+    return Verdict(
+        kind=finding.kind,
+        text=finding.text,
+        ranks=str(finding.ranks),
+        victims=str(finding.victims),
+        confidence=finding.confidence,
+        details=(*finding.evidence, *decides),
+        is_error=is_error,
+    )
+
+
+def _waits(explanation: Explanation) -> tuple[Wait, ...]:
+    waiters = {edge.waiter for edge in explanation.edges}
+    return tuple(
+        Wait(ranks=each.ranks, on=each.peers, text=each.text)
+        for number, each in enumerate(why(explanation, "").waits)
+        if number in waiters
+    )
