@@ -200,6 +200,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.ui.prompt_keys",
     ),
     "pyroaring": ("pgdb.ranks",),
+    "pytest": ("pgdb.frontend.ui.pytest_plugin",),
     "rich": ("pgdb.frontend.show.text.palette",),
     "shtab": ("pgdb.frontend.ui.reference",),
     "ssl": ("pgdb.overlay",),
@@ -210,7 +211,7 @@ STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
 """Run as files by whatever Python a host has, beside or in place of the user's program."""
 
 
-OPTIONAL = {"plots": {"matplotlib"}, "completion": {"shtab"}}
+OPTIONAL = {"plots": {"matplotlib"}, "completion": {"shtab"}, "pytest": {"pytest"}}
 """Packages that only an extra brings, by extra."""
 
 

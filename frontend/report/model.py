@@ -291,7 +291,7 @@ class Verdict(Part, frozen=True, kw_only=True):
     victims: RankText = ""
     """Ranks that wait because of them."""
     confidence: str = ""
-    """``certain``, ``likely`` or ``cannot tell``."""
+    """The words of ``why`` for its certainty: ``certain``, ``likely`` or neither."""
     details: tuple[str, ...] = ()
     """Lines with the evidence."""
     is_error: bool = True

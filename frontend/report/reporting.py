@@ -19,12 +19,14 @@ async def report(
     *paths: Path | str,
     ranks: RankSet | None = None,
     title: str = "",
+    watches: bool = False,
     timeout_s: float | None = None,
 ) -> Report:
     """Return a report of the job, and write it to *paths* in the forms of their suffixes.
 
     It has the stacks of *ranks*, or of all. Ranks that run are not stopped; the report has nothing
-    of their stacks.
+    of their stacks. With *watches*, ranks that wait run for a moment; only that shows whether they
+    hang.
 
     :raises UsageError: if a suffix names no form; no rank is asked then.
     :raises CommandError: if a file cannot be written.
@@ -32,7 +34,7 @@ async def report(
     with deadline.within(timeout_s):
         for path in paths:
             await with_file(Path(path), functools.partial(writing.check, path))
-        found = await collect(session, ranks=ranks, title=title)
+        found = await collect(session, ranks=ranks, title=title, watches=watches)
         for path in paths:
             await writing.write(found, path)
         return found

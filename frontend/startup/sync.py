@@ -272,10 +272,17 @@ class Session(SessionCalls):
 
         return self._loop.call(again)
 
-    def report(self, *paths: Path | str, title: str = "", timeout_s: float | None = None) -> Report:
+    def report(
+        self,
+        *paths: Path | str,
+        title: str = "",
+        watches: bool = False,
+        timeout_s: float | None = None,
+    ) -> Report:
         """Return a report of the job, and write it to *paths* in the forms of their suffixes.
 
-        Ranks that run are not stopped; the report has nothing of their stacks.
+        Ranks that run are not stopped; the report has nothing of their stacks. With *watches*,
+        ranks that wait run for a moment, which alone shows whether they hang.
 
         :raises UsageError: if a suffix names no form; no rank is asked then.
         :raises CommandError: if a file cannot be written.
@@ -284,7 +291,7 @@ class Session(SessionCalls):
         from pgdb.frontend.report.reporting import report
 
         return self._loop.call(
-            lambda: report(self._session, *paths, title=title, timeout_s=timeout_s)
+            lambda: report(self._session, *paths, title=title, watches=watches, timeout_s=timeout_s)
         )
 
     @property
