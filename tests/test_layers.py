@@ -129,6 +129,15 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.report",
         "pgdb.frontend.show",
     ),
+    "pgdb.frontend.run": (
+        "pgdb.cores",
+        "pgdb.jobs",
+        "pgdb.overlay",
+        "pgdb.frontend.system",
+        "pgdb.frontend.api",
+        "pgdb.frontend.startup",
+        "pgdb.frontend.report",
+    ),
     "pgdb.frontend.ui": (
         "pgdb.merge",
         "pgdb.frontend.mpi_recorder",
@@ -143,6 +152,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.report",
         "pgdb.frontend.show",
         "pgdb.frontend.commands",
+        "pgdb.frontend.run",
     ),
 }
 """A module imports its own folder, ``pgdb`` itself and the folders named here."""
@@ -167,6 +177,11 @@ PURE = (
     "pgdb.frontend.show.json",
     "pgdb.frontend.store.recorder",
     "pgdb.frontend.store.redact",
+    "pgdb.frontend.run.causes",
+    "pgdb.frontend.run.exit_status",
+    "pgdb.frontend.run.options",
+    "pgdb.frontend.run.progress",
+    "pgdb.frontend.run.run_report",
     "pgdb.frontend.api.job_state",
     "pgdb.merge",
     "pgdb.files.delivery_actions",
@@ -207,7 +222,12 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
 }
 """Which modules, or packages with all that is in them, may import it."""
 
-STANDARD_LIBRARY_ONLY = ("pgdb.jobs.hold", "pgdb.jobs.keeper")
+STANDARD_LIBRARY_ONLY = (
+    "pgdb.jobs.hold",
+    "pgdb.jobs.keeper",
+    "pgdb.jobs.output_relay",
+    "pgdb.jobs.rank_watcher",
+)
 """Run as files by whatever Python a host has, beside or in place of the user's program."""
 
 

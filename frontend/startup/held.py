@@ -63,7 +63,7 @@ class HeldJob:
         """
         options = session.options
         reports = Reports(directory.mark)
-        offered = _offered_addresses(options.listen, on_this_host_only=on_this_host_only)
+        offered = offered_addresses(options.listen, on_this_host_only=on_this_host_only)
         listening = await asyncio.start_server(reports.serve, offered, 0, limit=_READ_AHEAD_BYTES)
         # asyncio assigns a port of its own to every address.
         names = [each.getsockname() for each in listening.sockets]
@@ -205,7 +205,7 @@ class Reports:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
         """Read the fields of a report; none if it is not of this session, or a repeated one."""
         length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-        if not 0 < length <= MAX_REPORT_BYTES or not _may_report(writer):
+        if not 0 < length <= MAX_REPORT_BYTES or not may_report(writer):
             return []
         code, _, report = (await reader.readexactly(length)).partition(b"\0")
         if not hmac.compare_digest(code, hold.authentication(self._mark, report)):
@@ -264,7 +264,7 @@ class Reports:
             writer.close()
 
 
-def _may_report(writer: asyncio.StreamWriter) -> bool:
+def may_report(writer: asyncio.StreamWriter) -> bool:
     """Return whether the peer can be a rank: on this host, a process of the same user.
 
     The mark is in the ranks' command lines, which any user of their hosts can read.
@@ -282,7 +282,7 @@ def _hold_program(options: SessionOptions) -> tuple[str, ...]:
     return (options.remote_python or sys.executable, "-I", "-S", hold.__file__)
 
 
-def _offered_addresses(listen: str, *, on_this_host_only: bool) -> list[str]:
+def offered_addresses(listen: str, *, on_this_host_only: bool) -> list[str]:
     """Return the addresses to which the first rank of each host may report."""
     if on_this_host_only:
         return ["127.0.0.1"]

@@ -17,8 +17,9 @@ from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptions
 from pgdb.frontend.api.setting import Setting
+from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
-from pgdb.frontend.ui import report_mode
+from pgdb.frontend.ui import report_mode, run_arguments
 from pgdb.frontend.ui.batch import Script
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
@@ -30,6 +31,7 @@ _EPILOG = """examples:
   pgdb launch mpirun -n 4 ./app             debug a new job; all ranks stop in main
   pgdb attach 4711                          debug the running job of mpirun 4711
   pgdb attach 17.0                          debug step 0 of Slurm's job 17
+  pgdb run -o run.html -- mpirun -n 4 ./app run a job without a prompt, report what happens to it
   pgdb jobs                                 list the jobs that pgdb can attach to
   pgdb doctor                               show what this host lacks, and what to do
   pgdb attach --batch -ex bt 4711           print the merged stacks and leave
@@ -39,7 +41,7 @@ _EPILOG = """examples:
   pgdb report --attach 4711 -o job.txt      write a report of a running job, which runs on
   pgdb report-bug session.log               pack a log for a bug report
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
-not start, 4 some ranks gave no answer, 5 a rank died of a signal"""
+not start, 4 some ranks gave no answer, 5 a rank died of a signal; pgdb run has its own"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -134,6 +136,8 @@ class Arguments(msgspec.Struct, frozen=True):
     executable: str = ""
     """The program of the core files; empty for the one that they name."""
     from_systemd: bool = False
+    run: RunOptions | None = None
+    """The options of ``run``."""
 
 
 def parse(argv: Sequence[str]) -> Arguments:
@@ -156,6 +160,9 @@ def parse(argv: Sequence[str]) -> Arguments:
         return _without_job(parsed)
     if parsed.mode == "report":
         return _of_report(parsed)
+    if parsed.mode == "run":
+        run = run_arguments.read_options(parsed, {**_from_environment(), **_given(parsed)})
+        return replace(_without_job(parsed), run=run, options=run.session)
     line: list[str] = list(getattr(parsed, "line", []))
     if line[:1] == ["--"]:
         line = line[1:]
@@ -232,7 +239,7 @@ def _without_job(parsed: argparse.Namespace) -> Arguments:
     """Return the arguments of the modes that need no job, such as ``replay``."""
     return Arguments(
         mode=parsed.mode,
-        target=parsed.target or "",
+        target=getattr(parsed, "target", "") or "",
         pids=(),
         line=(),
         options=SessionOptions(),
@@ -291,7 +298,7 @@ def make_parser() -> argparse.ArgumentParser:
     modes = parser.add_subparsers(
         dest="mode",
         required=True,
-        metavar="attach|launch|core|jobs|doctor|replay|report|mpi-record|report-bug",
+        metavar="attach|launch|run|core|jobs|doctor|replay|report|mpi-record|report-bug",
     )
     scripted = _scripted()
     common = _common(scripted)
@@ -358,6 +365,10 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="core files, directories with core files, or patterns",
     )
+    running = modes.add_parser(
+        "run", allow_abbrev=False, help="run a job at full speed, and report what happens to it"
+    )
+    run_arguments.add_options(running, _argument)
     modes.add_parser("jobs", parents=[common], allow_abbrev=False, help="list running jobs")
     modes.add_parser(
         "doctor",

@@ -56,7 +56,8 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # In a locale that is not UTF-8, an unknown character must not end the program.
             stream.reconfigure(errors="backslashreplace")
-    relays = relay_pipes()
+    # The output of pgdb run is the job's, which has a relay of its own.
+    relays = () if sys.argv[1:2] == ["run"] else relay_pipes()
     try:
         status = main(sys.argv[1:])
     except SystemExit as leaving:  # --help, for one
@@ -96,6 +97,10 @@ def main(argv: Sequence[str]) -> int:
 
             sys.stdout.write(f"{asyncio.run(environment(arguments.output, _complain))}\n")
             return EXIT_OK
+        if arguments.run is not None:
+            from pgdb.frontend.run.supervisor import Supervisor
+
+            return asyncio.run(Supervisor(arguments.run).run())
         if arguments.mode in ("jobs", "doctor"):
             return asyncio.run(look(arguments.mode, arguments.options, as_json=arguments.json))
         if arguments.mode != "replay":

@@ -398,17 +398,17 @@ def test_ranks_of_this_host_report_over_loopback_others_to_any_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(addresses, "own_addresses", lambda: ("10.0.0.9", "10.1.0.9"))
-    assert held._offered_addresses("", on_this_host_only=True) == ["127.0.0.1"]
-    assert held._offered_addresses("", on_this_host_only=False) == ["10.0.0.9", "10.1.0.9"]
+    assert held.offered_addresses("", on_this_host_only=True) == ["127.0.0.1"]
+    assert held.offered_addresses("", on_this_host_only=False) == ["10.0.0.9", "10.1.0.9"]
     monkeypatch.setattr(addresses, "own_addresses", lambda: ())
-    assert held._offered_addresses("", on_this_host_only=False) == ["127.0.0.1"]
+    assert held.offered_addresses("", on_this_host_only=False) == ["127.0.0.1"]
 
 
 def test_the_address_that_is_asked_for_is_the_only_one(names: dict[str, str]) -> None:
     names["127.0.0.1"] = "127.0.0.1"
-    assert held._offered_addresses("127.0.0.1", on_this_host_only=False) == ["127.0.0.1"]
+    assert held.offered_addresses("127.0.0.1", on_this_host_only=False) == ["127.0.0.1"]
     with pytest.raises(UsageError, match="--listen node1: "):
-        held._offered_addresses("node1", on_this_host_only=False)
+        held.offered_addresses("node1", on_this_host_only=False)
 
 
 def test_the_hold_program_is_run_by_a_python_of_the_hosts() -> None:

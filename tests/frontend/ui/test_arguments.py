@@ -182,7 +182,7 @@ def test_ranks_and_programs_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "attach|launch|core|jobs|doctor"),
+        ("", "attach|launch|run|core|jobs|doctor"),
         ("detach 4711", "invalid choice: 'detach'"),
         ("attach --no-such", "unrecognized arguments: --no-such"),
         ("attach --list 10", "unrecognized arguments: --list"),

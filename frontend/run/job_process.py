@@ -1,0 +1,244 @@
+"""The job's launcher under ``pgdb run``: its input is ours, its output passes a relay."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import mmap
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import termios
+import time
+import tty
+from collections.abc import Sequence
+
+from pgdb.errors import StartError
+from pgdb.frontend.startup.job import TERMINATE_TIMEOUT_S, Child
+from pgdb.jobs import output_relay
+from pgdb.jobs.output_relay import Ring
+
+DRAIN_S = 2.0
+"""Longest wait for the rest of the output after the end of the launcher, in seconds.
+
+A process that has left the job (a daemon) can keep it open for ever; the relay then stays for it.
+"""
+_PIPE_BYTES = 1 << 20
+
+
+class JobProcess:
+    """A launcher that runs as it would without us.
+
+    It is in our process group: a terminal's Ctrl-C reaches it directly, and it may read the
+    terminal.
+    """
+
+    def __init__(
+        self, child: Child, relay: subprocess.Popen[bytes] | None, memory: mmap.mmap | None
+    ) -> None:
+        self._child = child
+        self._relay = relay
+        self._memory = memory
+        self._began_s = time.monotonic()
+        self._terminals: list[int] = []
+        self._names: list[str] = []
+
+    @classmethod
+    def start(cls, argv: Sequence[str]) -> JobProcess:
+        """Start the job.
+
+        :raises StartError: if the launcher cannot be started.
+        """
+        streams = _streams()
+        ends = {key: _channel(descriptors[0]) for key, descriptors in streams.items()}
+        outputs = {
+            descriptor: ends[key][1] for key, those in streams.items() for descriptor in those
+        }
+        memory = relay = shared = None
+        try:
+            if ends:
+                memory = output_relay.new_memory(len(ends))
+                shared = mmap.mmap(memory, 0)
+                pairs = [f"{ends[key][0]}:{descriptors[0]}" for key, descriptors in streams.items()]
+                relay = subprocess.Popen(
+                    [sys.executable, "-I", "-S", output_relay.__file__, str(memory), *pairs],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(memory, *(read for read, _ in ends.values())),
+                    start_new_session=True,
+                )
+            process = subprocess.Popen(
+                list(argv), stdin=None, stdout=outputs.get(1), stderr=outputs.get(2)
+            )
+        except OSError as error:
+            raise StartError(f"cannot start {argv[0]}: {error.strerror}") from None
+        finally:
+            # If the launcher did not start, the relay ends now, too.
+            for read, write in ends.values():
+                os.close(write)
+                if not os.isatty(read):
+                    os.close(read)
+            if memory is not None:
+                os.close(memory)
+        job = cls(Child(process), relay, shared)
+        job._terminals = [read for read, _ in ends.values() if _is_terminal(read)]
+        job._names = [
+            "output" if len(each) > 1 else {1: "stdout", 2: "stderr"}[each[0]]
+            for each in streams.values()
+        ]
+        return job
+
+    @property
+    def pid(self) -> int:
+        """Process id of the launcher."""
+        return self._child.pid
+
+    @property
+    def status(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        return self._child.returncode
+
+    async def wait(self) -> int:
+        """Wait for the launcher's end; return its status."""
+        return await self._child.wait()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the launcher, unless it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._child.send_signal(number)
+
+    async def end(self) -> None:
+        """End the launcher: first with SIGTERM, which it passes on to its ranks."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.status is not None:
+                return
+            self.send_signal(number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TERMINATE_TIMEOUT_S):
+                    await self.wait()
+
+    def resize_terminals(self) -> None:
+        """Give the job's terminals the size of ours."""
+        for each in self._terminals:
+            with contextlib.suppress(OSError):
+                size = fcntl.ioctl(_own_terminal(), termios.TIOCGWINSZ, b"\0" * 8)
+                fcntl.ioctl(each, termios.TIOCSWINSZ, size)
+
+    @property
+    def rings(self) -> list[Ring]:
+        """The last output of the job's streams, as it is now."""
+        return [] if self._memory is None else output_relay.rings(self._memory)
+
+    @property
+    def named_rings(self) -> list[tuple[str, Ring]]:
+        """The rings, each with the name of its stream; ``output`` where both are one."""
+        return list(zip(self._names, self.rings, strict=True))
+
+    @property
+    def last_output_s(self) -> float:
+        """Monotonic time of the last output; that of the start if there was none."""
+        return max([each.last_s for each in self.rings], default=0.0) or self._began_s
+
+    @property
+    def text(self) -> str:
+        """The output of the job, as far as it was kept: first the messages, then the end."""
+        rings = self.rings
+        parts = [each.messages for each in rings] + [each.tail for each in rings]
+        return b"\n".join(parts).decode("utf-8", "replace").replace("\r\n", "\n")
+
+    async def wait_output_passed_on(self) -> bool:
+        """Wait until all output is passed on; return whether a process keeps it open instead.
+
+        A reader that pauses is waited for, as the job would wait for it.
+        """
+        if self._relay is None:
+            return False
+        quiet_since, total = time.monotonic(), -1
+        while self._relay.poll() is None:
+            if (now := sum(each.total for each in self.rings)) != total:
+                quiet_since, total = time.monotonic(), now
+            if time.monotonic() - quiet_since > DRAIN_S and not self._is_writing():
+                return True
+            await asyncio.sleep(0.01)
+        return False
+
+    def _is_writing(self) -> bool:
+        """Whether the relay waits for the reader of our output."""
+        outputs = [each for each in (1, 2) if _is_open(each)]
+        return len(select.select([], outputs, [], 0)[1]) < len(outputs)
+
+
+def _streams() -> dict[tuple[int, int, int], list[int]]:
+    """Return standard output and error by the file that they lead to; they are often one."""
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            # Two opened files in one place have offsets of their own.
+            key = (status.st_dev, status.st_ino, _position_key(descriptor, status))
+            found.setdefault(key, []).append(descriptor)
+    return found
+
+
+def _position_key(descriptor: int, status: os.stat_result) -> int:
+    return descriptor if stat.S_ISREG(status.st_mode) and not _is_shared(descriptor) else 0
+
+
+def _is_shared(descriptor: int) -> bool:
+    """Return whether standard output and error are one open file, as ``2>&1`` makes them.
+
+    They share their offset then: moving one moves the other.
+    """
+    try:
+        flags = [fcntl.fcntl(each, fcntl.F_GETFL) for each in (1, 2)]
+        if flags[0] != flags[1]:
+            return False
+        if flags[0] & os.O_APPEND:
+            return True
+        places = [os.lseek(each, 0, os.SEEK_CUR) for each in (1, 2)]
+        if places[0] != places[1]:
+            return False
+        os.lseek(1, places[0] + 1, os.SEEK_SET)
+        moved = os.lseek(2, 0, os.SEEK_CUR) != places[1]
+        os.lseek(1, places[0], os.SEEK_SET)
+        return moved
+    except OSError:
+        return False
+
+
+def _channel(target: int) -> tuple[int, int]:
+    """Return a reading and a writing end for output to *target*: a terminal for a terminal."""
+    if not os.isatty(target):
+        read, write = os.pipe()
+        with contextlib.suppress(OSError):  # beyond the user's limit
+            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        return read, write
+    read, write = os.openpty()
+    # The real terminal does what the terminal of the job would do to the output.
+    tty.setraw(write)
+    with contextlib.suppress(OSError):
+        size = fcntl.ioctl(target, termios.TIOCGWINSZ, b"\0" * 8)
+        fcntl.ioctl(write, termios.TIOCSWINSZ, size)
+    return read, write
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _own_terminal() -> int:
+    return next((each for each in (1, 2) if os.isatty(each)), 1)

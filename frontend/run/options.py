@@ -1,0 +1,75 @@
+"""The options of ``pgdb run``, checked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.system import durations
+from pgdb.patterns import pattern
+
+Then = Literal["kill", "continue", "hold"]
+THEN: tuple[Then, ...] = ("kill", "continue", "hold")
+_DURATION = pattern(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<unit>ms|s|min|m|h|d)?\Z")
+_CLOCK = pattern(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)\Z")
+_UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The events that ``pgdb run`` watches for, and its reactions."""
+
+    line: tuple[str, ...]
+    """The launcher's line, or a program's."""
+    session: SessionOptions = msgspec.field(default_factory=SessionOptions)
+    """Options of the sessions that look at the job."""
+    outputs: tuple[str, ...] = ()
+    """Files of the report; the suffix decides the form."""
+    hang_after_s: float = 0.0
+    """Time without progress after which a job counts as hanging; 0 for never."""
+    before_timeout_s: float = 0.0
+    """Time before the job's time limit at which a report is made; 0 for none."""
+    wall_time_s: float = 0.0
+    """The job's time limit from now on; 0 to ask the batch system."""
+    then: Then = "continue"
+    exit_code: Literal["pgdb", "job"] = "pgdb"
+    snapshot_every_s: float = 0.0
+    watch: bool = True
+    """Whether each rank has a watcher as its parent."""
+    cores: bool = True
+    """Whether ranks may write core files up to the hard limit."""
+    look_s: float = 60.0
+    """Longest time for one look at the stacks of a job."""
+    quiet: bool = False
+    """Whether nothing is printed beside the job's own output."""
+
+
+def duration(text: str, option: str) -> float:
+    """Return the seconds of a duration: ``300``, ``300s``, ``10m``, ``1.5h``, ``01:30:00``.
+
+    :raises UsageError: if it is none.
+    """
+    if match := _CLOCK.match(text.strip()):
+        days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+        value = ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
+    elif match := _DURATION.match(text.strip()):
+        value = float(match["number"]) * _UNITS_S[match["unit"] or ""]
+    else:
+        raise UsageError(f"{option}: {text!r} is no duration; write for example 300s, 10m or 2h")
+    if not durations.is_time(value):
+        raise UsageError(f"{option}: {text!r} is no time; {durations.in_words()} is one")
+    return value
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration for people.
+
+    >>> in_words(0.5), in_words(90), in_words(600), in_words(7200)
+    ('0.5 s', '90 s', '10 min', '2 h')
+    """
+    for unit_s, name, least in ((3600, "h", 3600), (60, "min", 180)):
+        if seconds >= least and seconds % unit_s == 0:
+            return f"{seconds / unit_s:.0f} {name}"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"

@@ -1,0 +1,148 @@
+"""Reports of the watchers of ranks (:mod:`pgdb.jobs.rank_watcher`), received by the front end."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from pgdb.frontend.run.causes import RankEnd
+from pgdb.frontend.startup.held import MAX_REPORT_BYTES, REPORT_TIMEOUT_S, may_report
+from pgdb.jobs import hold
+from pgdb.overlay.channel import BACKLOG
+
+_LENGTH_DIGITS = 8
+_HEAD_FIELDS = 6
+"""Kind, rank, size, local rank, host and world."""
+
+
+class RankStart(msgspec.Struct, frozen=True):
+    """A rank that has started."""
+
+    rank: int
+    size: int
+    host: str
+    pid: int
+    watcher: int
+    """Process id of its watcher, which is the process that the launcher knows."""
+    time: float
+    directory: str
+    program: tuple[str, ...]
+    world: str = ""
+    """Open MPI's name of the world, if MPI_Comm_spawn has started the rank."""
+
+
+class RankReports:
+    """Starts and ends of ranks, as their watchers report them."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._heard: set[bytes] = set()
+        self._held: list[asyncio.StreamWriter] = []
+        self._releases = False
+        self.starts: dict[tuple[str, int], RankStart] = {}
+        """By world and rank."""
+        self.ends: dict[tuple[str, int], RankEnd] = {}
+        """By world and rank, in the order of arrival."""
+        self.started = asyncio.Event()
+        """Set when all ranks of the first world have started."""
+        self.active_s = 0.0
+        """Time of the last report of a rank that has read or written, monotonic."""
+        self.on_end: Callable[[RankEnd], None] = lambda end: None
+
+    async def listen(self, offered: list[str]) -> tuple[asyncio.Server, tuple[str, ...]]:
+        """Listen on addresses; return the server, and the addresses with their ports."""
+        server = await asyncio.start_server(
+            self._serve, offered, 0, limit=MAX_REPORT_BYTES, backlog=BACKLOG
+        )
+        names = [each.getsockname() for each in server.sockets]
+        return server, tuple(f"{name[0]}:{name[1]}" for name in names)
+
+    @property
+    def size(self) -> int:
+        """Number of ranks of the job's first world, as the launcher gave it to them."""
+        return max((each.size for each in self.starts.values() if not each.world), default=0)
+
+    @property
+    def held(self) -> int:
+        """Number of ended ranks whose launcher does not know of it yet."""
+        return sum(not each.is_closing() for each in self._held)
+
+    @property
+    def living(self) -> list[RankStart]:
+        """The ranks of the job's first world that have started and not ended."""
+        return [
+            each
+            for key, each in sorted(self.starts.items())
+            if key not in self.ends and not each.world
+        ]
+
+    def release(self) -> None:
+        """Let the launcher know of all ends, from now on at once."""
+        self._releases = True
+        for each in self._held:
+            each.close()
+        self._held.clear()
+
+    def hold_again(self) -> None:
+        """Keep the next bad ends from the launcher until :meth:`release`."""
+        self._releases = False
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REPORT_TIMEOUT_S):
+                fields = await self._read(reader, writer)
+            if fields and self._take(fields) and not self._releases:
+                self._held.append(writer)
+                await reader.read(1)  # until its launcher ends the watcher, or we close
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # Anybody may connect here; only reports of this job count.
+        except asyncio.CancelledError:
+            pass  # The loop ends; asyncio would report the cancelled task of a server.
+        finally:
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
+        length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
+        if not 0 < length <= MAX_REPORT_BYTES or not may_report(writer):
+            return []
+        code, _, report = (await reader.readexactly(length)).partition(b"\0")
+        if not hmac.compare_digest(code, hold.authentication(self._mark, report)):
+            return []
+        if code in self._heard:
+            return []
+        self._heard.add(code)
+        return report.decode("utf-8", "surrogateescape").split("\0")[1:]
+
+    def _take(self, fields: list[str]) -> bool:
+        """Take a report; return whether its rank is to be held."""
+        kind, rank, size, _local_rank, host, world = fields[:_HEAD_FIELDS]
+        rest = fields[_HEAD_FIELDS:]
+        key = (world, int(rank))
+        if kind == "start":
+            pid, watcher, began, directory, *program = rest
+            self.starts[key] = RankStart(
+                rank=int(rank),
+                size=int(size),
+                host=host,
+                pid=int(pid),
+                watcher=int(watcher),
+                time=float(began),
+                directory=directory,
+                program=tuple(program),
+                world=world,
+            )
+            if sum(not each.world for each in self.starts.values()) >= self.size:
+                self.started.set()
+        elif kind == "active":
+            self.active_s = time.monotonic()
+        elif kind == "end":
+            pid, status, ended, directory, _cpu_s = rest
+            end = RankEnd(int(rank), int(pid), int(status), float(ended), host, world, directory)
+            self.ends[key] = end
+            self.on_end(end)
+            return end.is_bad
+        return False

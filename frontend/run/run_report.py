@@ -1,0 +1,205 @@
+"""The report of a run: what the watchers and the output have shown, and looks at the ranks."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from pgdb.frontend.report.collect import versions
+from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
+from pgdb.frontend.report.model import (
+    Cause,
+    HostRanks,
+    Job,
+    OutputTail,
+    RankClass,
+    RankStates,
+    Report,
+    ReportFrame,
+    ReportStop,
+    TimedEvent,
+    parse_ranks,
+)
+from pgdb.frontend.run.causes import Found, RankEnd, first_failure, signal_name
+from pgdb.frontend.run.rank_reports import RankStart
+from pgdb.jobs.output_relay import Ring
+from pgdb.ranks import RankSet
+
+MOST_TAIL_BYTES = 1 << 16
+
+
+class RunRecord:
+    """The events of a run so far."""
+
+    def __init__(self, line: Sequence[str]) -> None:
+        self.line = tuple(line)
+        self.begun = time.time()
+        self.timeline: list[TimedEvent] = []
+        self.notes: list[str] = []
+        self.mpi = ""
+        self.look: Report | None = None
+        """The last report of a session that looked at the ranks."""
+        self.add("action", "the job was started")
+
+    def add(self, kind: str, text: str, ranks: str = "", *, is_error: bool = False) -> None:
+        """Add an event to the time line."""
+        self.timeline.append(
+            TimedEvent(time=time.time(), kind=kind, text=text, ranks=ranks, is_error=is_error)
+        )
+
+    def note(self, text: str) -> None:
+        """Add a fact that could not be found out, unless it is there."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def report_of(
+    record: RunRecord,
+    cause: Cause,
+    *,
+    starts: Iterable[RankStart],
+    ends: Iterable[RankEnd],
+    rings: Sequence[tuple[str, Ring]],
+    status: int | None,
+    environment: Mapping[str, str] = os.environ,
+) -> Report:
+    """Return the report of a run: the last look, with what only the run knows."""
+    begun = {each.rank: each for each in starts if not each.world}
+    ended = [each for each in ends if not each.world]
+    ranks = RankSet(begun.keys() | {each.rank for each in ended})
+    gone = RankSet(each.rank for each in ended)
+    base = record.look or Report(
+        time=time.time(), title=" ".join(public_line(record.line)), cause=cause, ranks=str(ranks)
+    )
+    stops = stops_of(ended)
+    seen = [each for each in base.stops if parse_ranks(each.ranks).isdisjoint(gone)]
+    whole = replace(
+        base,
+        time=time.time(),
+        title=" ".join(public_line(record.line)),
+        cause=_placed(cause, base.classes),
+        ranks=str(ranks | base.rank_set),
+        job=Job(
+            line=public_line(record.line),
+            description=base.job.description,
+            mode="run",
+            mpi=record.mpi,
+            begun=record.begun,
+            exit_code=status,
+        ),
+        versions=base.versions if base.versions.pgdb else versions(),
+        hosts=base.hosts if len(base.hosts) > 1 and not begun else hosts_of(begun.values()),
+        states=RankStates(running=str(ranks - gone), exited=str(gone)),
+        stops=(*stops, *seen),
+        output=tails_of(rings),
+        environment=base.environment or environment_of(environment, "pgdb run, on this host"),
+        timeline=tuple(record.timeline),
+        notes=(*base.notes, *record.notes),
+    )
+    return cleaned(whole, secrets_of(environment))
+
+
+def stops_of(ends: Sequence[RankEnd]) -> tuple[ReportStop, ...]:
+    """Return the ends of ranks, those alike together; the first failure first."""
+    first = first_failure(ends)
+    groups: dict[tuple[int, bool], list[RankEnd]] = {}
+    for each in ends:
+        groups.setdefault((each.status, each is first), []).append(each)
+    found = []
+    for (_, is_first), members in groups.items():
+        one = members[0]
+        words = one.in_words + (", core dumped" if one.has_core else "")
+        name, _, meaning = signal_name(one.signal).partition(", ") if one.signal else ("", "", "")
+        found.append(
+            ReportStop(
+                ranks=str(RankSet(each.rank for each in members)),
+                text=words,
+                signal=name,
+                meaning=meaning,
+                code=None if one.signal else one.code,
+                is_error=one.is_bad,
+                is_first=is_first,
+                has_ended=True,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
+
+
+def hosts_of(starts: Iterable[RankStart]) -> tuple[HostRanks, ...]:
+    """Return the ranks of each host."""
+    hosts: dict[str, dict[int, int]] = {}
+    for each in starts:
+        hosts.setdefault(each.host, {})[each.rank] = each.pid
+    return tuple(
+        HostRanks(
+            host=host, ranks=str(RankSet(pids)), pids=tuple(pids[each] for each in sorted(pids))
+        )
+        for host, pids in hosts.items()
+    )
+
+
+def tails_of(rings: Sequence[tuple[str, Ring]]) -> tuple[OutputTail, ...]:
+    """Return the end of the job's output."""
+    found = []
+    for stream, ring in rings:
+        data = ring.tail[-MOST_TAIL_BYTES:]
+        if data:
+            found.append(
+                OutputTail(
+                    stream=stream,
+                    text=data.decode("utf-8", "replace"),
+                    dropped_bytes=ring.total - len(data),
+                )
+            )
+    return tuple(found)
+
+
+def cause_of_found(found: Found) -> Cause:
+    """Return a cause as part of a report."""
+    return Cause(
+        kind=found.kind,
+        what=found.what,
+        where=found.where,
+        who=str(found.who),
+        file=found.file,
+        line=found.line,
+    )
+
+
+def _placed(cause: Cause, classes: Sequence[RankClass]) -> Cause:
+    """Return a hang's cause with the place of its smallest class of ranks."""
+    if cause.where or cause.kind not in ("hang", "time-limit", "request", "ended"):
+        return cause
+    places = [
+        f"[{each.ranks}] {_place(each)}" for each in sorted(classes, key=lambda each: each.count)
+    ]
+    more = f", and {len(places) - 4} more" if len(places) > 4 else ""
+    odd = min(classes, key=lambda each: each.count, default=None)
+    frame = None
+    if odd is not None:
+        frame = _user_frame(odd)
+    return replace(
+        cause,
+        where=", ".join(places[:4]) + more,
+        file="" if frame is None else frame.fullname or frame.file,
+        line=0 if frame is None else frame.line,
+    )
+
+
+def _place(each: RankClass) -> str:
+    if not each.frames:
+        return each.error or "no stack"
+    top = each.frames[0]
+    user = _user_frame(each)
+    if user is None:
+        return top.function
+    place = f"{user.function} at {os.path.basename(user.file)}:{user.line}"
+    return place if user is top else f"{top.function} <- {place}"
+
+
+def _user_frame(each: RankClass) -> ReportFrame | None:
+    """Return the innermost frame whose source is not a library's, which has no absolute path."""
+    return next((frame for frame in each.frames if frame.line and frame.fullname[:1] == "/"), None)

@@ -1,0 +1,458 @@
+"""Supervision of a job without a debugger: wait for events, look at the ranks then, report."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb import core_limit
+from pgdb.cores.policy import find_left_cores
+from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend.report import writing
+from pgdb.frontend.report.forms import text as text_form
+from pgdb.frontend.report.model import Cause, Report
+from pgdb.frontend.run import exit_status, time_limit
+from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure
+from pgdb.frontend.run.job_process import JobProcess
+from pgdb.frontend.run.launching import prepare
+from pgdb.frontend.run.looking import SAMPLES, Looker
+from pgdb.frontend.run.options import RunOptions, in_words
+from pgdb.frontend.run.rank_reports import RankReports
+from pgdb.frontend.run.run_report import RunRecord, cause_of_found, report_of
+from pgdb.ranks import RankSet
+
+SETTLE_S = 0.3
+"""Time after a failure in which the other ranks' ends and the last output arrive."""
+START_S = 5.0
+"""Longest wait for ranks that are starting, before a look at all ranks."""
+_QUIET_POLL_S = 0.25
+_STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
+"""Signals by which batch systems announce the end."""
+Kind = Literal["death", "hang", "time-limit", "request", "snapshot", "ended", "signal"]
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """An event to act on."""
+
+    kind: Kind
+    text: str = ""
+    number: int = 0
+    """Number of the signal."""
+
+
+class Supervisor:
+    """One run of a job."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._triggers: asyncio.Queue[Trigger] = asyncio.Queue()
+        self._record = RunRecord(options.line)
+        self._reports = RankReports("")
+        self._job: JobProcess | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._hang: asyncio.Task[None] | None = None
+        self._cause: Cause | None = None
+        """The first event that was acted on and is no failure of a rank: a hang, a limit."""
+        self._has_died = False
+        self._snapshots = 0
+        self._progress_s = 0.0
+        self._interrupted = False
+        self._unwritten = ""
+        """The text of the last report, if a file of it could not be written."""
+
+    async def run(self) -> int:
+        """Run the job; return the exit status of ``pgdb run``.
+
+        :raises PgdbError: if the job cannot be started.
+        """
+        for each in self._options.outputs:
+            await asyncio.to_thread(self._check, each)
+        prepared = await prepare(self._options)
+        self._record.mpi = prepared.mpi
+        self._record.notes += prepared.notes
+        self._reports = prepared.reports
+        self._reports.on_end = self._on_end
+        try:
+            self._job = JobProcess.start(prepared.argv)
+            # Processes of ours hold a session's key; the job keeps the user's limit.
+            core_limit.leave_none()
+            return await self._supervise(self._job)
+        finally:
+            await prepared.close()
+
+    def _check(self, path: str) -> None:
+        """Note a report that cannot be written; it is printed in place of that."""
+        try:
+            writing.check(path)
+        except CommandError as error:
+            self._say(f"{error}; the report will be printed")
+
+    async def _supervise(self, job: JobProcess) -> int:
+        looker = Looker(self._options, job.pid, lambda: self._reports.living)
+        self._handle_signals(job)
+        self._begin(self._wait_end(job))
+        if self._options.snapshot_every_s:
+            self._begin(self._snapshot_always())
+        if self._options.before_timeout_s:
+            self._begin(self._wait_time_limit())
+        try:
+            while True:
+                if self._options.hang_after_s and (self._hang is None or self._hang.done()):
+                    self._hang = asyncio.create_task(self._watch_progress(job, looker))
+                trigger = await self._triggers.get()
+                if trigger.kind == "ended":
+                    break
+                await self._act(trigger, job, looker)
+        finally:
+            for each in [*self._tasks, *([self._hang] if self._hang else [])]:
+                each.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._hang is not None:
+                await asyncio.gather(self._hang, return_exceptions=True)
+        return await self._finish(job)
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        self._tasks.append(asyncio.ensure_future(work))
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _handle_signals(self, job: JobProcess) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _STOPPING:
+            loop.add_signal_handler(
+                number, self._put, Trigger("signal", signal.Signals(number).name, number)
+            )
+        loop.add_signal_handler(signal.SIGUSR1, self._put, Trigger("request", "SIGUSR1"))
+        loop.add_signal_handler(signal.SIGUSR2, job.send_signal, signal.SIGUSR2)
+        loop.add_signal_handler(signal.SIGWINCH, job.resize_terminals)
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, job)
+
+    def _on_interrupt(self, job: JobProcess) -> None:
+        """Note a Ctrl-C; the terminal has sent it to the job's launcher, too."""
+        self._interrupted = True
+        self._record.add("signal", "SIGINT")
+        self._reports.release()
+        if not _is_foreground():
+            job.send_signal(signal.SIGINT)
+
+    def _put(self, trigger: Trigger) -> None:
+        self._triggers.put_nowait(trigger)
+
+    def _on_end(self, end: RankEnd) -> None:
+        self._record.add("exit", end.in_words, str(end.rank), is_error=end.is_bad)
+        if end.is_bad and not self._has_died:
+            self._has_died = True
+            self._put(Trigger("death"))
+
+    async def _wait_end(self, job: JobProcess) -> None:
+        status = await job.wait()
+        self._record.add("exit", f"the launcher ended with {exit_status.of_job(status)}")
+        self._put(Trigger("ended"))
+
+    async def _snapshot_always(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.snapshot_every_s)
+            self._put(Trigger("snapshot"))
+
+    async def _wait_time_limit(self) -> None:
+        options = self._options
+        if options.wall_time_s:
+            end, source = self._record.begun + options.wall_time_s, "--wall-time"
+        else:
+            found = await asyncio.to_thread(time_limit.find)
+            if found is None:
+                self._record.note(
+                    "--before-timeout: no batch system here names a time limit; --wall-time gives "
+                    "it"
+                )
+                self._say("--before-timeout: no time limit was found; give it with --wall-time")
+                return
+            end, source = found.end, found.source
+        left = end - options.before_timeout_s - time.time()
+        self._record.add("notice", f"the time limit is in {end - time.time():.0f} s ({source})")
+        # A limit that is nearer than that already is announced at once.
+        await asyncio.sleep(max(left, 0.0))
+        text = f"{in_words(options.before_timeout_s)} before the time limit ({source})"
+        self._put(Trigger("time-limit", text))
+
+    async def _watch_progress(self, job: JobProcess, looker: Looker) -> None:
+        """Report a hang: no output, no reading or writing, and the same stacks."""
+        limit_s = self._options.hang_after_s
+        gap_s = limit_s / (2 * SAMPLES)
+        failed = ""
+
+        def last_s() -> float:
+            return max(job.last_output_s, self._reports.active_s, self._progress_s)
+
+        while True:
+            quiet_s = time.monotonic() - last_s()
+            if quiet_s < limit_s / 2:
+                await asyncio.sleep(max(limit_s / 2 - quiet_s, _QUIET_POLL_S))
+                continue
+            begun_s, quiet_from = time.monotonic(), last_s()
+
+            def is_over(since: float = quiet_from) -> bool:
+                return last_s() > since
+
+            try:
+                seen = await looker.look_for_progress(gap_s, is_over)
+            except PgdbError as error:
+                if str(error) != failed:
+                    failed = str(error)
+                    self._record.note(f"no look for progress was possible: {failed}")
+                await asyncio.sleep(limit_s / 2)
+                continue
+            if seen.report is None:
+                self._progress_s = max(time.monotonic(), last_s())
+                self._record.add("notice", f"ranks make progress without output: [{seen.moved}]")
+                continue
+            if last_s() > quiet_from:
+                continue
+            # The samples may have taken less than the rest of the time.
+            await asyncio.sleep(max(0.0, limit_s - (time.monotonic() - last_s())))
+            if last_s() > quiet_from:
+                continue
+            self._record.look = seen.report
+            text = (
+                f"no progress for {in_words(limit_s)}: no output, and the same stacks in "
+                f"{SAMPLES} samples of the last {time.monotonic() - begun_s:.0f} s"
+            )
+            self._put(Trigger("hang", text))
+            while last_s() <= quiet_from:  # one report for one hang
+                await asyncio.sleep(max(gap_s, _QUIET_POLL_S))
+
+    # -- reactions ---------------------------------------------------------------------------------
+
+    async def _act(self, trigger: Trigger, job: JobProcess, looker: Looker) -> None:
+        """Look at the ranks, write the reports, and go on as the options say."""
+        if trigger.kind != "hang" and self._hang is not None:
+            # One GDB at a time can be attached to a rank.
+            self._hang.cancel()
+            await asyncio.gather(self._hang, return_exceptions=True)
+        if trigger.kind == "death":
+            await self._on_death(job, looker)
+            return
+        kind = "ended" if trigger.kind == "signal" else trigger.kind
+        what = {
+            "signal": f"{trigger.text} came to pgdb run: the batch system or the user ends the job",
+            "request": "a report was requested with SIGUSR1",
+            "snapshot": f"a report every {in_words(self._options.snapshot_every_s)}",
+        }.get(trigger.kind, trigger.text)
+        is_note = trigger.kind in ("request", "snapshot")
+        cause = Cause(
+            kind="request" if is_note else kind,
+            what=what,
+            who=str(self._all_ranks()),
+            severity="note" if is_note else "warning" if kind == "hang" else "error",
+        )
+        self._record.add(trigger.kind, what, is_error=not is_note)
+        if not is_note:
+            self._cause = self._cause or cause
+            # Should this process be killed meanwhile, there is a report at least.
+            await self._write(self._report(cause, job))
+        if trigger.kind != "hang":
+            await self._look(looker)
+        if is_note:
+            self._snapshots += 1
+            await self._write(self._report(cause, job), self._snapshots)
+            return
+        await self._write(self._report(cause, job))
+        if trigger.kind == "signal":
+            job.send_signal(trigger.number)
+            return
+        await self._then(job)
+
+    async def _on_death(self, job: JobProcess, looker: Looker) -> None:
+        first = first_failure(list(self._reports.ends.values()))
+        assert first is not None
+        await asyncio.sleep(SETTLE_S)
+        if self._reports.living and not first.is_from_outside:
+            await self._look(looker)
+        elif self._reports.living:
+            self._record.note("the stacks of the others: their launcher was ending them already")
+        await self._write(self._report(None, job))
+        if self._options.then == "hold" and self._reports.living and job.status is None:
+            self._say_held(job)
+            return
+        self._reports.release()
+        if self._options.then == "kill":
+            await job.end()
+
+    async def _then(self, job: JobProcess) -> None:
+        if self._options.then == "kill":
+            self._record.add("action", "the job is ended (--then kill)")
+            self._reports.release()
+            await job.end()
+        elif self._options.then == "hold":
+            self._say_held(job)
+
+    def _say_held(self, job: JobProcess) -> None:
+        host = os.uname().nodename
+        text = (
+            f"the job waits: 'pgdb attach {job.pid}' on {host} debugs it; 'kill -INT {job.pid}' "
+            "ends it"
+        )
+        self._record.add("action", text)
+        self._say(text)
+
+    async def _look(self, looker: Looker) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_S):
+                await self._reports.started.wait()
+        try:
+            self._record.look = await looker.report()
+        except PgdbError as error:
+            self._record.note(f"the stacks of running ranks: {error}")
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    def _all_ranks(self) -> RankSet:
+        return RankSet(each.rank for each in self._reports.starts.values() if not each.world)
+
+    def _report(self, cause: Cause | None, job: JobProcess) -> Report:
+        """Return the report as it is now; the cause is a failure of a rank if none is given."""
+        if cause is None:
+            ends = list(self._reports.ends.values())
+            pids = {each.pid: each.rank for each in self._reports.starts.values()}
+            found = cause_of(ends, job.text, pids, has_failed=bool(job.status))
+            cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
+        return report_of(
+            self._record,
+            cause,
+            starts=self._reports.starts.values(),
+            ends=self._reports.ends.values(),
+            rings=job.named_rings,
+            status=job.status,
+        )
+
+    def _cause_without_failure(self, job: JobProcess) -> Cause:
+        ranks = str(self._all_ranks())
+        if job.status is None:
+            return Cause(kind="none", what="the job is running", who=ranks, severity="note")
+        if job.status == 0:
+            return Cause(kind="none", what="the job ended well", who=ranks, severity="note")
+        status = exit_status.of_job(job.status)
+        return Cause(kind="lost", what=f"the launcher ended with status {status}", who=ranks)
+
+    async def _write(self, report: Report, number: int = 0) -> None:
+        """Write the report to all files of the options; *number* is that of a snapshot."""
+        paths = [numbered(each, number) for each in self._options.outputs]
+        if paths:
+            text, errors = await writing.write_all(report, paths)
+            for each in errors:
+                self._record.note(each)
+            self._unwritten = text
+        elif number:
+            sys.stderr.write(text_form.render(report))
+            sys.stderr.flush()
+
+    async def _finish(self, job: JobProcess) -> int:
+        """Write the last report; return the exit status."""
+        self._reports.release()
+        assert job.status is not None
+        if await job.wait_output_passed_on():
+            self._record.note(
+                "a process that has left the job keeps its output open; it is passed on further"
+            )
+        cause = self._final_cause(job)
+        self._note_cores()
+        self._note_lost_output(job)
+        report = self._report(cause, job)
+        is_event = report.cause.kind != "none"
+        if is_event or self._options.outputs:
+            await self._write(report)
+        if is_event:
+            self._print(report)
+        elif self._unwritten:
+            sys.stderr.write(self._unwritten)
+        if self._options.exit_code == "job":
+            return exit_status.of_job(job.status)
+        if job.status == 0 and report.cause.kind in ("hang", "time-limit"):
+            return exit_status.EXIT_OK
+        return exit_status.of_cause(report.cause.kind)
+
+    def _final_cause(self, job: JobProcess) -> Cause | None:
+        """Return the cause that precedes the ends of ranks, if there is one."""
+        cause = self._cause
+        if cause is None and self._interrupted:
+            return Cause(kind="ended", what="SIGINT ended the job", who=str(self._all_ranks()))
+        if cause is not None and cause.kind != "ended" and job.status == 0:
+            return replace(cause, what=f"{cause.what}; the job ended well later")
+        return cause
+
+    def _print(self, report: Report) -> None:
+        """Print the report where it is not in a file, else its summary."""
+        if self._options.quiet:
+            return
+        if self._unwritten or not self._options.outputs:
+            sys.stderr.write(self._unwritten or text_form.render(report))
+            sys.stderr.flush()
+            return
+        cause = report.cause
+        self._say(f"what: {cause.what}")
+        self._say(f"where: {cause.where or 'not known'}")
+        self._say(f"who: {cause.who or 'not known'}; report: {', '.join(self._options.outputs)}")
+
+    def _say(self, text: str) -> None:
+        if not self._options.quiet:
+            sys.stderr.write(f"pgdb: {text}\n")
+            sys.stderr.flush()
+
+    def _note_cores(self) -> None:
+        """Name the core files of the ranks that have left one."""
+        ends = [each for each in self._reports.ends.values() if each.has_core]
+        here = os.uname().nodename
+        local = [each for each in ends if each.host == here]
+        if elsewhere := sorted({each.host for each in ends} - {here}):
+            self._record.note(f"core files are on {', '.join(elsewhere)}, too")
+        if not local:
+            return
+        found = find_left_cores(
+            {each.directory for each in local},
+            self._record.begun,
+            pids={each.pid for each in local},
+        )
+        if found.paths:
+            self._record.add("notice", f"core files: {', '.join(found.paths)}")
+            self._record.note(f"core files: {', '.join(found.paths)}; 'pgdb core' opens them")
+        elif found.why_none:
+            self._record.note(f"no core file: {found.why_none}")
+
+    def _note_lost_output(self, job: JobProcess) -> None:
+        for stream, ring in job.named_rings:
+            if ring.lost:
+                text = f"{ring.lost} bytes of {stream} are lost: {os.strerror(ring.error)}"
+                self._record.note(text)
+                self._say(text)
+
+
+def numbered(path: str, number: int) -> str:
+    """Return the path of a snapshot.
+
+    >>> numbered("out/run.html", 3), numbered("run.txt", 0)
+    ('out/run.3.html', 'run.txt')
+    """
+    if not number:
+        return path
+    root, suffix = os.path.splitext(path)
+    return f"{root}.{number}{suffix}"
+
+
+def _is_foreground() -> bool:
+    """Whether a terminal sends its Ctrl-C to our process group."""
+    with contextlib.suppress(OSError):
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return os.tcgetpgrp(terminal) == os.getpgrp()
+        finally:
+            os.close(terminal)
+    return False

@@ -1,0 +1,142 @@
+"""The command line of ``pgdb run``."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.options import SETTINGS as ALL_SETTINGS
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.setting import Setting
+from pgdb.frontend.run.options import THEN, RunOptions, duration
+
+SETTINGS = (
+    "ranks",
+    "launcher",
+    "program",
+    "timeout_s",
+    "start_timeout_s",
+    "gdb",
+    "gdb_commands",
+    "listen",
+    "connect",
+    "overlay_launcher",
+    "aggregators",
+    "fan_out",
+    "wire_up",
+    "remote_python",
+    "nursery",
+    "log",
+    "verbose",
+)
+"""Keys of the settings of a session that ``pgdb run`` has."""
+OPTION_NAMES = {"gdb": "--gdb-program"}
+"""Options of settings whose name means something else here."""
+
+
+def add_options(
+    parser: argparse.ArgumentParser, argument: Callable[[Setting], dict[str, Any]]
+) -> None:
+    """Add the options of ``pgdb run`` to its parser; *argument* returns how a setting is read."""
+    add = parser.add_argument
+    for each in ALL_SETTINGS:
+        if each.option and each.key in SETTINGS:
+            add(OPTION_NAMES.get(each.key, each.option), *each.aliases, **argument(each))
+    add(
+        "-o",
+        dest="outputs",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write the report to FILE, whose suffix decides the form (repeatable)",
+    )
+    _add_duration(
+        add,
+        "--hang-after",
+        "report when the job makes no progress for so long: 300s, 10m",
+    )
+    _add_duration(
+        add,
+        "--before-timeout",
+        "report so long before the job's time limit, which the batch system names",
+    )
+    _add_duration(add, "--wall-time", "the job's time limit, where no batch system names it")
+    add(
+        "--then",
+        choices=THEN,
+        default="continue",
+        help="after a report: kill the job, let it continue, or hold it for 'pgdb attach' "
+        "(%(default)s)",
+    )
+    add(
+        "--exit-code",
+        choices=("pgdb", "job"),
+        default="pgdb",
+        help="the exit status: what has happened, or the job's own (%(default)s)",
+    )
+    _add_duration(add, "--snapshot-every", "report so often, and let the job run on")
+    add(
+        "--no-watch",
+        dest="watch",
+        action="store_false",
+        help="start no watcher beside each rank; then only the launcher's status is known",
+    )
+    add(
+        "--no-cores",
+        dest="cores",
+        action="store_false",
+        help="leave the limit of core files as it is",
+    )
+    add(
+        "--quiet",
+        "-q",
+        action="store_true",
+        help="print nothing beside the job's output",
+    )
+    add(
+        "line",
+        nargs=argparse.REMAINDER,
+        metavar="LAUNCHER …",
+        help="the launcher's line, as without pgdb; -- before it is allowed",
+    )
+
+
+def _add_duration(add: Callable[..., Any], option: str, text: str) -> None:
+    def read(value: str) -> float:
+        try:
+            return duration(value, option)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{option}: ")) from None
+
+    add(option, type=functools.wraps(duration)(read), default=0.0, metavar="TIME", help=text)
+
+
+def read_options(parsed: argparse.Namespace, settings: Mapping[str, Any]) -> RunOptions:
+    """Return the options of a command line; *settings* are those of sessions.
+
+    :raises UsageError: if options do not go together.
+    """
+    line = list(parsed.line)
+    if line[:1] == ["--"]:
+        line = line[1:]
+    if not line:
+        raise UsageError("run: give the job's line, for example pgdb run -- mpirun -n 4 ./app")
+    if parsed.wall_time and not parsed.before_timeout:
+        raise UsageError("--wall-time needs --before-timeout TIME: when to report")
+    return RunOptions(
+        line=tuple(line),
+        session=SessionOptions(**settings),
+        outputs=tuple(parsed.outputs),
+        hang_after_s=parsed.hang_after,
+        before_timeout_s=parsed.before_timeout,
+        wall_time_s=parsed.wall_time,
+        then=parsed.then,
+        exit_code=parsed.exit_code,
+        snapshot_every_s=parsed.snapshot_every,
+        watch=parsed.watch,
+        cores=parsed.cores,
+        quiet=parsed.quiet,
+    )

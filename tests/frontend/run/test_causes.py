@@ -1,0 +1,139 @@
+"""The cause of a failure, from the ends of ranks and from what they have written."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, messages_in
+from pgdb.ranks import RankSet
+
+
+def end(rank: int, *, code: int = 0, number: int = 0, pid: int = 0) -> RankEnd:
+    return RankEnd(rank, pid or 100 + rank, code << 8 | number, 0.0)
+
+
+ABORT_OMPI_4 = """\
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 3.
+"""
+ABORT_OMPI_5 = """\
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+  Proc: [[21003,1],1]
+  Errorcode: 3
+"""
+ABORT_HYDRA = (
+    "Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - "
+    "process 1\n"
+)
+ERROR_OMPI = """\
+[host:00103] *** An error occurred in MPI_Send
+[host:00103] *** reported by process [1234567,3]
+[host:00103] *** on communicator MPI_COMM_WORLD
+[host:00103] *** MPI_ERR_RANK: invalid rank
+[host:00103] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
+"""
+ERROR_HYDRA = """\
+Abort(269142022) on node 0 (rank 3 in comm 0): Fatal error in internal_Send: Invalid rank, error stack:
+internal_Send(126): MPI_Send(buf=0x7ffc, count=1, MPI_INT, 11, 0, MPI_COMM_WORLD) failed
+internal_Send(78).: Invalid rank has value 11 but must be nonnegative and less than 6
+"""  # noqa: E501
+ASSERTION = "app: src/app.c:23: void die(int, int): Assertion `value == 8' failed.\n"
+EXCEPTION = "terminate called after throwing an instance of 'Broken'\n  what():  no grid left\n"
+BOUNDS = """\
+At line 21 of file deaths.f90
+Fortran runtime error: Index '6' of dimension 1 of array 'values' above upper bound of 4
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/a/run.py", line 3, in <module>
+    solve()
+  File "/a/run.py", line 12, in solve
+    raise ValueError("no grid left")
+ValueError: no grid left
+"""
+ADDRESS = """\
+==103==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000014 at pc 0x55d0
+WRITE of size 4 at 0x602000000014 thread T0
+    #0 0x55d0 in fill /a/grid.c:41:9
+    #1 0x55d1 in main /a/grid.c:60
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "kind", "what", "where", "who"),
+    [
+        (ABORT_OMPI_4, end(1, code=3), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
+        (ABORT_OMPI_5, end(1, code=3), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
+        (ABORT_HYDRA, end(0, number=9), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
+        (ERROR_OMPI, end(3, code=6), "abort", "MPI_ERR_RANK: invalid rank", "MPI_Send", 3),
+        (ERROR_HYDRA, end(3, code=6), "abort", "Invalid rank has value 11", "MPI_Send", 3),
+        (ASSERTION, end(5, number=6), "assertion", "'value == 8'", "die at app.c:23", 5),
+        (EXCEPTION, end(0, number=6), "exception", "type Broken: no grid left", "", 0),
+        (BOUNDS, end(2, code=2), "runtime-error", "upper bound of 4", "deaths.f90:21", 2),
+        ("ERROR STOP 3\n", end(2, code=3), "runtime-error", "ERROR STOP 3", "", 2),
+        (TRACEBACK, end(2, code=1), "exception", "ValueError: no grid left", "run.py:12", 2),
+        (ADDRESS, end(3, code=1), "sanitizer", "heap-buffer-overflow", "fill at grid.c:41", 3),
+        ("free(): invalid pointer\n", end(4, number=6), "runtime-error", "invalid pointer", "", 4),
+    ],
+)
+def test_message_explains_the_end(
+    text: str, one: RankEnd, kind: str, what: str, where: str, who: int
+) -> None:
+    found = cause_of([one], f"step 1\n{text}step 2\n", {103: 3}, has_failed=True)
+    assert found is not None
+    assert (found.kind, found.who) == (kind, RankSet([who]))
+    assert what in found.what and found.what.startswith(f"rank {who}: ")
+    assert where in found.where and bool(where) == bool(found.where)
+
+
+def test_first_end_is_the_cause_and_not_those_that_the_launcher_makes() -> None:
+    ends = [end(0, number=signal.SIGTERM), end(3, number=signal.SIGSEGV), end(1, code=1)]
+    first = first_failure(ends)
+    assert first is not None and first.rank == 3
+    found = cause_of(ends, "")
+    assert found is not None
+    assert found.what == "rank 3 died of SIGSEGV, Segmentation fault"
+    assert first_failure([end(0), end(1)]) is None
+    assert first_failure([end(0), end(1, number=signal.SIGTERM)]) is not None
+
+
+def test_fault_is_not_explained_by_a_message_before_it() -> None:
+    found = cause_of([end(1, number=signal.SIGSEGV)], "runtime error: harmless\nERROR STOP\n")
+    assert found is not None and found.kind == "signal"
+
+
+def test_message_of_another_rank_explains_nothing() -> None:
+    found = cause_of([end(1, code=4), end(3, code=1)], ADDRESS, {103: 3})
+    assert found is not None and (found.kind, found.what) == (
+        "exit-code",
+        "rank 1 ended with status 4",
+    )
+
+
+def test_report_of_a_sanitizer_counts_where_all_ranks_end_well() -> None:
+    text = "grid.c:9:5: runtime error: signed integer overflow: 1 + 2147483647\n"
+    found = cause_of([end(0), end(1)], text)
+    assert found is not None
+    assert (found.kind, found.file, found.line) == ("sanitizer", "grid.c", 9)
+    assert found.what.startswith("a rank: runtime error: signed integer overflow")
+    assert cause_of([end(0)], "Assertion `x' failed") is None
+
+
+def test_launcher_that_has_killed_the_watchers_leaves_the_message() -> None:
+    assert cause_of([], ABORT_HYDRA) is None
+    found = cause_of([], ABORT_HYDRA, has_failed=True)
+    assert found is not None and found.who == RankSet([1])
+    assert cause_of([], "", has_failed=True) is None
+
+
+def test_messages_are_found_behind_the_words_of_launchers() -> None:
+    text = f"[1,2]<stderr>:{ABORT_HYDRA}2: {ASSERTION}"
+    assert [each.kind for each in messages_in(text)] == ["abort", "assertion"]
+
+
+def test_kill_names_who_may_have_sent_it() -> None:
+    found = cause_of([end(2, number=signal.SIGKILL)], "")
+    assert found is not None and "out of memory" in found.what

@@ -1,0 +1,260 @@
+"""Jobs under ``pgdb run``: events, exit statuses, reports, and output that nobody changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.processes import is_traced, wait_until
+from tests.support.programs import Mpi
+from tests.support.terminal import (
+    PGDB,
+    Finished,
+    assert_nothing_left,
+    end_marked,
+    environment,
+    marked,
+    run_pgdb,
+)
+
+pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
+
+
+def run_job(folder: Path, *words: object, stdin: bytes = b"") -> tuple[Finished, dict[str, Any]]:
+    """Run ``pgdb run`` with a report; return the result and the report."""
+    path = folder / "report.json"
+    finished = run_pgdb("run", "-o", path, *words, stdin=stdin, cwd=folder)
+    return finished, json.loads(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "cause", "what"),
+    [
+        ("0", 6, "abort", "MPI_Send"),
+        ("1", 6, "abort", "MPI_Abort(MPI_COMM_WORLD, 3)"),
+        ("2", 8, "exit-code", "rank 2 ended with status 4"),
+        ("5", 7, "assertion", "assertion 'value == 8' failed"),
+    ],
+)
+def test_death_of_a_rank(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str, status: int, cause: str, what: str
+) -> None:
+    program = build("deaths.c")
+    finished, report = run_job(tmp_path, "--", *mpi.line(6, program, kind))
+    assert finished.status == status, finished.err
+    assert report["cause"]["kind"] == cause
+    assert what in report["cause"]["what"]
+    assert report["cause"]["who"] == kind
+    assert f"what: rank {kind}" in finished.err
+    if cause != "abort":
+        # The others were looked at while the launcher did not know yet.
+        others = report["classes"][0]
+        assert others["count"] == 5
+        assert any("MPI_Barrier" in each["function"] for each in others["frames"])
+        assert report["stops"][0]["ranks"] == kind
+
+
+@pytest.mark.any_mpi  # of hydra's, two orders of the ranks' ends make two statuses
+def test_job_keeps_its_exit_status(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    line = mpi.line(3, build("deaths.c"), "2")
+    plain = subprocess.run(line, capture_output=True, check=False)
+    finished = run_pgdb("run", "--exit-code", "job", "-q", "--", *line, cwd=tmp_path)
+    assert finished.status == plain.returncode
+
+
+@pytest.mark.any_mpi
+def test_signal_and_core(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    finished, report = run_job(tmp_path, "--", *mpi.line(2, build("crash.c")))
+    assert finished.status == 5
+    assert report["cause"]["what"] == "rank 0 died of SIGSEGV, Segmentation fault"
+    assert "core" in str(report["stops"]) + str(report["notes"])
+
+
+def test_job_that_ends_well_has_its_output_and_nothing_more(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    data = bytes(range(256)) * 16  # hydra gives up if a rank reads more than it sends too slowly
+    line = mpi.line(2, build("unattended.c"), "copy")
+    plain = subprocess.run(line, input=data, capture_output=True, check=True)
+    finished = run_pgdb("run", "--", *line, stdin=data, cwd=tmp_path)
+    assert finished.status == 0
+    assert finished.stdout == plain.stdout == data
+    assert finished.stderr == plain.stderr
+
+
+@pytest.mark.any_mpi
+def test_much_output_passes_whole(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    line = mpi.line(2, build("unattended.c"), "flood", "100")
+    piece = bytes(at % 251 for at in range(1 << 20))
+    wanted = hashlib.sha256()
+    for _ in range(100):
+        wanted.update(piece)
+    finished = run_pgdb("run", "--", *line, cwd=tmp_path)
+    assert finished.status == 0
+    assert hashlib.sha256(finished.stdout).digest() == wanted.digest()
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize(
+    ("kind", "place"), [("recv", "PMPI_Recv"), ("test", "PMPI_Test"), ("sleep", "sleep")]
+)
+def test_hang(mpi: Mpi, build: Build, tmp_path: Path, kind: str, place: str) -> None:
+    program = build("unattended.c")
+    options = ("--hang-after", "6s", "--then", "kill", "--")
+    finished, report = run_job(tmp_path, *options, *mpi.line(2, program, kind))
+    assert finished.status == 10, finished.err
+    assert report["cause"]["kind"] == "hang"
+    assert place in report["cause"]["where"]
+    assert program.at(kind) in report["cause"]["where"]
+    assert "no progress for 6 s" in finished.err
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", ["compute", "exchange"])
+def test_job_that_makes_progress_without_output_does_not_hang(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str
+) -> None:
+    options = ("--hang-after", "4s", "--then", "kill", "--")
+    finished, report = run_job(tmp_path, *options, *mpi.line(2, build("unattended.c"), kind))
+    assert finished.status == 0, finished.err
+    assert report["cause"]["kind"] == "none"
+    assert any("make progress without output" in each["text"] for each in report["timeline"])
+
+
+class Run:
+    """A ``pgdb run`` that runs."""
+
+    def __init__(self, folder: Path, *words: object) -> None:
+        self.mark = uuid.uuid4().hex
+        self.report = folder / "report.json"
+        self.process = subprocess.Popen(
+            [*PGDB, "run", "-o", str(self.report), *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(self.mark),
+            start_new_session=True,
+            cwd=folder,
+        )
+
+    def wait_ranks(self, count: int, program: Path) -> list[int]:
+        """Wait until ranks run the program; return their processes."""
+
+        def ranks() -> list[int]:
+            return [
+                pid
+                for pid in marked(self.mark)
+                if os.path.exists(f"/proc/{pid}/exe")
+                and os.path.realpath(f"/proc/{pid}/exe") == str(program)
+            ]
+
+        wait_until(lambda: len(ranks()) == count, f"{count} ranks")
+        return ranks()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_marked(self.mark)
+        for each in (self.process.stdout, self.process.stderr):
+            assert each is not None
+            each.close()
+        self.process.wait(120)
+
+    def finish(self) -> Finished:
+        out, err = self.process.communicate(timeout=120)
+        return Finished(self.process.returncode, out, err, self.mark)
+
+
+@pytest.mark.any_mpi
+def test_batch_system_ends_the_job(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("unattended.c")
+    with Run(tmp_path, "--", *mpi.line(2, program, "sleep")) as run:
+        run.wait_ranks(2, program.path)
+        run.process.send_signal(signal.SIGTERM)
+        finished = run.finish()
+    assert finished.status == 12
+    report = json.loads(run.report.read_bytes())
+    assert report["cause"]["kind"] == "ended"
+    assert "SIGTERM" in report["cause"]["what"]
+    assert_nothing_left(run.mark)
+
+
+@pytest.mark.any_mpi
+def test_report_on_request_lets_the_job_run(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("unattended.c")
+    with Run(tmp_path, "--", *mpi.line(2, program, "recv")) as run:
+        ranks = run.wait_ranks(2, program.path)
+        run.process.send_signal(signal.SIGUSR1)
+        numbered = tmp_path / "report.1.json"
+        wait_until(numbered.exists, "the report")
+        report = json.loads(numbered.read_bytes())
+        assert report["cause"]["kind"] == "request"
+        assert sum(each["count"] for each in report["classes"]) == 2
+        wait_until(lambda: not any(map(is_traced, ranks)), "ranks without a debugger")
+        assert run.process.poll() is None
+        run.process.send_signal(signal.SIGTERM)
+        run.finish()
+
+
+@pytest.mark.any_mpi
+def test_job_outlives_its_supervisor(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("unattended.c")
+    with Run(tmp_path, "--hang-after", "1h", "--", *mpi.line(2, program, "sleep")) as run:
+        ranks = run.wait_ranks(2, program.path)
+        run.process.kill()
+        run.process.wait()
+        assert run.wait_ranks(2, program.path) == ranks
+
+
+@pytest.mark.any_mpi
+def test_rank_is_held_for_a_debugger(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("deaths.c")
+    with Run(tmp_path, "--then", "hold", "--", *mpi.line(3, program, "2")) as run:
+        assert run.process.stderr is not None
+        line = b""
+        while b"pgdb attach" not in line:
+            line = run.process.stderr.readline()
+            assert line, "pgdb run has ended"
+        assert os.uname().nodename in line.decode()
+        pid = line.decode().split("pgdb attach ")[1].split("'")[0]
+        attached = run_pgdb("attach", "--batch", "-ex", "bt 1", pid, leaves=True)
+        assert "[0-1]" in attached.out, attached.out + attached.err
+        os.kill(int(pid), signal.SIGTERM)
+        assert run.finish().status == 8
+
+
+@pytest.mark.any_mpi
+def test_report_that_cannot_be_written_is_printed(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    line = mpi.line(3, build("deaths.c"), "2")
+    finished = run_pgdb("run", "-o", "/nonexistent/r.txt", "--", *line, cwd=tmp_path)
+    assert finished.status == 8
+    assert "there is no directory /nonexistent" in finished.err
+    assert "what:  rank 2 ended with status 4" in finished.err
+
+
+def test_process_that_leaves_the_job_does_not_keep_pgdb(tmp_path: Path) -> None:
+    code = "import os, time; os.fork() or (os.setsid(), time.sleep(1000))"
+    with Run(tmp_path, "--", sys.executable, "-c", code) as run:
+        assert run.process.wait(120) == 0
+        assert "keeps its output open" in run.report.read_text("utf-8")
+
+
+def test_program_without_a_launcher(tmp_path: Path) -> None:
+    code = "import os, sys; sys.stdout.write(sys.stdin.read()); os.kill(os.getpid(), 11)"
+    finished, report = run_job(tmp_path, "--", sys.executable, "-c", code, stdin=b"hello")
+    assert finished.stdout == b"hello"
+    assert finished.status == 5
+    assert report["cause"]["who"] == "0"
+    assert run_pgdb("run", "--", "/nonexistent/app").status == 3
+    assert run_pgdb("run", "-o", "x.png", "--", "true").status == 2

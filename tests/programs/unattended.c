@@ -1,0 +1,87 @@
+/* A job that nobody watches; the argument says what happens to it.
+ *
+ * "recv": rank 0 waits for a message that nobody sends, the others in a barrier. "test": every rank
+ * waits in a loop of MPI_Test. "sleep": every rank sleeps. "compute": every rank computes for some
+ * seconds, without a word. "exchange": the same with messages. "copy": rank 0 copies its input to its
+ * output. "flood": rank 0 writes as many MiB as the next argument says. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile double sink;
+
+static void compute(double seconds)
+{
+    double begin = MPI_Wtime();
+
+    while (MPI_Wtime() - begin < seconds)
+        for (int k = 0; k < 100000; k++)
+            sink += k * 0.5;
+}
+
+static void exchange(double seconds, int rank, int size)
+{
+    double begin = MPI_Wtime();
+    int goes_on = 1, got;
+
+    while (goes_on) {
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 3, &got, 1, MPI_INT,
+                     (rank + size - 1) % size, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        goes_on = MPI_Wtime() - begin < seconds;
+        MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+}
+
+static void copy(void)
+{
+    char piece[4096];
+    ssize_t count;
+
+    while ((count = read(0, piece, sizeof piece)) > 0)
+        if (write(1, piece, (size_t)count) != count)
+            abort();
+}
+
+static void flood(long mebibytes)
+{
+    static char piece[1 << 20];
+
+    for (size_t at = 0; at < sizeof piece; at++)
+        piece[at] = (char)(at % 251);
+    for (long at = 0; at < mebibytes; at++)
+        fwrite(piece, 1, sizeof piece, stdout);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "";
+    int rank, size, value = 0, done = 0;
+    MPI_Request request;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (!strcmp(kind, "recv") && !rank)
+        MPI_Recv(&value, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* @recv */
+    if (!strcmp(kind, "test")) {
+        MPI_Irecv(&value, 1, MPI_INT, (rank + 1) % size, 9, MPI_COMM_WORLD, &request);
+        while (!done)
+            MPI_Test(&request, &done, MPI_STATUS_IGNORE); /* @test */
+    }
+    if (!strcmp(kind, "sleep"))
+        sleep(1000); /* @sleep */
+    if (!strcmp(kind, "compute"))
+        compute(12);
+    if (!strcmp(kind, "exchange"))
+        exchange(12, rank, size);
+    if (!strcmp(kind, "copy") && !rank)
+        copy();
+    if (!strcmp(kind, "flood") && !rank)
+        flood(atol(argv[2]));
+    MPI_Barrier(MPI_COMM_WORLD); /* @barrier */
+    MPI_Finalize();
+    return 0;
+}
