@@ -1,4 +1,4 @@
-/* why: unknown|unmatched-receive|different-collectives ranks=0-3 victims= */
+/* why: unmatched-receive ranks=1 victims=0,2-3 */
 #include "why.h"
 
 BODY

@@ -139,6 +139,9 @@ def _confidence(waiting: Waiting, ranks: RankSet, *, is_known: bool) -> tuple[Co
     return ("certain", "") if is_known else ("likely", _ASK_RECORDER)
 
 
+_ROOTED = frozenset(
+    {"MPI_Bcast", "MPI_Reduce", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter", "MPI_Scatterv"}
+)
 Rule = Callable[[Knot], Verdict | None]
 
 
@@ -231,7 +234,7 @@ def _itself(knot: Knot) -> Verdict | None:
 
 def _near_miss(knot: Knot) -> Verdict | None:
     """Find a receive that waits for a message, where another one is there that nobody takes."""
-    members = {*knot.members}
+    members, receivers = {*knot.members}, {*knot.having("message")}
     offers = [each for each in knot.waiting.offers if each.is_send and each.party in members]
     for number in knot.having("message")[:_MOST_COMPARED]:
         party = knot.party(number)
@@ -242,7 +245,9 @@ def _near_miss(knot: Knot) -> Verdict | None:
             for send in offers[:_MOST_COMPARED]:
                 if not isinstance(send.peer, int) or send.party == number:
                     continue
-                if (text := _missed(send, receive)) is None:
+                # A sender that also waits for a message is a link of a chain, and right perhaps.
+                in_chain = send.party in receivers
+                if (text := _missed(send, receive, in_chain=in_chain)) is None:
                     continue
                 sender = knot.party(send.party)
                 differs = matching.same_communicator(send.communicator, receive.communicator)
@@ -259,7 +264,7 @@ def _near_miss(knot: Knot) -> Verdict | None:
     return None
 
 
-def _missed(send: Offer, receive: Offer) -> str | None:
+def _missed(send: Offer, receive: Offer, *, in_chain: bool) -> str | None:
     """Return a send in words that a receive misses by one property; None if it misses by more."""
     assert isinstance(send.peer, int)
     to_it = send.peer in receive.ranks
@@ -281,7 +286,7 @@ def _missed(send: Offer, receive: Offer) -> str | None:
         return f"it one with tag {send.tag}"
     if misses[2]:
         return f"it one in {words.communicator(send.communicator)}"
-    return f"its message to rank {send.peer}" if is_source else None
+    return f"its message to rank {send.peer}" if is_source and not in_chain else None
 
 
 def _sends_and_receives(knot: Knot) -> Verdict | None:
@@ -414,11 +419,15 @@ def _collectives(knot: Knot) -> Verdict | None:
         kind = "communicator-mixup"
     first = next(each for call, each in calls if call is usual or call == usual)
     text = f"{words.named(knot.ranks)} {_DIFFERENCES[difference]}: {_short(first)}, {_short(party)}"
+    # The root of an earlier call may have left it long ago, so that the odd one is not the cause.
+    has_root = not {usual.function, made.function}.isdisjoint(_ROOTED)
+    is_sure = knot.is_known and not (difference == "function" and has_root)
     return knot.verdict(
         kind,
         text,
         "all members of a communicator make the same collective calls in one order",
         ranks=cause,
+        known=is_sure,
     )
 
 

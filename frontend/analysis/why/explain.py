@@ -10,7 +10,7 @@ from pgdb.frontend.analysis.why import deadlocks, graph, words
 from pgdb.frontend.analysis.why.deadlocks import Knot
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.needs import is_meeting
-from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
+from pgdb.frontend.analysis.why.parties import Elsewhere, Party, part, parties_of
 from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
 from pgdb.merge.classes import EquivalenceClass
@@ -121,11 +121,12 @@ def _busy(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iter
         first = parties[direct[0].waiter]
         if first.call is not None:
             text += f" in {words.call(first.call, brief=True)}"
-        wanted = direct[0].ranks & party.ranks
+        wanted = RankSet.union(each.ranks for each in direct)
+        party = part(party, wanted)
         text += f" for {words.named(wanted)}, which {words.states(party)}"
         yield Verdict(
             kind=kind,
-            ranks=party.ranks,
+            ranks=wanted,
             victims=victims,
             text=text,
             confidence=confidence,

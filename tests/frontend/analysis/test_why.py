@@ -255,7 +255,7 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0-2",
     ),
     "a sender that sleeps": (
-        {"0": recv(3), "1-2": outside(), "3": outside("sleeping")},
+        {"0": recv(3), "1-3": outside("sleeping")},
         "waits-for-busy-rank",
         "3",
         "0",
