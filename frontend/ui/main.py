@@ -390,6 +390,7 @@ class _Program:
         if self._arguments.mode == "attach" and answer is not None and may_hang(answer.classes):
             assert self._dispatcher is not None
             if not self._arguments.json:
+                self._dispatcher.display.flush()
                 self._dispatcher.display.text(HINT)
 
     def _notify(self, notification: Notification) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.why import graph, matching, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.matching import Difference, Offer
-from pgdb.frontend.analysis.why.needs import Need, is_meeting, needs_of
+from pgdb.frontend.analysis.why.needs import ROOTED, Need, is_meeting, needs_of
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
 from pgdb.frontend.analysis.why.waiting import Waiting
@@ -139,9 +139,6 @@ def _confidence(waiting: Waiting, ranks: RankSet, *, is_known: bool) -> tuple[Co
     return ("certain", "") if is_known else ("likely", _ASK_RECORDER)
 
 
-_ROOTED = frozenset(
-    {"MPI_Bcast", "MPI_Reduce", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter", "MPI_Scatterv"}
-)
 Rule = Callable[[Knot], Verdict | None]
 
 
@@ -420,7 +417,7 @@ def _collectives(knot: Knot) -> Verdict | None:
     first = next(each for call, each in calls if call is usual or call == usual)
     text = f"{words.named(knot.ranks)} {_DIFFERENCES[difference]}: {_short(first)}, {_short(party)}"
     # The root of an earlier call may have left it long ago, so that the odd one is not the cause.
-    has_root = not {usual.function, made.function}.isdisjoint(_ROOTED)
+    has_root = not {usual.function, made.function}.isdisjoint(ROOTED)
     is_sure = knot.is_known and not (difference == "function" and has_root)
     return knot.verdict(
         kind,

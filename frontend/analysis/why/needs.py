@@ -40,6 +40,22 @@ _COLLECTIVE_FILE = frozenset(
         "MPI_File_set_atomicity",
     }
 )
+ROOTED = frozenset(
+    {
+        "MPI_Bcast",
+        "MPI_Exscan",
+        "MPI_Gather",
+        "MPI_Gatherv",
+        "MPI_Reduce",
+        "MPI_Scan",
+        "MPI_Scatter",
+        "MPI_Scatterv",
+    }
+)
+"""Collective calls that a member may leave before others have come.
+
+A member waits for some of those that are absent, by a tree that is the library's own.
+"""
 # A member waits for some of its neighbours, whom nobody here knows.
 _NEIGHBOURHOOD = "MPI_Neighbor_"
 # They wait for processes outside the communicator, or for a subset that they do not name.
@@ -116,7 +132,8 @@ def _condition(
             return None
         comm = group_of(call)
         known = call.kind in ("init", "finalize") or members_of(comm) is not None
-        return Condition((Need("meeting", missing, communicator=comm, is_known=known),))
+        every = call.function not in ROOTED
+        return Condition((Need("meeting", missing, every, communicator=comm, is_known=known),))
     if call.blocking is False and call.kind not in ("test", "probe"):
         return None
     match call.kind:

@@ -180,7 +180,9 @@ class _Solver:
 
     def _part(self, need: Need, ranks: RankSet, met: RankSet | None) -> RankSet:
         is_met = need.targets <= self.free if need.every else not need.targets.isdisjoint(self.free)
-        if is_met:
+        # A rank that moved was stopped behind its call, and others may have needed it to go on.
+        has_moved = need.kind == "meeting" and not need.targets.isdisjoint(self._watch.moved)
+        if is_met or has_moved:
             return ranks
         return RankSet() if met is None else met & ranks
 
@@ -206,6 +208,8 @@ class _Solver:
             for send in self._sends_to[rank]:
                 ranks = party.ranks | send.ranks
                 if isinstance(need.peer, int) and need.peer not in send.ranks:
+                    continue
+                if need.peer is None and ranks <= self._watch.still:
                     continue
                 if self._may_meet(send, receive, ranks):
                     found.append(rank)

@@ -325,16 +325,21 @@ HEALTHY: dict[str, Job] = {
         "1": waits("MPI_Waitall", "all", request("recv", 0), request("send", 0)),
         "2-3": outside(),
     },
+    "a root that left early, and a rank that is late": {
+        "1": in_call("MPI_Bcast", root=2),
+        "2": in_call("MPI_Allreduce"),
+        "0,3": outside(),
+    },
     "no MPI": {"0-3": MpiCallStatus(state="no_mpi")},
 }
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_job_has_no_verdict(name: str) -> None:
-    for watch in (NO_WATCH, WATCHED):
+    for watch in (NO_WATCH, Watch(still=ALL - RankSet([0]), moved=RankSet([0]), seconds=1.0)):
         found = explained(HEALTHY[name], watch)
-        assert found.verdicts == ()
-        assert found.summary
+        assert not [each for each in found.verdicts if each.confidence != "cannot tell"]
+        assert found.summary or found.verdicts
 
 
 def test_calls_that_returned_rule_a_deadlock_out() -> None:
@@ -392,6 +397,18 @@ def test_a_rank_that_gave_no_answer_may_do_anything(absence: str) -> None:
 def test_a_failure_is_no_status() -> None:
     (found,) = explained({"0-2": BARRIER, "3": Failure(message="no such process")}).verdicts
     assert "could not be looked at (no such process)" in found.text
+
+
+def test_a_match_that_a_watch_has_refuted_is_none() -> None:
+    job: Job = {"0": send(1, 1), "1": recv(None, 1), "2-3": BARRIER}
+    assert explained(job, NO_WATCH).verdicts == ()
+    assert [each.kind for each in explained(job).verdicts] == ["unknown"]
+
+
+def test_a_rank_that_moved_may_have_been_needed_by_others_in_its_group() -> None:
+    job: Job = {"1": in_call("MPI_Bcast", root=2), "2": in_call("MPI_Allreduce"), "0,3": outside()}
+    moved = Watch(still=RankSet([1, 2]), moved=RankSet([0, 3]), seconds=1.0)
+    assert explained(job, moved).verdicts == ()
 
 
 def test_no_cause_is_named_where_peers_are_unknown() -> None:
