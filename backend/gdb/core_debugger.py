@@ -246,6 +246,7 @@ class CoreDebugger:
         async with self._opening:
             await loaded.load(self._factory, program_of(self._core, self._executable))
             self._loaded = loaded
+            await self._seats.fit(loaded.gdb.pid)
             if is_again:
                 await self._restore(loaded)
         return loaded

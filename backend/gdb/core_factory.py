@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from pgdb.backend.gdb.core_debugger import CoreDebugger
-from pgdb.backend.gdb.core_seats import Seats, default_seats
+from pgdb.backend.gdb.core_seats import Seats
 from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.backend.zygote import nursery
 from pgdb.backend.zygote.gdb_factory import GdbFactory
@@ -43,7 +43,7 @@ class CoreDebuggers:
             expected_version=setup.gdb_version,
             notice=notice,
         )
-        self._seats = Seats(self._cores.most_gdbs or default_seats())
+        self._seats = Seats(self._cores.most_gdbs)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._opening = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
 

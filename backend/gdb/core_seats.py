@@ -6,13 +6,14 @@ Two thousand GDBs do not fit into the memory of a host. A core file loses nothin
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from typing import Protocol
 
-_GDB_BYTES = 96 << 20
-"""Memory that a GDB takes beside that of its nursery: its own copy of pages, and what it reads."""
 LEAST_GDBS = 8
+MOST_GDBS = 1024
+"""Limit for what memory alone would allow: a user has so many processes in most places."""
+_GROWTH = 2
+"""A GDB that has shown stacks and values takes about twice the memory that it began with."""
 
 
 class Holder(Protocol):
@@ -22,24 +23,40 @@ class Holder(Protocol):
         """End the GDB."""
 
 
-def default_seats() -> int:
-    """Return the number of GDBs for which half of the free memory is enough."""
-    free_bytes = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def seats_for(private_bytes: int, free_bytes: int) -> int:
+    """Return the number of GDBs for which half of the free memory is enough.
+
+    :param private_bytes: memory that one GDB does not share with the others.
+    """
+    return min(MOST_GDBS, max(LEAST_GDBS, free_bytes // 2 // (_GROWTH * max(1, private_bytes))))
+
+
+def private_bytes_of(pid: int) -> int:
+    """Return the memory that a process shares with no other one, 0 if unknown."""
+    return _sum_of(f"/proc/{pid}/smaps_rollup", ("Private_Clean:", "Private_Dirty:"))
+
+
+def free_memory_bytes() -> int:
+    """Return the memory of this host that is free or can be freed."""
+    return _sum_of("/proc/meminfo", ("MemAvailable:",))
+
+
+def _sum_of(path: str, names: tuple[str, ...]) -> int:
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    free_bytes = int(line.split()[1]) * 1024
+        with open(path, encoding="ascii") as file:
+            rows = [line.split() for line in file if line.startswith(names)]
+        return sum(int(row[1]) * 1024 for row in rows)
     except (OSError, ValueError, IndexError):
-        pass
-    return max(LEAST_GDBS, free_bytes // 2 // _GDB_BYTES)
+        return 0
 
 
 class Seats:
     """The right to have a GDB, which some of the debuggers of core files have."""
 
-    def __init__(self, most: int) -> None:
-        self.most = max(1, most)
+    def __init__(self, most: int = 0) -> None:
+        """Give *most* seats; 0: so many as :meth:`fit` finds room for."""
+        self._is_fitted = most > 0
+        self.most = most or LEAST_GDBS
         # In the order of the last use: dicts keep it.
         self._held: dict[Holder, None] = {}
         self._busy: set[Holder] = set()
@@ -49,6 +66,18 @@ class Seats:
     def count(self) -> int:
         """Number of debuggers that have a GDB."""
         return len(self._held)
+
+    async def fit(self, pid: int) -> None:
+        """Set the number of seats by the memory of the first GDB that has read a core."""
+        if self._is_fitted:
+            return
+        self._is_fitted = True
+        private_bytes, free_bytes = await asyncio.to_thread(
+            lambda: (private_bytes_of(pid), free_memory_bytes())
+        )
+        self.most = seats_for(private_bytes, free_bytes) if private_bytes else LEAST_GDBS
+        for _ in range(self.most):
+            self._wake()
 
     async def take(self, holder: Holder) -> None:
         """Give *holder* a seat, until :meth:`release` for certain; wait for one if need be."""

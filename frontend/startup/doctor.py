@@ -16,7 +16,12 @@ from dataclasses import asdict
 from typing import TextIO
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.startup import doctor_checks, doctor_launchers, doctor_scheduler
+from pgdb.frontend.startup import (
+    doctor_checks,
+    doctor_cores,
+    doctor_launchers,
+    doctor_scheduler,
+)
 from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict
 
 LOG = logging.getLogger(__name__)
@@ -30,6 +35,7 @@ CHECKS: tuple[Callable[[Host], Iterator[Finding]], ...] = (
     doctor_checks.check_proc,
     doctor_scheduler.check_scheduling,
     doctor_checks.check_limits,
+    doctor_cores.check_core_files,
     doctor_launchers.check_launchers,
     doctor_launchers.check_slurm,
     doctor_checks.check_ssh,

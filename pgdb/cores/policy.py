@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from pgdb import core_limit
+from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 
 Kind = Literal["file", "systemd", "apport", "abrt", "program", "none"]
@@ -117,20 +118,20 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
-def read_policy() -> Policy:
+def read_policy(proc: Path = procfs.PROC) -> Policy:
     """Return the settings of this host, with the limits that the user has."""
     soft, hard = core_limit.given()
     return Policy(
-        pattern=_setting("core_pattern"),
-        uses_pid=_setting("core_uses_pid") not in ("", "0"),
+        pattern=_setting(proc, "core_pattern"),
+        uses_pid=_setting(proc, "core_uses_pid") not in ("", "0"),
         soft_bytes=soft,
         hard_bytes=hard,
     )
 
 
-def _setting(name: str) -> str:
+def _setting(proc: Path, name: str) -> str:
     try:
-        return Path("/proc/sys/kernel", name).read_text("utf-8", "replace").strip("\n")
+        return Path(proc, "sys/kernel", name).read_text("utf-8", "replace").strip("\n")
     except OSError:
         return ""
 

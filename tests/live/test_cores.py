@@ -198,6 +198,15 @@ def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:
         assert session.evaluate("cell->step").values[3] == 13
 
 
+def test_an_aggregator_that_dies_is_replaced_and_reads_the_cores_again(cores: Path) -> None:
+    with pgdb.open_cores(cores) as session:
+        for pid in named("pgdb-aggregator"):
+            os.kill(pid, signal.SIGKILL)
+        session.wait_for_loss = None  # type: ignore[attr-defined]
+        assert session.reattach().errors == ()
+        assert session.evaluate("cell->step").values[3] == 13
+
+
 def children_with_gdb() -> list[int]:
     """Return the GDBs of this process's sessions."""
     mark = os.environ["PGDB_TEST_RUN"]
