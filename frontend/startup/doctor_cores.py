@@ -20,9 +20,8 @@ def finding_of(policy: Policy, search_path: str) -> Finding:
     """Return whether jobs leave core files that PGDB can open."""
     where = policy.describe()
     if not policy.can_be_enabled:
-        return Finding(
-            _TOPIC, "note", policy.why_none(), "pgdb launch or attach stops before death"
-        )
+        remedy = "under pgdb, ranks can be stopped before their death (--stop-before-death)"
+        return Finding(_TOPIC, "note", policy.why_none(), remedy)
     if policy.kind == "systemd" and shutil.which("coredumpctl", path=search_path) is None:
         return Finding(
             _TOPIC,

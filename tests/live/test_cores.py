@@ -11,15 +11,21 @@ from pathlib import Path
 import pytest
 
 import pgdb
+from pgdb import Notification
+from pgdb.frontend.api.notifications import RanksLost
+from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
+from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.conftest import Build
 from tests.support.cores import core, leave_cores, rank_variables
+from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
 
 RANKS = 4
+DEADLINE_S = 120.0
 REFUSED = "needs a process, and the ranks of this session are core files"
 
 
@@ -193,31 +199,35 @@ def test_one_gdb_serves_all_cores_and_keeps_what_the_user_has_chosen(cores: Path
 def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:
     with pgdb.open_cores(cores) as session:
         assert session.evaluate("cell->step").values[3] == 13
-        for pid in children_with_gdb():
+        for pid in ours("gdb"):
             os.kill(pid, signal.SIGKILL)
         assert session.evaluate("cell->step").values[3] == 13
 
 
 def test_an_aggregator_that_dies_is_replaced_and_reads_the_cores_again(cores: Path) -> None:
-    with pgdb.open_cores(cores) as session:
-        for pid in named("pgdb-aggregator"):
+    lost: list[RankSet] = []
+
+    def note(notification: Notification) -> None:
+        if isinstance(notification, RanksLost):
+            lost.append(notification.ranks)
+
+    with pgdb.open_cores(cores, on_event=note) as session:
+        for pid in ours(AGGREGATOR_NAME):
             os.kill(pid, signal.SIGKILL)
-        session.wait_for_loss = None  # type: ignore[attr-defined]
-        assert session.reattach().errors == ()
+        wait_until(lambda: RankSet.union(lost) == session.set, "the ranks are lost", DEADLINE_S)
+        again = session.reattach(timeout_s=DEADLINE_S)
+        assert RankSet.union(each.ranks for each in again) == session.set
         assert session.evaluate("cell->step").values[3] == 13
 
 
-def children_with_gdb() -> list[int]:
-    """Return the GDBs of this process's sessions."""
-    mark = os.environ["PGDB_TEST_RUN"]
-    return [pid for pid in gdbs() if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()]
-
-
-def gdbs() -> list[int]:
+def ours(name: str) -> list[int]:
+    """Return the processes of a name that this test has started."""
+    mark = os.environ["PGDB_TEST_RUN"].encode()
     found = []
     for each in Path("/proc").iterdir():
         try:
-            if each.name.isdecimal() and (each / "comm").read_text().strip() == "gdb":
+            is_wanted = each.name.isdecimal() and (each / "comm").read_text().strip() == name
+            if is_wanted and mark in (each / "environ").read_bytes():
                 found.append(int(each.name))
         except OSError:
             continue
