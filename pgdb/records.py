@@ -400,6 +400,8 @@ class Exit(Struct, frozen=True, tag="exit"):
     signal: str = ""
     """The signal that ended the process, if one did."""
     run: int = 0
+    after: str = ""
+    """Ranks that died before, if their launcher has ended this one because of that."""
 
 
 class Running(Struct, frozen=True, tag="running"):

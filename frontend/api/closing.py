@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -63,6 +63,18 @@ class Job(Protocol):
     @property
     def takes_input(self) -> bool:
         """Whether :meth:`write` reaches the job."""
+        ...
+
+    def ancestors_of(self, pid: int) -> tuple[int, ...]:
+        """Return the ancestors of a process up to the launcher; nothing if it is none of them."""
+        ...
+
+    def pause(self, pids: Sequence[int]) -> None:
+        """Stop processes of the launcher."""
+        ...
+
+    def resume(self, pids: Sequence[int]) -> None:
+        """Let them go on."""
         ...
 
     def reopen_input(self) -> int | None:

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api.first_deaths import FirstDeaths, has_failed
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Gone, Running, Stop, is_fatal
+from pgdb.records import Event, Exit, Gone, Running, Stop
 
 BY_USER = "hold"
 """The reason of a hold that the user has asked for."""
@@ -44,7 +45,7 @@ class JobState:
         self._origins: dict[int, int] = {}  # of runs that go on after a stop nobody sees
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
-        self._first_dying = RankSet()
+        self._deaths = FirstDeaths()
 
     @property
     def live(self) -> RankSet:
@@ -137,7 +138,7 @@ class JobState:
         self._runs[run] = ranks
         self.stopped = self.stopped - ranks
         self.running = self.running | ranks
-        self._first_dying = self._first_dying - ranks
+        self._deaths.forget(ranks)
 
     def cancel_run(self, run: int, ranks: RankSet) -> None:
         """Note that request *run* has not set *ranks* running after all."""
@@ -177,7 +178,8 @@ class JobState:
     ) -> tuple[EquivalenceClass[Event], ...]:
         """Apply events; return those that are news, without ranks for which they are stale."""
         news = []
-        first = self._first_dying
+        classes = tuple(classes)
+        self._deaths.begin(classes)
         for each in classes:
             event, ranks = each.record, each.ranks & self.ranks
             match event:
@@ -202,10 +204,8 @@ class JobState:
                     pass
             if not ranks:
                 continue
-            if isinstance(event, Stop) and is_fatal(event):
-                # Ranks whose stops came together may have been about to die in any order.
-                event = replace(event, after=str(first))
-                self._first_dying = first or self._first_dying | ranks
+            if isinstance(event, Stop | Exit):
+                event = self._deaths.with_first(event, ranks)
             kept = EquivalenceClass(ranks=ranks, record=event, slots=each.slots)
             if isinstance(event, Stop | Exit):
                 self._remember(kept)
@@ -282,5 +282,5 @@ def _are_same(one: EquivalenceClass[Event], other: EquivalenceClass[Event]) -> b
 def is_bad(event: Stop | Exit) -> bool:
     """Return whether an event means that something went wrong on a rank."""
     if isinstance(event, Exit):
-        return bool(event.signal) or bool(event.code)
+        return has_failed(event)
     return event.reason in ("signal-received", "death", "sanitizer-report")

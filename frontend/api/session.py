@@ -25,7 +25,9 @@ from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.holding import Holding
 from pgdb.frontend.api.job_state import JobState
+from pgdb.frontend.api.launcher_hold import LauncherHold
 from pgdb.frontend.api.notifications import (
+    Events,
     HidesStop,
     Listener,
     Notification,
@@ -103,8 +105,9 @@ class Session(RankView):
         self.runs = RunControl(self._core, self.traffic)
         self.holding = Holding(self._core)
         self.all_barriers = Barriers(self._core, self)
-        self._core.before_wake = self.all_barriers.on_change
-        self.traffic.on_news = self.all_barriers.on_events
+        self.launcher_hold = LauncherHold(self._core, lambda: self.job)
+        self._core.before_wake = self._on_change
+        self.traffic.on_news = self._on_news
         self.stop_modes = self.traffic.stop_modes
         self.stop_modes.parse = self.parse_ranks
         self.focus: Callable[[], RankSet] = lambda: self.set
@@ -455,6 +458,14 @@ class Session(RankView):
         self.stop_modes.take_over(before.stop_modes)
         await self.recovery.take_over(before._core.journal, before._core.settings, before.set)
         self.all_barriers.take_over(before.all_barriers)
+
+    def _on_news(self, news: Events) -> None:
+        self.all_barriers.on_events(news)
+        self.launcher_hold.on_events(news)
+
+    def _on_change(self) -> None:
+        self.all_barriers.on_change()
+        self.launcher_hold.on_change()
 
     async def close(self, *, kill: bool | None = None) -> None:
         """End the session: by default kill a job that PGDB launched, and let any other run on.

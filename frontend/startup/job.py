@@ -21,9 +21,10 @@ from typing import Literal
 from pgdb import core_limit
 from pgdb.errors import StartError
 from pgdb.frontend.system.subprocesses import Program
-from pgdb.jobs import keeper
+from pgdb.jobs import keeper, procfs
 from pgdb.patterns import pattern
 
+_MOST_ANCESTORS = 20
 TERMINATE_TIMEOUT_S = 3.0
 """Time for a launcher to end after SIGTERM. Open MPI 4's sometimes never does."""
 
@@ -295,6 +296,27 @@ class JobLauncher(Launcher):
         child, keeper_child = Child(process, writing), Child(keeper_process)
         return cls(child, keeper_child, keeper_pipe, readers, input_file)
 
+    def ancestors_of(self, pid: int) -> tuple[int, ...]:
+        """Return the ancestors of a process up to the launcher; nothing if it is none of them."""
+        chain: list[int] = []
+        while len(chain) < _MOST_ANCESTORS and (status := procfs.read_stat(pid)) is not None:
+            pid = status.ppid
+            chain.append(pid)
+            if pid == self.pid:
+                return tuple(chain)
+        return ()
+
+    def pause(self, pids: Sequence[int]) -> None:
+        """Stop processes of the launcher, which its keeper continues if we die."""
+        os.write(self._keeper_pipe, f"{' '.join(map(str, pids))}\n".encode())
+        _signal_all(pids, signal.SIGSTOP)
+
+    def resume(self, pids: Sequence[int]) -> None:
+        """Let processes of the launcher go on that :meth:`pause` has stopped."""
+        _signal_all(pids, signal.SIGCONT)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._keeper_pipe, b"\n")
+
     def reopen_input(self) -> int | None:
         """Open the file that is the job's input again, at its begin; return None if it is no file.
 
@@ -353,6 +375,12 @@ class JobLauncher(Launcher):
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
+
+
+def _signal_all(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 async def _pump(descriptor: int, name: str, on_output: Callable[[StreamName, bytes], None]) -> None:

@@ -1,9 +1,10 @@
 """Keep reading a job's output when the front end dies, so that the job does not die too.
 
 The front end starts it beside the job's launcher, with a copy of the reading ends of its output
-pipes. It does nothing until its standard input ends. A front end that ends normally writes one byte
-first. Without that byte the front end has died, and the job's output goes to a file from then on.
-It uses the standard library only: it must be small, since it lives as long as the job.
+pipes. It does nothing until its standard input ends. A front end that ends normally writes ``q``
+first. Without it the front end has died, and the job's output goes to a file from then on. A line
+of process ids names the processes that the front end has stopped: they are continued in either
+case. It uses the standard library only: it must be small, since it lives as long as the job.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import stat
 import sys
 
@@ -26,10 +28,24 @@ def _open(path: str) -> int:
         return os.open(os.devnull, os.O_WRONLY)
 
 
+def _wait_for_end() -> bool:
+    """Wait for the front end's end; return whether it was a normal one."""
+    told = b""
+    while data := os.read(0, 4096):
+        told += data
+        if told.endswith(b"q"):
+            break
+    *lines, rest = told.split(b"\n")
+    for pid in (lines[-1] if lines else b"").split():
+        with contextlib.suppress(OSError):
+            os.kill(int(pid), signal.SIGCONT)
+    return rest == b"q"
+
+
 def main(argv: list[str]) -> None:
     """Wait for the front end's end; ``argv`` is the file's path and the descriptors to read."""
     path, *descriptors = argv[1:]
-    if os.read(0, 1):
+    if _wait_for_end():
         return
     target = _open(path)
     waiting = selectors.DefaultSelector()

@@ -202,6 +202,7 @@ def exit_class(each: EquivalenceClass[Exit], text: ClassText) -> ExitClass:
         text=text(EquivalenceClass(ranks=each.ranks, record=each.record, slots=each.slots)),
         code=UNSET if each.record.code is None else each.record.code,
         signal=each.record.signal,
+        after=each.record.after,
     )
 
 

@@ -322,6 +322,8 @@ class ExitClass(Part, frozen=True, kw_only=True):
     code: int | UnsetType = UNSET
     """Exit status; absent after a fatal signal."""
     signal: str = ""
+    after: RankText = ""
+    """Ranks that died before, if the launcher has ended these ranks because of that."""
 
 
 class LauncherEnd(Part, frozen=True, kw_only=True):

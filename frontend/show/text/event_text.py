@@ -51,9 +51,9 @@ def event(record: Event | Stop | Exit | Running) -> str:
     match record:
         case Stop():
             return _stop(record)
-        case Exit(code=code, signal=name):
+        case Exit(code=code, signal=name, after=after):
             if name:
-                return f"ended by {name}"
+                return f"ended by {name}" + (f", after [{after}]" if after else "")
             if code is None:
                 return "ended in an unknown way"
             return f"exited with code {code}" if code else "exited normally"
@@ -155,7 +155,9 @@ def _stop(record: Stop) -> str:
             return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}{detail}"
         case "signal-received":
             received = _thread(record, "received")
-            return f"{received}{record.signal}, {record.meaning}: {where}{detail}"
+            first = record.after if record.signal == "SIGTERM" else ""
+            after = f", after [{first}]" if first else ""
+            return f"{received}{record.signal}, {record.meaning}{after}: {where}{detail}"
         case "interrupted":
             if record.stopped_with:
                 first = brackets(RankSet.parse(record.stopped_with))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pgdb.frontend.api.job_state import JobState, is_bad
 from pgdb.merge.classes import EquivalenceClass
@@ -368,3 +369,44 @@ def test_ranks_that_die_later_say_who_was_first() -> None:
     assert state.named("error") == ranks("2-3,5-6")
     state.start_run(2, ranks("2-3"))
     assert stop("7") == [""]
+
+
+TERMINATED = Stop(reason="signal-received", signal="SIGTERM")
+KILLED = Exit(signal="SIGKILL")
+
+
+def told(state: JobState, *events: tuple[str, Event]) -> list[str]:
+    """Apply events that come together; return the ranks that each one names as the first."""
+    news = state.apply([EquivalenceClass(ranks(text), event) for text, event in events])
+    return [each.record.after for each in news if isinstance(each.record, Stop | Exit)]
+
+
+@pytest.mark.parametrize("end", [Exit(code=3), Exit(signal="SIGKILL"), Exit(signal="SIGSEGV")])
+def test_the_first_that_has_died_is_named_at_what_the_launcher_does(end: Exit) -> None:
+    state = started()
+    state.start_run(5, ALL)
+    assert told(state, ("2", replace(end, run=5))) == [""]
+    assert told(state, ("0-1", replace(TERMINATED, run=5))) == ["2"]
+    # An end by the same signal comes in any order with the first one.
+    first = "" if end.signal == "SIGKILL" else "2"
+    assert told(state, ("3", replace(KILLED, run=5))) == [first]
+
+
+def test_ends_that_come_together_name_the_one_that_no_launcher_makes() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    kill, end = replace(KILLED, run=5), Exit(code=3, run=5)
+    assert told(state, ("0-1,3", kill), ("2", end)) == ["2", ""]
+
+
+def test_of_ranks_that_are_killed_together_none_is_the_first() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    assert told(state, ("0-3", replace(KILLED, run=5))) == [""]
+
+
+def test_a_good_end_is_no_death() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    assert told(state, ("2", Exit(code=0, run=5))) == [""]
+    assert told(state, ("0-1", replace(TERMINATED, run=5))) == [""]

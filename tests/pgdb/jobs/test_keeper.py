@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -12,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.jobs import keeper
+from pgdb.jobs import keeper, procfs
 from tests.support.processes import wait_until
 
 DEADLINE_S = 20.0
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of a process's state."""
+    status = procfs.read_stat(pid)
+    return status.state if status is not None else ""
 
 
 class Job:
@@ -176,3 +183,39 @@ def test_nothing_is_put_where_another_user_may_have_led_it(
     os.write(descriptor, b"the job's")
     os.close(descriptor)
     assert mine.read_text() == "mine" and not (directory / "other").exists()
+
+
+@pytest.mark.parametrize("is_normal", [True, False])
+def test_processes_that_the_front_end_has_stopped_go_on_at_its_end(
+    job: Job, is_normal: bool
+) -> None:
+    program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert job.keeper.stdin is not None
+        job.keeper.stdin.write(b"999999999\n%d\n" % program.pid)
+        job.keeper.stdin.flush()
+        program.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state_of(program.pid) == "T", "it is stopped")
+        if is_normal:
+            job.front_end_is_done()
+        else:
+            job.front_end_dies()
+        wait_until(lambda: state_of(program.pid) != "T", "it goes on")
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def test_processes_that_the_front_end_lets_go_on_are_left_alone(job: Job) -> None:
+    program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert job.keeper.stdin is not None
+        job.keeper.stdin.write(b"%d\n\n" % program.pid)
+        program.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state_of(program.pid) == "T", "it is stopped")
+        job.front_end_is_done()
+        job.wait_ended()
+        assert state_of(program.pid) == "T"
+    finally:
+        program.kill()
+        program.communicate()

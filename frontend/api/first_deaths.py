@@ -1,0 +1,72 @@
+"""The ranks that died first, which the deaths of others name. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Event, Exit, Stop, is_fatal
+
+E = TypeVar("E", bound=Stop | Exit)
+
+
+class FirstDeaths:
+    """The first deaths of a job.
+
+    A launcher ends the other ranks of a job when one has died: by SIGTERM, at which they stop, and
+    by SIGKILL. A rank that ends by such a signal can be the first as well (the kernel's SIGKILL
+    when memory is short), but it is no reason for the same signal at others: their ends come in
+    any order.
+    """
+
+    def __init__(self) -> None:
+        self._dying = RankSet()
+        """The first ranks that were about to die, or have ended by themselves."""
+        self._killed = RankSet()
+        """The first ranks that a signal of a launcher's has ended."""
+        self._before = RankSet()
+        self._together = RankSet()
+
+    def begin(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
+        """Begin with events that came together: deaths among them may be in any order."""
+        self._before = self._dying
+        self._together = RankSet.union(
+            each.ranks
+            for each in classes
+            if isinstance(each.record, Exit)
+            and has_failed(each.record)
+            and not _is_by_launcher(each.record)
+        )
+
+    def with_first(self, event: E, ranks: RankSet) -> E:
+        """Return an event of *ranks* with the ranks that died before."""
+        if isinstance(event, Stop) and is_fatal(event):
+            self._dying = self._before or self._dying | ranks
+            return replace(event, after=str(self._before))
+        if _is_by_launcher(event):
+            first = self._before or self._together
+            if isinstance(event, Stop):
+                first = first or self._killed
+            else:
+                self._killed = self._killed or ranks
+            return replace(event, after=str(first - ranks))
+        if isinstance(event, Exit) and has_failed(event):
+            self._dying = self._before or self._dying | ranks
+        return event
+
+    def forget(self, ranks: RankSet) -> None:
+        """Note that ranks run, which were about to die."""
+        self._dying = self._dying - ranks
+
+
+def has_failed(end: Exit) -> bool:
+    """Return whether a rank has ended by a signal or with a status other than 0."""
+    return bool(end.signal) or bool(end.code)
+
+
+def _is_by_launcher(event: Stop | Exit) -> bool:
+    return event.signal in ("SIGTERM", "SIGKILL")
