@@ -15,6 +15,16 @@ from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
 from pgdb.frontend.api.interface_options import SETTLE as SETTLE
+from pgdb.frontend.api.option_checks import (
+    check_sbd_cache,
+    in_seconds_or_off,
+    is_aggregator_count,
+    is_count,
+    is_not_negative,
+    is_time_or_off,
+    is_world,
+    time_or_off,
+)
 from pgdb.frontend.api.setting import (
     Setting,
     days,
@@ -38,7 +48,6 @@ from pgdb.frontend.api.setting import (
     words,
 )
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
-from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 WIRE_UPS = ("auto", "mpi", "direct")
@@ -47,34 +56,6 @@ STOP_MODES: tuple[StopMode, ...] = ("rank", "focus", "all")
 SPAWNED = ("notify", "attach", "hold")
 POINTERS = ("symbol", "raw")
 LAUNCHERS = ("auto", "openmpi", "mpich", "intel", "slurm", "torchrun", "other")
-MOST_AGGREGATORS = 256
-"""Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
-
-_SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
-
-
-def _is_count(value: int, title: str) -> None:
-    if value < 1:
-        raise UsageError(f"{title} {value}: at least 1 is needed")
-
-
-def _is_not_negative(value: int, title: str) -> None:
-    if value < 0:
-        raise UsageError(f"{title} {value}: at least 0 is needed")
-
-
-def _is_aggregator_count(value: int, title: str) -> None:
-    _is_count(value, title)
-    if value > MOST_AGGREGATORS:
-        raise UsageError(
-            f"{title} {value}: at most {MOST_AGGREGATORS} on each host; one "
-            "for 32 ranks or more is the usual number"
-        )
-
-
-def _is_world(value: str, title: str) -> None:
-    if value and value != "all" and not (value.isascii() and value.isdecimal() and len(value) < 6):
-        raise UsageError(f"{title} {value!r} is neither a number nor 'all'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,7 @@ class SessionOptions:
         modes=("attach",),
         value="N",
         is_name=True,
-        check=_is_world,
+        check=is_world,
         help="attach to the Nth job that the launcher's ranks have started with MPI_Comm_spawn, or "
         "to all of them (all)",
     )
@@ -115,7 +96,7 @@ class SessionOptions:
         modes=("core",),
         value="N",
         read=integer,
-        check=_is_not_negative,
+        check=is_not_negative,
         kind=int,
         help="most GDBs of one aggregator at a time, of which each reads one core file; 0: as many "
         "as fit into half of the memory",
@@ -174,6 +155,19 @@ class SessionOptions:
         kind=float,
         help="longest time until the session has started",
     )
+    max_hold_s: float = setting(
+        0.0,
+        option="--max-hold",
+        name="max-hold",
+        modes=("attach", "launch"),
+        value="TIME",
+        read=time_or_off,
+        show=in_seconds_or_off,
+        check=is_time_or_off,
+        kind=float,
+        help="detach from all ranks when one has been stopped for this long, such as 60s or 5min; "
+        "process groups of PyTorch time out; off: never",
+    )
     stop_on_error: bool = switch_setting(
         True,
         option="--no-stop-on-error",
@@ -226,7 +220,7 @@ class SessionOptions:
         name="varprint-depth",
         value="N",
         read=integer,
-        check=_is_count,
+        check=is_count,
         kind=int,
         help="levels of a structure that varprint shows",
     )
@@ -235,7 +229,7 @@ class SessionOptions:
         name="varprint-children",
         value="N",
         read=integer,
-        check=_is_count,
+        check=is_count,
         kind=int,
         help="most children of each value that varprint shows",
     )
@@ -315,7 +309,7 @@ class SessionOptions:
         option="--aggregators",
         value="N",
         read=integer,
-        check=_is_aggregator_count,
+        check=is_aggregator_count,
         kind=int,
         help="aggregators on each host, which share its ranks",
     )
@@ -324,7 +318,7 @@ class SessionOptions:
         option="--fan-out",
         value="K",
         read=integer,
-        check=_is_count,
+        check=is_count,
         kind=int,
         help="children of one aggregator",
     )
@@ -474,23 +468,7 @@ class SessionOptions:
     def _check_sbd(self) -> None:
         """Refuse a cache that GDB would not find, and options without an effect."""
         if self.sbd:
-            if self.sbd_cache and not self.sbd_cache.startswith("/"):
-                raise UsageError(
-                    f"--sbd-cache {self.sbd_cache} (or PGDB_SBD_CACHE): "
-                    "a path that begins with / is needed"
-                )
-            if not self.sbd_cache.isprintable() or not set(self.sbd_cache).isdisjoint(':"\\'):
-                # GDB reads it as one of several paths, and prints it in quotes of its own.
-                raise UsageError(
-                    f"--sbd-cache {self.sbd_cache!r} (or PGDB_SBD_CACHE): no colon, quote, "
-                    "backslash or control character can be in it"
-                )
-            for each in self.gdb_commands:
-                if _SYSROOT.match(each):
-                    raise UsageError(
-                        f"--sbd and the GDB command {each.strip()!r} exclude each other: "
-                        "--sbd needs a sysroot of its own"
-                    )
+            check_sbd_cache(self.sbd_cache, self.gdb_commands)
             return
         for declared in SESSION_SETTINGS:
             # An environment variable is for all sessions, those without --sbd too.

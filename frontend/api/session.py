@@ -23,6 +23,7 @@ from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.chronicle import Chronicle
 from pgdb.frontend.api.closing import Ending, Files, Job
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.hold_time import HoldTime
 from pgdb.frontend.api.holding import Holding
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.launcher_hold import LauncherHold
@@ -119,6 +120,8 @@ class Session(RankView):
             self._core, self.recovery, self.breakpoint_numbers, self.stop_modes
         ).insert
         self.all_worlds = Worlds(self._core, self.recovery, lambda: self.sets)
+        self.hold_time = HoldTime(self._core, lambda ranks: self.ranks(ranks).detach())
+        """The time for which ranks are stopped, and its limit."""
         self.opening = Opening(self._core, self.traffic, self.recovery)
         self.ending = Ending(self._core, self.traffic, self.runs, save=self.save)
         self.ending.files = files
@@ -139,6 +142,7 @@ class Session(RankView):
     @options.setter
     def options(self, options: SessionOptions) -> None:
         self._core.options = options
+        self._core.wake()
 
     @property
     def set(self) -> RankSet:

@@ -24,6 +24,7 @@ from pgdb.frontend.discovery.found_job import (
 from pgdb.frontend.discovery.mpir import MpirTable
 from pgdb.frontend.discovery.pid_meaning import living_process, meaning
 from pgdb.frontend.discovery.tables import Attempt
+from pgdb.frontend.discovery.torch_limits import hold_limit
 from pgdb.frontend.discovery.worlds import ALL_WORLDS, worlds_of
 from pgdb.jobs import environment_scan, procfs, world_keys
 from pgdb.jobs.environment_scan import RankGroup
@@ -340,7 +341,11 @@ def _from_group(
         local_ranks=table.ranks,
         ended=_missing(rank_pid, table.ranks, search.processes),
     )
-    return structs.replace(job, notes=(_BY_START,)) if group.torch == "spawn" else job
+    if not group.torch:
+        return job
+    limit_s, note = hold_limit(rank_pid, search.processes)
+    notes = (note, _BY_START) if group.torch == "spawn" else (note,)
+    return structs.replace(job, notes=notes, hold_limit_s=limit_s)
 
 
 def _job(

@@ -62,6 +62,9 @@ class FoundJob(msgspec.Struct, frozen=True):
     """The world that was asked for, if its ranks have yet to be looked for on the hosts."""
     notes: tuple[str, ...] = ()
     """Further facts about the job, for the user."""
+    hold_limit_s: float = 0.0
+    """Time for which the job survives that its ranks are held, in seconds; 0 if unknown, as for
+    MPI, which has no limit."""
 
 
 class Search:

@@ -110,6 +110,7 @@ async def _attach(
     if job.launcher_pid:
         spawned = SpawnedWorlds(session, starting.overlay)
         spawned.launcher_pid = job.launcher_pid
+    session.hold_time.group_s = job.hold_limit_s
     session.mpi_version = located.launcher.version if located.launcher is not None else ""
 
     async def begin() -> tuple[Share, ...]:

@@ -136,6 +136,7 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
     session, options = starting.session, starting.session.options
     ranks = RankSet.union(share.ranks for share in shares)
     session.opening.begin(ranks)
+    session.hold_time.begin()
     session.opening.stage = "GDBs start"
     starting.overlay.root.apply_setup(
         Setup(

@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     start_timeout_s: float
     timeout_s: float
     grace_s: float
+    max_hold_s: float
     listen: str
     connect: bool
     host: str

@@ -49,6 +49,7 @@ from pgdb.frontend.ui.prompt_keys import in_columns, prompt_keys
 from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
+_TICK_S = 1.0
 _HISTORY_READ_S = 1.0
 """Timeout for reading the history before the first prompt, in seconds."""
 HISTORY_S = 10.0
@@ -102,6 +103,7 @@ class Repl:
         self._has_reader = False
         self._key_takers = 0
         self._status = ""
+        self._is_ticking = False
         self._background: set[asyncio.Task[object]] = set()
 
     @property
@@ -371,6 +373,7 @@ class Repl:
     def _status_text(self) -> str:
         session = self._session
         note = "recorded" if session.is_recorded else "the job has ended" * session.job_has_ended
+        note = note or session.hold_time.text()
         columns = shutil.get_terminal_size().columns
         return status_line(session.state, self.workspace.focus, columns, note=note)
 
@@ -394,7 +397,16 @@ class Repl:
 
     def _toolbar(self) -> str:
         self._status = self._status_text()
+        if self._session.hold_time.text() and not self._is_ticking:
+            self._is_ticking = True
+            self._loop.call_later(_TICK_S, self._tick)
         return self._status
+
+    def _tick(self) -> None:
+        """Draw the status line again: it counts the time for which ranks are held."""
+        self._is_ticking = False
+        if self._prompt.app.is_running:
+            self._prompt.app.invalidate()
 
     def _prompt_text(self) -> str:
         focus = self.workspace.focus

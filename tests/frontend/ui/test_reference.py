@@ -116,6 +116,7 @@ def test_a_setting_is_declared_once() -> None:
         "confirm",
         "height",
         "look-at-running",
+        "max-hold",
         "pagination",
         "prompt",
         "python-glue",

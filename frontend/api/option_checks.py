@@ -1,0 +1,89 @@
+"""Checks of settings, each for the value of one kind of setting."""
+
+from __future__ import annotations
+
+from pgdb.errors import UsageError
+from pgdb.frontend.system import durations
+from pgdb.patterns import pattern
+
+MOST_AGGREGATORS = 256
+"""Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
+_SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+
+
+def is_count(value: int, title: str) -> None:
+    """Check a number of things."""
+    if value < 1:
+        raise UsageError(f"{title} {value}: at least 1 is needed")
+
+
+def is_not_negative(value: int, title: str) -> None:
+    """Check a number that can be 0."""
+    if value < 0:
+        raise UsageError(f"{title} {value}: at least 0 is needed")
+
+
+def is_aggregator_count(value: int, title: str) -> None:
+    """Check a number of aggregators on one host."""
+    is_count(value, title)
+    if value > MOST_AGGREGATORS:
+        raise UsageError(
+            f"{title} {value}: at most {MOST_AGGREGATORS} on each host; one "
+            "for 32 ranks or more is the usual number"
+        )
+
+
+def is_world(value: str, title: str) -> None:
+    """Check the name of a world."""
+    if value and value != "all" and not (value.isascii() and value.isdecimal() and len(value) < 6):
+        raise UsageError(f"{title} {value!r} is neither a number nor 'all'")
+
+
+def time_or_off(title: str, text: str) -> float:
+    """Read a time such as ``60s``, ``5min`` or ``60``, in seconds; ``off`` is 0.
+
+    :raises UsageError: if it is none.
+    """
+    word = text.strip()
+    if word == "off":
+        return 0.0
+    number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = word[len(number) :] or "s"
+    if unit not in _UNITS_S or not number:
+        raise UsageError(f"{title}: {text!r} is no time; 60s, 5min and off are times")
+    return durations.seconds(number, title) * _UNITS_S[unit]
+
+
+def is_time_or_off(value: float, title: str) -> None:
+    """Check a time; 0 switches its setting off."""
+    if not durations.is_time(value, least=True):
+        raise UsageError(f"{title} {value!r}: no time; {durations.in_words(least=True)} is one")
+
+
+def in_seconds_or_off(value: float) -> str:
+    """Return a time as ``60 s``; ``off`` for 0."""
+    return f"{value:g} s" if value else "off"
+
+
+def check_sbd_cache(cache: str, gdb_commands: tuple[str, ...]) -> None:
+    """Refuse a cache of delivered files that GDB would not find.
+
+    :raises UsageError: if it is one.
+    """
+    if cache and not cache.startswith("/"):
+        raise UsageError(
+            f"--sbd-cache {cache} (or PGDB_SBD_CACHE): a path that begins with / is needed"
+        )
+    if not cache.isprintable() or not set(cache).isdisjoint(':"\\'):
+        # GDB reads it as one of several paths, and prints it in quotes of its own.
+        raise UsageError(
+            f"--sbd-cache {cache!r} (or PGDB_SBD_CACHE): no colon, quote, "
+            "backslash or control character can be in it"
+        )
+    for each in gdb_commands:
+        if _SYSROOT.match(each):
+            raise UsageError(
+                f"--sbd and the GDB command {each.strip()!r} exclude each other: "
+                "--sbd needs a sysroot of its own"
+            )
