@@ -158,6 +158,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
 """A module imports its own folder, ``pgdb`` itself and the folders named here."""
 
 COMPOSITION: dict[str, tuple[str, ...]] = {
+    "pgdb.frontend.analysis.rich_display": ("pgdb.frontend.show",),
     "pgdb.backend.node.daemon": ("pgdb.backend.gdb", "pgdb.backend.zygote"),
 }
 """Modules that choose implementations, and what they may import beside what their folder may.

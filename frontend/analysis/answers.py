@@ -10,6 +10,7 @@ import msgspec
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.diff import leaves
 from pgdb.frontend.analysis.line_marks import Listing
+from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.value_nodes import full_text, node_of
 from pgdb.frontend.analysis.values import number_of
@@ -36,7 +37,7 @@ class FieldValues(msgspec.Struct, frozen=True):
     """A number for each rank if all values are numbers, otherwise texts."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, RichText, frozen=True):
     """The merged answer of some ranks to one command.
 
     Every asked rank is in exactly one class or in :attr:`missing`.

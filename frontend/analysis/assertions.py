@@ -26,6 +26,7 @@ from pgdb.frontend.analysis.conditions import (
 from pgdb.frontend.analysis.element_checks import STRING, Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
 from pgdb.frontend.analysis.long_differences import from_difference
+from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import Group, scalar_of, unparse
 from pgdb.frontend.analysis.values import parse as parse_value
@@ -62,7 +63,7 @@ class Truth(msgspec.Struct, frozen=True):
     missing: Missing
 
 
-class Check(msgspec.Struct, frozen=True):
+class Check(msgspec.Struct, RichText, frozen=True):
     """The result of a check. Every asked rank passes, fails, or is missing."""
 
     requirement: Requirement

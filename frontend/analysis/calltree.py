@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdb.frontend.analysis.call_paths import CallPaths, Node, Place, TreeBy, base_name, plain
 from pgdb.frontend.analysis.outliers import is_smallest
+from pgdb.frontend.analysis.rich_display import RichDisplay
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Stack, Threads, Various
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _NO_RANKS = RankSet()
 
 
-class CallTree:
+class CallTree(RichDisplay):
     """Call paths of many ranks, with the ranks at every node; immutable."""
 
     def __init__(

@@ -19,6 +19,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.class_pairs import pairs
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.part_differences import Part, have_parts, parts_of
+from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.values import scalar_of
 from pgdb.frontend.analysis.whole_values import (
     how_far,
@@ -74,7 +75,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     """Whether the ranks answered with an error."""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(msgspec.Struct, RichText, frozen=True):
     """The differences of two answers; every asked rank is in one of its sets."""
 
     by: By

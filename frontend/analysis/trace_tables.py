@@ -14,6 +14,7 @@ import msgspec
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
+from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.merge.summary import Summary
@@ -47,7 +48,7 @@ class TraceRow(msgspec.Struct, frozen=True):
     """For each expression the different values with their ranks, least rank first."""
 
 
-class TraceTable(msgspec.Struct, frozen=True):
+class TraceTable(msgspec.Struct, RichText, frozen=True):
     """Rows of a trace over all ranks."""
 
     number: int

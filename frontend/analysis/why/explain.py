@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.why import deadlocks, graph, words
 from pgdb.frontend.analysis.why.deadlocks import Knot
 from pgdb.frontend.analysis.why.graph import Edge
@@ -20,7 +21,7 @@ from pgdb.records import Record
 _ORDER: tuple[Confidence, ...] = ("certain", "likely", "cannot tell")
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class Explanation(msgspec.Struct, RichText, frozen=True):
     """The waits of all ranks, with the reasons."""
 
     verdicts: tuple[Verdict, ...]

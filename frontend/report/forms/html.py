@@ -7,6 +7,7 @@ every text, control characters are made visible, and the page forbids itself all
 from __future__ import annotations
 
 import functools
+import html
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,13 @@ def render(report: Report) -> str:
             each.number for each in report.classes if not failed.isdisjoint(parse_ranks(each.ranks))
         },
     )
+
+
+def in_frame(report: Report) -> str:
+    """Return the page of a report as a frame for a notebook, which gives it no rights."""
+    page = html.escape(render(report))
+    style = "width:100%;height:36rem;border:1px solid #888"
+    return f'<iframe sandbox srcdoc="{page}" style="{style}"></iframe>'
 
 
 def compared(found: ReportComparison) -> str:

@@ -79,16 +79,19 @@ def answer(
     width: int = 0,
     absent: Absent = calltree_text.absent,
     first_place: int = 1,
+    has_sets: bool = True,
 ) -> str:
     """Return the text of an answer: every class and every missing rank.
 
     *number* is the answer's number for ``expand``; with *whole*, nothing is folded, and the places
     at which ranks differ are listed from *first_place* on, up to a page of them. With *has_more*,
     ``expand`` shows more than the ranks have answered. *read_source*
-    returns the line of a selected frame; *absent* returns the lines for absent ranks. Only rank
+    returns the line of a selected frame; *absent* returns the lines for absent ranks. Without
+    *has_sets*, no class has a name such as @1, which only the prompt knows. Only rank
     sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
-    layout = Layout(width=width, whole=whole, classes=numbered_sets(said), first_place=first_place)
+    sets = numbered_sets(said) if has_sets else ()
+    layout = Layout(width=width, whole=whole, classes=sets, first_place=first_place)
     if said.is_reported:
         classes = tuple(each for each in said.classes if not _is_event(each))
         said = replace(said, classes=classes)
