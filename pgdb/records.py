@@ -300,6 +300,8 @@ class Breakpoint(Struct, frozen=True):
     """The places of a breakpoint with several ones, in GDB's order."""
     installed: bool | None = None
     """Whether the target has the tracepoint; None for other kinds and for several places."""
+    options: str = ""
+    """Options of PGDB's as they are typed, such as ``--stop all``. GDB knows nothing of them."""
 
 
 class BreakpointList(Struct, frozen=True, tag="breakpoint-list"):

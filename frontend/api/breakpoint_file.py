@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import dedent, indent
 
 import msgspec
@@ -18,6 +18,8 @@ _FIRST_LINE = "# Breakpoints, for 'source FILE' in PGDB and in GDB. GDB skips th
 _RANKS = "# pgdb: ranks "
 _OURS = "# pgdb: do "
 """Stands before a command that plain GDB does not know."""
+_OPTIONS = "# pgdb: options "
+"""Stands before a command that is carried out with options, which plain GDB does not know."""
 _IS_OURS = pattern(r"t?catch\s+death\b")
 _EVERYBODY = "all"
 _DIRECTIVE = pattern(r"\s*# pgdb: ranks (\S+)\s*\Z")
@@ -61,8 +63,15 @@ class KeptBreakpoint(msgspec.Struct, frozen=True):
 _Parts = list[tuple[RankSet, KeptBreakpoint]]
 
 
-def text_of(entries: Iterable[JournalEntry], everybody: RankSet) -> str:
-    """Return the file for the commands of a journal; empty if there is no breakpoint."""
+def text_of(
+    entries: Iterable[JournalEntry],
+    everybody: RankSet,
+    options_of: Callable[[int], str] = lambda number: "",
+) -> str:
+    """Return the file for the commands of a journal; empty if there is no breakpoint.
+
+    *options_of* returns the options of PGDB's that a breakpoint was made with.
+    """
     kept: dict[int, _Parts] = {}
     for each in entries:
         match each.operation:
@@ -80,7 +89,9 @@ def text_of(entries: Iterable[JournalEntry], everybody: RankSet) -> str:
         for line, parts in makers.items():
             everyone = RankSet.union(ranks for ranks, _ in parts)
             mark = _OURS if _IS_OURS.match(line) else ""
-            lines += _for(everyone, everybody, (f"{mark}{line}",))
+            options = options_of(number)
+            mentioned = [f"{_OPTIONS}{options}"] if options else []
+            lines += _for(everyone, everybody, [*mentioned, f"{mark}{line}"])
             for ranks, made in parts:
                 lines += _for(ranks, everybody, [f"{mark}{each}" for each in made.changes])
     return "\n".join([_FIRST_LINE, *_shortened(lines)]) + "\n" if lines else ""
@@ -161,7 +172,7 @@ def for_ranks(lines: Sequence[str]) -> list[str]:
     ['# pgdb: ranks 0-1', 'proc 0-1 break f', '# pgdb: ranks all', 'break g']
     """
     found: list[str] = []
-    ranks = _EVERYBODY
+    ranks, options = _EVERYBODY, ""
     nesting: Nesting | None = None
     for line in lines:
         line = line.removeprefix(_OURS)
@@ -172,6 +183,12 @@ def for_ranks(lines: Sequence[str]) -> list[str]:
                 nesting = None
             found.append(line)
             continue
+        if word.startswith(_OPTIONS):
+            options = word.removeprefix(_OPTIONS)
+        elif options and word:
+            command, _, rest = word.partition(" ")
+            word, options = f"{command} {options} {rest}".rstrip(), ""
+            line = word
         if match := _DIRECTIVE.match(line):
             ranks = match[1]
         elif ranks != _EVERYBODY and word and not word.startswith("#"):

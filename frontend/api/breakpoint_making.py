@@ -34,19 +34,21 @@ class BreakpointMaker:
         *,
         stop: StopMode | None = None,
         members: str | Callable[[], RankSet] = "",
+        members_text: str = "",
         timeout_s: float | None = None,
     ) -> Answer:
         """Run a GDB command that makes breakpoints, with the next job-wide numbers.
 
         *stop* is the stop mode of the breakpoint. *members* is a rank set that is read at each hit;
-        other ranks run on.
+        other ranks run on. *members_text* is that set as it was typed, where *members* is a
+        function.
 
         Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
         other rank has them.
         """
         core, numbers, state = self._core, self._numbers, self._core.state
         first = numbers.reserve()
-        self._stop_modes.set_rule(first, stop, members)
+        self._stop_modes.set_rule(first, stop, members, members_text)
         try:
             answer = await self._recovery.ask(
                 line,

@@ -358,9 +358,10 @@ class RankView(RankGroups):
         """List the breakpoints: all, or some numbers and ranges (``"3"``, ``"5-7"``), or one
         kind."""
         line = " ".join((f"info {kind or 'breakpoint'}s", *numbers))
-        return await self._session.ask(
+        answer = await self._session.ask(
             line, ListBreakpoints(numbers=tuple(numbers), kind=kind), self.set, of_ended=True
         )
+        return self._session.stop_modes.with_options(answer)
 
     # -- running -----------------------------------------------------------------------------
 

@@ -244,7 +244,9 @@ class Session(RankView):
     def breakpoints_text(self) -> str:
         """The breakpoints of all ranks in the format of GDB's ``save breakpoints``; empty without
         any."""
-        return breakpoint_file.text_of(self._core.journal.of(self.set), self.set)
+        return breakpoint_file.text_of(
+            self._core.journal.of(self.set), self.set, self.stop_modes.options_of
+        )
 
     @property
     def hosts(self) -> dict[str, RankSet]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import PgdbError, RankSetError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.job_state import BY_USER
@@ -24,7 +25,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
 from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Failure, Running, Stop
+from pgdb.records import BreakpointList, Event, Failure, Running, Stop
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.traffic import Traffic
@@ -51,6 +52,8 @@ class _Rule(msgspec.Struct, frozen=True):
     members: str | Callable[[], RankSet] = ""
     """The ranks that stop at it: a rank set as text, or a function that returns it; empty for all.
     """
+    text: str = ""
+    """These ranks as they were typed."""
 
 
 class _Moment(msgspec.Struct):
@@ -88,10 +91,37 @@ class StopModes:
         number: int,
         mode: StopMode | None = None,
         members: str | Callable[[], RankSet] = "",
+        text: str = "",
     ) -> None:
-        """Give breakpoint *number* a mode, or a set of ranks that is read at each hit."""
+        """Give breakpoint *number* a mode, or a set of ranks that is read at each hit.
+
+        *text* is that set as it was typed.
+        """
         if mode is not None or members:
-            self._rules[number] = _Rule(mode, members)
+            text = members if isinstance(members, str) else text
+            self._rules[number] = _Rule(mode, members, text)
+
+    def options_of(self, number: int) -> str:
+        """Return the options of a breakpoint as they are typed; empty if it has none."""
+        rule = self._rules.get(number, _Rule())
+        mode = [f"--stop {rule.mode}"] if rule.mode is not None else []
+        members = [f"--ranks {rule.text}"] if rule.text else []
+        return " ".join([*mode, *members])
+
+    def with_options(self, answer: Answer) -> Answer:
+        """Return a list of breakpoints with their options."""
+        if not self._rules:
+            return answer
+        classes = []
+        for each in answer.classes:
+            record = each.record
+            if isinstance(record, BreakpointList):
+                listed = tuple(
+                    replace(one, options=self.options_of(one.number)) for one in record.breakpoints
+                )
+                each = EquivalenceClass(each.ranks, BreakpointList(listed), each.slots)
+            classes.append(each)
+        return replace(answer, classes=tuple(classes))
 
     def forget_rule(self, number: int) -> None:
         """Forget the options of a breakpoint that could not be made."""
@@ -131,33 +161,41 @@ class StopModes:
         for each in classes:
             event = each.record
             if isinstance(event, Stop):
-                each = self._without_outsiders(each, event)
-                self._interrupted = self._interrupted - each.ranks
-                admitted += self._marked(each, event)
+                for part in list(self._without_outsiders(each, event)):
+                    self._interrupted = self._interrupted - part.ranks
+                    assert isinstance(part.record, Stop)
+                    admitted += self._marked(part, part.record)
             else:
                 admitted.append(each)
         return tuple(each for each in admitted if each.ranks)
 
     def _without_outsiders(
         self, each: EquivalenceClass[Event], stop: Stop
-    ) -> EquivalenceClass[Event]:
-        """Let ranks go on that are not in the set of the breakpoint; return the others."""
+    ) -> Iterator[EquivalenceClass[Event]]:
+        """Let ranks go on that are not in the set of the breakpoint; yield the others."""
         rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
         if rule is None or not rule.members or not self._goes_on.get(stop.run, False):
-            return each
+            yield each
+            return
         try:
             given = rule.members
             members = self.parse(given) if isinstance(given, str) else given()
         except RankSetError as error:
             self._core.note(f"breakpoint {stop.breakpoint} stops all ranks now: {error}")
             self._rules[stop.breakpoint] = _Rule(rule.mode)
-            return each
+            yield each
+            return
         state = self._core.state
-        outside = each.ranks & state.running - members - self._interrupted - self._refused
+        outside = each.ranks & state.running - members
+        stays = outside & (self._interrupted | self._refused)
         self._refused = self._refused - each.ranks
-        if outside:
-            self._core.begin(self._go_on(each.part(outside), stop))
-        return each.part(each.ranks - outside) if outside else each
+        if going := outside - stays:
+            self._core.begin(self._go_on(each.part(going), stop))
+        yield each.part(each.ranks - outside) if outside else each
+        if stays:
+            # The breakpoint is none of theirs: they would have run on.
+            as_interrupted = replace(stop, reason="interrupted", breakpoint=0)
+            yield EquivalenceClass(stays, as_interrupted, each.slots)
 
     async def _go_on(self, each: EquivalenceClass[Event], stop: Stop) -> None:
         core, ranks = self._core, each.ranks

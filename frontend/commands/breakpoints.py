@@ -70,7 +70,9 @@ async def insert(call: Call) -> Outcome:
             raise UsageError(f"{call.word}: --ranks {text} is an empty set")
         return await session.insert_breakpoint(line, ranks, stop=stop)
     members = workspace.set_read_later(text)
-    answer = await session.insert_breakpoint(line, session.set, stop=stop, members=members)
+    answer = await session.insert_breakpoint(
+        line, session.set, stop=stop, members=members, members_text=text
+    )
     if not answer.errors:
         now = f"[{ranks}]" if ranks else "empty"
         session.note(f"ranks outside {text} run on when they hit it; the set is {now} now")

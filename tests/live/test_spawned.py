@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -62,12 +63,24 @@ def spawner(request: pytest.FixtureRequest, builder: Builder) -> Iterator[subpro
 
 
 def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[bytes]) -> None:
-    (job,) = (
-        each
-        for line in run_pgdb("jobs", "--json").out.splitlines()
-        for each in (json.loads(line),)
-        if each["target"] == str(spawner.pid)
-    )
+    def listed() -> dict[str, Any]:
+        (job,) = (
+            each
+            for line in run_pgdb("jobs", "--json").out.splitlines()
+            for each in (json.loads(line),)
+            if each["target"] == str(spawner.pid)
+        )
+        return job  # type: ignore[no-any-return]
+
+    jobs: list[dict[str, Any]] = []
+
+    def is_counted() -> bool:
+        jobs[:] = [listed()]
+        return jobs[0]["ranks"] is not None
+
+    # PGDB counts the ranks of as many jobs of the machine as it can in a moment.
+    wait_until(is_counted, "the ranks are counted")
+    (job,) = jobs
     assert (job["ranks"], *job["spawned"]) == SIZES
     parents = run_pgdb("attach", "--batch", *ex("print rank"), spawner.pid)
     assert "world 1 has 2 ranks (pids " in parents.out, parents.out

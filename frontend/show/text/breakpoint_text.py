@@ -132,6 +132,8 @@ def _details(
         yield f"\tmatching: {each.matching}"
     if each.condition:
         yield f"\tstop only if {each.condition}"
+    if each.options:
+        yield f"\t{each.options}"
     if each.thread:
         yield f"\tstop only in thread {each.thread}"
     if each.task:

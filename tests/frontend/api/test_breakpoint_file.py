@@ -243,3 +243,21 @@ def test_ended_displays_and_failed_settings_are_forgotten() -> None:
     ]
     take("undisplay")
     assert [each.line for each in journal.kept] == ["set print pretty on"]
+
+
+def test_options_stand_in_a_comment_and_are_read_again() -> None:
+    lines = [
+        "# pgdb: options --stop all --ranks @even",
+        "break solve if x > 3",
+        "  ignore $bpnum 2",
+        "# pgdb: ranks 0-1",
+        "# pgdb: options --stop focus",
+        "tbreak f",
+        "# pgdb: ranks all",
+    ]
+    read = [line for line in breakpoint_file.for_ranks(lines) if not line.startswith("#")]
+    assert read == [
+        "break --stop all --ranks @even solve if x > 3",
+        "  ignore $bpnum 2",
+        "proc 0-1 tbreak --stop focus f",
+    ]

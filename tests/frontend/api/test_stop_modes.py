@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from pgdb.errors import RankSetError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import stop_modes
 from pgdb.frontend.api.notifications import Notification, RankEvents, SessionNotice
 from pgdb.frontend.api.options import SessionOptions
@@ -17,11 +18,12 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_notifications import notification
 from pgdb.frontend.show.json.json_shapes import StopLine
 from pgdb.frontend.show.text import render
+from pgdb.frontend.show.text.breakpoint_text import breakpoint_table
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Interrupt, Resume
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Failure, Record, Stop
+from pgdb.records import Breakpoint, BreakpointList, Event, Exit, Failure, Record, Stop
 from tests.fakes.recorded import ALL, Job, User, begin
 
 
@@ -322,6 +324,9 @@ def test_an_interrupted_rank_does_not_run_on() -> None:
         job.hit("0-3", session.last_breakpoint)
         await asking
         assert not job.resumed[1:] and session.state.stopped == ALL
+        # The breakpoint is for none of them.
+        assert job.events == [[("0-3", "interrupted", "")]]
+        assert not session.state.named(f"bp{session.last_breakpoint}")
 
     run(test)
 
@@ -392,5 +397,20 @@ def test_the_prompt_takes_a_set_and_a_mode() -> None:
             assert error in await user.type(line), line
         await user.type("set stop-mode all")
         assert session.options.stop_mode == "all"
+
+    run(test)
+
+
+def test_the_list_of_breakpoints_has_their_options() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        await session.break_at("f", members="@lost", stop="all")
+        number = session.last_breakpoint
+        listed = BreakpointList((Breakpoint(number, "breakpoint"), Breakpoint(number + 1, "b")))
+        answer = Answer("info b", ALL, (EquivalenceClass(ALL, listed),))
+        (found,) = session.stop_modes.with_options(answer).classes
+        assert isinstance(found.record, BreakpointList)
+        options = [each.options for each in found.record.breakpoints]
+        assert options == ["--stop all --ranks @lost", ""]
+        assert "\t--stop all --ranks @lost" in breakpoint_table(found.record.breakpoints)
 
     run(test)
