@@ -52,6 +52,7 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.analysis.progress import Progress
 from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
@@ -62,6 +63,7 @@ from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions, StopMode
+from pgdb.frontend.api.progressing import EVERY_S, SAMPLES
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace

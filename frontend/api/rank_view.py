@@ -20,12 +20,14 @@ from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.progress import Progress
 from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts, whereabouts
 from pgdb.frontend.api.explaining import WATCH_S, explain_waits
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.options import STOP_MODES, StopMode
+from pgdb.frontend.api.progressing import EVERY_S, SAMPLES, observe
 from pgdb.frontend.api.rank_groups import RankGroups
 from pgdb.frontend.api.sampling import take
 from pgdb.frontend.system import deadline
@@ -145,6 +147,16 @@ class RankView(RankGroups):
         """
         found = await explain_waits(self._session, look_only=look_only, watch_s=watch_s)
         return found.explanation
+
+    async def progress(self, *, samples: int = SAMPLES, every_s: float = EVERY_S) -> Progress:
+        """Look several times at the MPI calls of ranks that run, and list who falls behind.
+
+        A look stops a rank for a moment; between two looks the ranks run for *every_s* seconds.
+
+        :raises UsageError: if a number is out of range, or no rank runs.
+        """
+        found = await observe(self._session, self.set, samples=samples, every_s=every_s)
+        return found.progress
 
     async def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""

@@ -19,7 +19,7 @@ from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import Backtrace, Interrupt
+from pgdb.overlay.messages import AnyOperation, Backtrace, Interrupt
 from pgdb.ranks import RankSet
 from pgdb.records import Stop, is_error
 
@@ -67,7 +67,7 @@ async def take(
         answer = await session.ask("backtrace", operation, ranks)
         return Samples(_tree(answer, by, 0.0), answer)
     idle, began = ranks & session.state.stopped, ranks & session.state.running
-    sampler = _Sampler(session, ranks, operation)
+    sampler = Sampler(session, ranks, "backtrace", operation)
     trees: list[CallTree] = []
     is_over = False
     begun_s = time.monotonic()
@@ -163,10 +163,13 @@ def _tree(
     )
 
 
-class _Sampler:
-    """Repeated listing of the stacks of some ranks."""
+class Sampler:
+    """Repeated looks at some ranks, which run between two of them."""
 
-    def __init__(self, session: Session, ranks: RankSet, operation: Backtrace) -> None:
+    def __init__(
+        self, session: Session, ranks: RankSet, command: str, operation: AnyOperation
+    ) -> None:
+        self._command = command
         self._session = session
         self._ranks = ranks
         self._operation = operation
@@ -174,7 +177,7 @@ class _Sampler:
         """Ranks that were interrupted, and may stop later."""
 
     async def sample(self) -> Answer:
-        """List the stacks once, with running ranks interrupted."""
+        """Ask once, with running ranks interrupted."""
         session = self._session
         self._interrupted = self._interrupted | (self._ranks & session.state.running)
         try:
@@ -186,7 +189,7 @@ class _Sampler:
                     session.ranks(running).interrupt(), raises_cancellation=True
                 )
                 asked, missing = asked - stops.missing.ranks, stops.missing
-            answer = await session.ask("backtrace", self._operation, asked)
+            answer = await session.ask(self._command, self._operation, asked)
             return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
         finally:
             interrupted = self._interrupted

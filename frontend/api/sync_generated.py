@@ -17,6 +17,7 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.analysis.comparing import By, Comparison
+from pgdb.frontend.analysis.progress import Progress
 from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
@@ -27,6 +28,7 @@ from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions, StopMode
+from pgdb.frontend.api.progressing import EVERY_S, SAMPLES
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
@@ -452,6 +454,15 @@ class Ranks:
         :raises UsageError: if *watch_s* is no time.
         """
         return self._loop.call(lambda: self._view.why(look_only=look_only, watch_s=watch_s))
+
+    def progress(self, *, samples: int = SAMPLES, every_s: float = EVERY_S) -> Progress:
+        """Look several times at the MPI calls of ranks that run, and list who falls behind.
+
+        A look stops a rank for a moment; between two looks the ranks run for *every_s* seconds.
+
+        :raises UsageError: if a number is out of range, or no rank runs.
+        """
+        return self._loop.call(lambda: self._view.progress(samples=samples, every_s=every_s))
 
     def select_frame(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""

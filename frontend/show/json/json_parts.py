@@ -78,6 +78,22 @@ class BarrierState(Part, frozen=True, kw_only=True):
     absent: tuple[AbsentRanks, ...] = ()
 
 
+class ProgressRow(Part, frozen=True, kw_only=True):
+    """Ranks with equal states in all samples of a :class:`SamplesLine`."""
+
+    ranks: RankText
+    symbols: str
+    """A letter for each sample: ``#`` computes, ``z`` sleeps, ``i`` in I/O, ``l`` in a lock, ``p``
+    in Python, ``!`` dies or exits, ``=`` in the same call of MPI as before, ``>`` in another one,
+    ``-`` stopped, ``x`` ended, ``?`` not seen."""
+    call: str = ""
+    """The function of MPI that they were in at last; empty outside MPI."""
+    activity: str = ""
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+
 class WhyVerdict(Part, frozen=True, kw_only=True):
     """One reason why ranks wait."""
 

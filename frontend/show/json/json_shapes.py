@@ -36,6 +36,7 @@ from pgdb.frontend.show.json.json_parts import (
     MissingRanks,
     PlacedRanks,
     PlaceRanks,
+    ProgressRow,
     RankText,
     StillRunningRanks,
     StopClass,
@@ -413,6 +414,19 @@ class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):
     elapsed_s: float
 
 
+class SamplesLine(LineBase, frozen=True, kw_only=True, tag="samples"):
+    """The states of ranks in several samples, and the ranks that fall behind."""
+
+    command: str
+    times_s: tuple[float, ...]
+    """Time of each sample, in seconds after the first."""
+    rows: tuple[ProgressRow, ...]
+    behind: RankText = ""
+    """Ranks that are outside MPI while all others wait in MPI."""
+    stands_still: bool = False
+    """Whether every rank was in the same call of MPI in all samples after the first."""
+
+
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
     """A command, or the session, failed as a whole."""
 
@@ -450,6 +464,7 @@ Line = (
     | BarriersLine
     | DifferLine
     | WhyLine
+    | SamplesLine
     | WaitingLine
     | ErrorLine
     | EndLine

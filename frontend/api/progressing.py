@@ -1,0 +1,74 @@
+"""Samples of where the ranks of a running job are; each holds a rank for the time of one look."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.progress import Progress, Sample, progress
+from pgdb.frontend.api.sampling import MOST_SAMPLES, Sampler
+from pgdb.frontend.system import deadline, durations
+from pgdb.mpi_calls import MpiCallStatus
+from pgdb.overlay.operations import ListMpiCalls
+from pgdb.ranks import RankSet
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+SAMPLES = 20
+EVERY_S = 0.5
+"""Time between two samples, in seconds."""
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """The progress of ranks, and the answer of the last sample."""
+
+    progress: Progress
+    answer: Answer
+
+
+async def observe(
+    session: Session, ranks: RankSet, *, samples: int = SAMPLES, every_s: float = EVERY_S
+) -> Observed:
+    """Look *samples* times at the calls of ranks that run; between two looks they run on.
+
+    :raises UsageError: if a number is out of range, or no rank runs.
+    """
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise UsageError(f"progress: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
+    if not durations.is_time(every_s):
+        raise UsageError(f"progress: every {every_s:g} s is no time; {durations.in_words()} is one")
+    if not ranks & session.state.running:
+        raise UsageError(
+            f"progress: no rank of [{ranks}] runs, so that all samples would be the same; "
+            "'continue &' sets them running"
+        )
+    stopped = ranks & session.state.stopped
+    sampler = Sampler(session, ranks - stopped, "mpi calls", ListMpiCalls(threads=False))
+    taken: list[Sample] = []
+    begun_s = time.monotonic()
+    # Stops and continuations for a sample are no news for the user.
+    with session.hushed(ranks):
+        while True:
+            at_s = time.monotonic() - begun_s if taken else 0.0
+            with deadline.renewed():
+                answer = await sampler.sample()
+            running = ranks & session.state.running
+            taken.append(_sample(answer, at_s, ranks & session.state.stopped, ranks - running))
+            if len(taken) == samples or not running or deadline.is_over():
+                break
+            await session.runs.wait_stopped("progress", running, timeout_s=every_s)
+    return Observed(progress(taken, ranks), answer)
+
+
+def _sample(answer: Answer, at_s: float, stopped: RankSet, not_running: RankSet) -> Sample:
+    classes = tuple(
+        (each.record, each.ranks)
+        for each in answer.classes
+        if isinstance(each.record, MpiCallStatus)
+    )
+    return Sample(at_s, classes, stopped, not_running - stopped)
