@@ -10,7 +10,7 @@ import struct
 from typing import Protocol
 
 from pgdb.backend.mpi_calls.errors import EmulationError
-from pgdb.backend.mpi_calls.values import MASK
+from pgdb.backend.mpi_calls.values import MASK, signed
 
 _MOST_COPIED = 1 << 20
 _PAGE = 4096
@@ -44,6 +44,7 @@ STUBS: dict[str, int] = {
     **dict.fromkeys("strlen strcmp strcpy __strcpy_chk malloc calloc realloc free".split(), 0),
     **dict.fromkeys("pthread_mutex_lock pthread_mutex_unlock pthread_mutex_trylock".split(), 0),
     **dict.fromkeys("pthread_self __errno_location __tls_get_addr sched_yield".split(), 0),
+    **dict.fromkeys("snprintf __snprintf_chk".split(), 0),
     "posix_memalign": 3,
 }
 """Functions that are carried out here; 3 for those whose third argument is a size in bytes."""
@@ -102,6 +103,37 @@ def carry_out(name: str, machine: Machine) -> int:
             if block in (0, MASK):
                 raise EmulationError("thread-local memory that is not there yet")
             result = block + offset & MASK
+        case "snprintf":
+            result = _print(machine, a, b, c, (registers["rcx"], registers["r8"], registers["r9"]))
+        case "__snprintf_chk":
+            result = _print(machine, a, b, registers["r8"], (registers["r9"],))
         case _:
             pass
     return result
+
+
+def _print(machine: Machine, place: int, size_bytes: int, form: int, first: tuple[int, ...]) -> int:
+    """Print texts and numbers into memory, as the texts about versions have them."""
+    given = iter(first)
+    stack = machine.registers["rsp"] + 8
+    pieces = []
+    text = machine.string(form)
+    while text:
+        before, percent, behind = text.partition(b"%")
+        pieces.append(before)
+        if not percent:
+            break
+        number = next(given, None)
+        if number is None:
+            number, stack = machine.number(stack, 8), stack + 8
+        if behind[:1] == b"s":
+            pieces.append(machine.string(number))
+        elif behind[:1] == b"d":
+            pieces.append(str(signed(number, 4)).encode())
+        else:
+            raise EmulationError(f"a format that has {behind[:4]!r}")
+        text = behind[1:]
+    whole = b"".join(pieces)
+    if size_bytes:
+        machine.write(place, whole[: min(size_bytes, _MOST_COPIED) - 1] + b"\0")
+    return len(whole)

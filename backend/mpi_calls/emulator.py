@@ -8,12 +8,11 @@ bad handle ends in an error here. The number of instructions is bounded.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 from pgdb.backend.mpi_calls import vectors
 from pgdb.backend.mpi_calls.c_library import STUBS, carry_out
 from pgdb.backend.mpi_calls.errors import EmulationError
-from pgdb.backend.mpi_calls.instructions import HIGH, REGISTERS, Instruction, Operand, decode
+from pgdb.backend.mpi_calls.instructions import CONDITIONS, HIGH, REGISTERS, Instruction, Operand
 from pgdb.backend.mpi_calls.memory import Images, Memory
 from pgdb.backend.mpi_calls.values import MASK, signed
 
@@ -28,22 +27,6 @@ MOST_STEPS = 100_000
 """Most instructions of one call."""
 MOST_COPIED = 1 << 20
 """Most bytes that one function copies."""
-_CONDITIONS: dict[str, Callable[[bool, bool, bool, bool], bool]] = {
-    "e": lambda z, s, c, o: z,
-    "ne": lambda z, s, c, o: not z,
-    "l": lambda z, s, c, o: s != o,
-    "ge": lambda z, s, c, o: s == o,
-    "le": lambda z, s, c, o: z or s != o,
-    "g": lambda z, s, c, o: not z and s == o,
-    "b": lambda z, s, c, o: c,
-    "ae": lambda z, s, c, o: not c,
-    "be": lambda z, s, c, o: c or z,
-    "a": lambda z, s, c, o: not (c or z),
-    "s": lambda z, s, c, o: s,
-    "ns": lambda z, s, c, o: not s,
-    "o": lambda z, s, c, o: o,
-    "no": lambda z, s, c, o: not o,
-}
 _NOTHING = frozenset("endbr64 nop pause mfence lfence sfence prefetcht0 vzeroupper".split())
 _MOVES = frozenset(
     "mov movabs movq movd movaps movups movdqa movdqu movzx movapd movupd vmovdqa vmovdqu vmovaps"
@@ -61,7 +44,9 @@ class Emulator:
         self.thread_pointer = thread_pointer
         """The base of the fs segment."""
         self._pages: dict[int, bytearray] = {}
-        self._decoded: dict[int, Instruction] = {}
+        # Instructions have the addresses of their object file.
+        self._decoded: dict[int, tuple[Instruction, int]] = {}
+        self._bias = 0
         self._stubs: dict[int, str] = {}
         self._heap = _HEAP
         self.registers: dict[str, int] = {}
@@ -69,6 +54,8 @@ class Emulator:
         self._vectors: dict[str, int] = {}
         self._zero = self._sign = self._carry = self._overflow = False
         self._pc = 0
+        self.reads: list[int] | None = None
+        """Addresses of numbers that are read, if they are wanted."""
         self.steps = 0
         """Number of instructions so far."""
 
@@ -167,13 +154,15 @@ class Emulator:
             self.registers["rax"] = carry_out(stub, self) & MASK
             self._pc = self._pop()
             return
-        insn = self._decoded.get(self._pc)
-        if insn is None:
-            found = decode(self._memory.some(self._pc, 15), self._pc)
-            if found is None:
+        known = self._decoded.get(self._pc)
+        if known is None:
+            image = self._images.at(self._pc)
+            found = image.instruction(self._pc - image.bias) if image is not None else None
+            if image is None or found is None:
                 raise EmulationError(f"no instruction at {self._pc:#x}")
-            insn = self._decoded[self._pc] = found
-        self._pc = insn.next
+            known = self._decoded[self._pc] = (found, image.bias)
+        insn, self._bias = known
+        self._pc = insn.next + self._bias
         self._execute(insn)
 
     def _push(self, value: int) -> None:
@@ -188,7 +177,7 @@ class Emulator:
     def _address(self, insn: Instruction, operand: Operand) -> int:
         address = operand.disp
         if operand.base == "rip":
-            address += insn.next
+            address += insn.next + self._bias
         elif operand.base:
             address += self.registers[operand.base]
         if operand.index:
@@ -208,7 +197,10 @@ class Emulator:
             full, size = self._register(operand.reg)
             value = self.registers[full]
             return (value >> 8 if operand.reg in HIGH else value) & ((1 << 8 * size) - 1)
-        return self.number(self._address(insn, operand), operand.size)
+        address = self._address(insn, operand)
+        if self.reads is not None:
+            self.reads.append(address)
+        return self.number(address, operand.size)
 
     def _put(self, insn: Instruction, operand: Operand, value: int) -> None:
         value &= (1 << 8 * operand.size) - 1
@@ -230,7 +222,7 @@ class Emulator:
             raise EmulationError(f"the register {name}") from None
 
     def _holds(self, condition: str) -> bool:
-        test = _CONDITIONS.get(condition)
+        test = CONDITIONS.get(condition)
         if test is None:
             raise EmulationError(f"the condition {condition}")
         return test(self._zero, self._sign, self._carry, self._overflow)
@@ -253,7 +245,7 @@ class Emulator:
             self._go(insn, is_call=False)
         elif insn.is_jump:
             if self._holds(name[1:]):
-                self._pc = operands[0].imm & MASK
+                self._pc = operands[0].imm + self._bias & MASK
         elif name == "ret":
             self._pc = self._pop()
         elif name == "push":
@@ -268,13 +260,13 @@ class Emulator:
     def _go(self, insn: Instruction, *, is_call: bool) -> None:
         operand = insn.operands[0]
         if operand.kind == "imm":
-            target = operand.imm & MASK
+            target = operand.imm + self._bias & MASK
         else:
             target = self._get(insn, operand)
             if operand.kind == "mem" and operand.base == "rip":
-                target = self._resolved(insn.next + operand.disp, target)
+                target = self._resolved(insn.next + self._bias + operand.disp, target)
         if is_call:
-            self._push(insn.next)
+            self._push(insn.next + self._bias)
         self._pc = target
 
     def _resolved(self, slot: int, target: int) -> int:

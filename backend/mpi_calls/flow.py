@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
 from pgdb.backend.mpi_calls.effects import Effects
-from pgdb.backend.mpi_calls.instructions import Code, Instruction
+from pgdb.backend.mpi_calls.instructions import Instruction
 from pgdb.backend.mpi_calls.values import State, entry_state, meet
 
 MOST_INSTRUCTIONS = 12000
@@ -16,8 +17,20 @@ _TABLE_DISTANCE = 1 << 16
 _MOST_CASES = 256
 _LOOKED_BACK = 16
 
-Function = Callable[[int], tuple[int, int] | None]
-"""Returns the start and the end of the function with an address."""
+
+class HasCode(Protocol):
+    """An object file with code."""
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return bytes, fewer where there are none."""
+
+    def instruction(self, address: int) -> Instruction | None:
+        """Return the instruction at an address."""
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        """Return the start and the end of the function with an address, None if no table has it."""
+
+
 IsFinal = Callable[[int], bool]
 """Returns whether a call of this target never returns."""
 
@@ -33,11 +46,9 @@ class Reached(msgspec.Struct, frozen=True):
 class Flow:
     """The instructions of a function that can be reached, and the flow of values through them."""
 
-    def __init__(
-        self, code: Code, function: Function, is_final: IsFinal, *, is_caller: bool
-    ) -> None:
+    def __init__(self, code: HasCode, is_final: IsFinal, *, is_caller: bool) -> None:
         self._code = code
-        self._function = function
+        self._function = code.function
         self._is_final = is_final
         self._is_caller = is_caller
         self._insns: dict[int, Instruction] = {}
@@ -77,7 +88,7 @@ class Flow:
         while work:
             at = work.pop()
             while at not in self._insns:
-                insn = self._code.at(at)
+                insn = self._code.instruction(at)
                 if insn is None:
                     break
                 if len(self._insns) >= MOST_INSTRUCTIONS:
@@ -141,7 +152,7 @@ class Flow:
             return []
         targets = set()
         for number in range(count):
-            entry = self._code.bytes_at(table + 4 * number, 4)
+            entry = self._code.read(table + 4 * number, 4)
             target = table + int.from_bytes(entry, "little", signed=True)
             is_near = len(entry) == 4 and abs(target - jump.address) < _TABLE_DISTANCE
             if not is_near or not self._is_inside(jump.address, target):

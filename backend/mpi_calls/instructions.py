@@ -34,7 +34,25 @@ ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 """Registers that a function hands back as it got them."""
 VOLATILE = ("rax", *ARGUMENTS, "r10", "r11")
+CONDITIONS: dict[str, Callable[[bool, bool, bool, bool], bool]] = {
+    "e": lambda z, s, c, o: z,
+    "ne": lambda z, s, c, o: not z,
+    "l": lambda z, s, c, o: s != o,
+    "ge": lambda z, s, c, o: s == o,
+    "le": lambda z, s, c, o: z or s != o,
+    "g": lambda z, s, c, o: not z and s == o,
+    "b": lambda z, s, c, o: c,
+    "ae": lambda z, s, c, o: not c,
+    "be": lambda z, s, c, o: c or z,
+    "a": lambda z, s, c, o: not (c or z),
+    "s": lambda z, s, c, o: s,
+    "ns": lambda z, s, c, o: not s,
+    "o": lambda z, s, c, o: o,
+    "no": lambda z, s, c, o: not o,
+}
+"""Tests of the flags zero, sign, carry and overflow, by the end of the names of jumps."""
 _LONGEST = 15
+_MOST_KNOWN = 1 << 17
 _PREFIXES = ("notrack ", "bnd ", "lock ", "repne ", "repz ", "rep ", "data16 ")
 
 
@@ -156,36 +174,20 @@ def _converted(capstone: Any, found: Any) -> Instruction:
 
 
 class Code:
-    """The instructions of one object file; each is decoded once."""
+    """The instructions of one object file; each is decoded once, for all processes."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self) -> None:
         self._known: dict[int, Instruction | None] = {}
 
-    def at(self, address: int) -> Instruction | None:
-        """Return the instruction at an address."""
+    def at(self, address: int, read: Read) -> Instruction | None:
+        """Return the instruction at an address of the file; *read* reads its bytes."""
         try:
             return self._known[address]
         except KeyError:
             pass
-        found = self._known[address] = decode(self._read(address, _LONGEST), address)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        found = decode(read(address, _LONGEST), address)
+        if found is not None:
+            self._known[address] = found
         return found
-
-    def bytes_at(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of the code or of its constants."""
-        return self._read(address, size_bytes)
-
-    def before(self, address: int, start: int) -> Instruction | None:
-        """Return the instruction that ends at *address*, decoded from the function's *start*.
-
-        To decode backwards is ambiguous: ``41 ff 57 08`` ends in ``ff 57 08``, a call as well.
-        """
-        at = start
-        while at < address:
-            found = self.at(at)
-            if found is None:
-                return None
-            if found.next == address:
-                return found
-            at = found.next
-        return None

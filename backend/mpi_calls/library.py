@@ -89,7 +89,9 @@ class MpiLibrary:
         """
         self.memory = memory
         self._images = images
-        found = next((each for each in images.all() if "PMPI_Comm_size" in each.symbols), None)
+        # Tables of symbols are long; the library's name mostly says enough.
+        likely = sorted(images.all(), key=lambda each: "mpi" not in os.path.basename(each.path))
+        found = next((each for each in likely if "PMPI_Comm_size" in each.symbols), None)
         if found is None:
             raise UnknownMpiError("no MPI library is loaded")
         self.image: Image = found
@@ -111,10 +113,15 @@ class MpiLibrary:
 
         The program has a copy of a variable that it names itself, and the library uses that one.
         """
-        for image in self._images.all():
+        for image in self._with_data:
             if name in image.symbols:
                 return image.symbols[name] + image.bias
         return None
+
+    @cached_property
+    def _with_data(self) -> tuple[Image, ...]:
+        program = self._images.program
+        return (self.image,) if program is None else (program, self.image)
 
     @cached_property
     def state(self) -> Literal["before_init", "initialized", "after_finalize"]:
@@ -163,6 +170,19 @@ class MpiLibrary:
         except EmulationError as error:
             raise UnknownMpiError(str(error)) from None
         return size
+
+    @cached_property
+    def rank(self) -> int:
+        """The rank in ``MPI_COMM_WORLD``.
+
+        :raises EmulationError: if the query fails.
+        """
+        return self._number("Comm_rank", self.world)
+
+    def is_stack(self, address: int) -> bool:
+        """Return whether an address is in the stack of the first thread, or in the emulator's."""
+        mapping = self._images.mapping(address)
+        return mapping is None or mapping.path == "[stack]"
 
     def _number(self, name: str, handle: int) -> int:
         place = self.emulator.allocate(16)
@@ -290,7 +310,7 @@ class MpiLibrary:
         if self.family != "openmpi":
             number = handle & 0xFFFFFFFF
             return next((name for each, name in self.constants.operations if each == number), None)
-        for image in self._images.all():
+        for image in self._with_data:
             for name, value in image.symbols.items():
                 if value + image.bias == handle and name.startswith(_OPERATION_SYMBOL):
                     return f"MPI_{name.removeprefix(_OPERATION_SYMBOL).upper()}"

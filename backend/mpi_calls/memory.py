@@ -6,9 +6,9 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
 
 from pgdb import elf
+from pgdb.backend.mpi_calls.instructions import Code, Instruction
 from pgdb.process_maps import DELETED, Mapping, read_mappings
 
 _PAGE = 4096
@@ -86,6 +86,20 @@ class Memory:
         return found.decode("utf-8", "replace") if end else ""
 
 
+class _Tables:
+    """Tables of one object file; processes that have loaded the same file share them."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, int] | None = None
+        self.functions: dict[int, tuple[str, ...]] | None = None
+        self.imports: dict[int, str] | None = None
+        self.code: Code | None = None
+
+
+_TABLES: dict[object, _Tables] = {}
+_MOST_TABLES = 256
+
+
 class Image:
     """An object file in the memory of a process. Addresses are those of the file, unless a name
     says otherwise: address in the process = address in the file + :attr:`bias`."""
@@ -114,6 +128,7 @@ class Image:
         self._table = next((e for e in self._segments if e.kind == elf.PT_GNU_EH_FRAME), None)
         self._ranges: dict[int, tuple[int, int] | None] = {}
         self._token = object()
+        self._tables: _Tables | None = None
 
     @property
     def key(self) -> tuple[str, object]:
@@ -142,19 +157,52 @@ class Image:
         )
         return (found[0] - self.bias, found[1] - self.bias) if found is not None else None
 
-    @cached_property
+    @property
+    def tables(self) -> _Tables:
+        """The tables of the object file."""
+        if self._tables is None:
+            key = self.key
+            if len(_TABLES) >= _MOST_TABLES and key not in _TABLES:
+                _TABLES.clear()
+            self._tables = _TABLES.setdefault(key, _Tables())
+        return self._tables
+
+    @property
     def symbols(self) -> dict[str, int]:
         """Addresses of the symbols that the dynamic linker knows, by name."""
-        return {name: value for name, value, _ in self._symbols()}
+        tables = self.tables
+        if tables.symbols is None:
+            self._read_symbols(tables)
+        return tables.symbols or {}
 
-    @cached_property
+    @property
     def functions(self) -> dict[int, tuple[str, ...]]:
         """Names of functions by their addresses."""
-        found: dict[int, tuple[str, ...]] = {}
+        tables = self.tables
+        if tables.functions is None:
+            self._read_symbols(tables)
+        return tables.functions or {}
+
+    @property
+    def code(self) -> Code:
+        """The instructions."""
+        tables = self.tables
+        if tables.code is None:
+            tables.code = Code()
+        return tables.code
+
+    def instruction(self, address: int) -> Instruction | None:
+        """Return the instruction at an address of the file."""
+        return self.code.at(address, self.read)
+
+    def _read_symbols(self, tables: _Tables) -> None:
+        symbols: dict[str, int] = {}
+        functions: dict[int, tuple[str, ...]] = {}
         for name, value, is_code in self._symbols():
+            symbols[name] = value
             if is_code:
-                found[value] = (*found.get(value, ()), name)
-        return found
+                functions[value] = (*functions.get(value, ()), name)
+        tables.symbols, tables.functions = symbols, functions
 
     def _symbols(self) -> Iterator[tuple[str, int, bool]]:
         tags = self._dynamic()
@@ -169,9 +217,15 @@ class Image:
             if section and value and (info & 15 in _CODE or info & 15 in _DATA):
                 yield _name(strings, at), value, info & 15 in _CODE
 
-    @cached_property
+    @property
     def imports(self) -> dict[int, str]:
         """Names of the symbols of other objects, by the addresses of their words in this one."""
+        tables = self.tables
+        if tables.imports is None:
+            tables.imports = self._imports()
+        return tables.imports
+
+    def _imports(self) -> dict[int, str]:
         tags = self._dynamic()
         if _DT_SYMTAB not in tags or _DT_STRTAB not in tags:
             return {}
@@ -247,6 +301,7 @@ class Images:
         self._mappings = sorted(read_mappings(memory.pid), key=lambda each: each.start)
         self._starts = [each.start for each in self._mappings]
         self._known: dict[tuple[str, int], Image | None] = {}
+        self._all: tuple[Image, ...] | None = None
 
     def mapping(self, address: int) -> Mapping | None:
         """Return the mapping with *address* of the process."""
@@ -268,13 +323,28 @@ class Images:
                 return self._image(each.path, each.start)
         return None
 
-    def all(self) -> Iterator[Image]:
-        """Yield each loaded object file with code."""
-        code = {each.path for each in self._mappings if each.is_code}
-        for each in self._mappings:
-            if not each.offset and each.path in code and each.path.startswith("/"):
-                if (image := self._image(each.path, each.start)) is not None:
-                    yield image
+    @property
+    def program(self) -> Image | None:
+        """The program itself."""
+        try:
+            path = os.readlink(f"/proc/{self._memory.pid}/exe")
+        except OSError:
+            return None
+        first = next((e for e in self._mappings if e.path == path and not e.offset), None)
+        return self._image(path, first.start) if first is not None else None
+
+    def all(self) -> tuple[Image, ...]:
+        """Return each loaded object file with code."""
+        if self._all is None:
+            code = {each.path for each in self._mappings if each.is_code}
+            starts = [
+                (each.path, each.start)
+                for each in self._mappings
+                if not each.offset and each.path in code and each.path.startswith("/")
+            ]
+            found = (self._image(path, start) for path, start in starts)
+            self._all = tuple(each for each in found if each is not None)
+        return self._all
 
     def _image(self, path: str, start: int) -> Image | None:
         key = (path, start)

@@ -12,7 +12,7 @@ import msgspec
 
 from pgdb.backend.mpi_calls.flow import Flow, Reached
 from pgdb.backend.mpi_calls.frames import Evaluator, MachineFrame, held_arguments
-from pgdb.backend.mpi_calls.instructions import ARGUMENTS, SAVED, Code, Instruction
+from pgdb.backend.mpi_calls.instructions import ARGUMENTS, SAVED, Instruction
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
 from pgdb.backend.mpi_calls.prototypes import CalledName, called_name
 from pgdb.backend.mpi_calls.values import Known, State
@@ -61,7 +61,6 @@ class CallSites:
         self._memory = memory
         self._images = images
         self._frames = frames
-        self._codes: dict[int, Code] = {}
 
     # -- the called function -------------------------------------------------------------------
 
@@ -112,7 +111,9 @@ class CallSites:
 
     def is_tail_frame(self, level: int) -> bool:
         """Return whether a frame is one that the debugger has inferred from a tail call: its code
-        ends in a jump there, not in a call."""
+        ends in a jump there, not in a call. The innermost frame stands anywhere."""
+        if not level:
+            return False
         _, insn = self._call_of(self._frames[level])
         return insn is not None and not insn.is_call
 
@@ -124,7 +125,7 @@ class CallSites:
         function = image.function(at - 1)
         if function is None:
             return image, None
-        return image, self._code(image).before(at, function[0])
+        return image, _before(image, at, function[0])
 
     def behind_plt(self, address: int) -> int:
         """Return the function that an entry of a procedure linkage table jumps to."""
@@ -144,10 +145,9 @@ class CallSites:
 
     def _slot(self, image: Image, at: int) -> int | None:
         """Return the address of the word that a stub at *at* jumps through, None if it is none."""
-        code = self._code(image)
-        insn = code.at(at)
+        insn = image.instruction(at)
         if insn is not None and insn.mnemonic == "endbr64":
-            insn = code.at(insn.next)
+            insn = image.instruction(insn.next)
         if insn is None or insn.mnemonic != "jmp":
             return None
         operand = insn.operands[0]
@@ -161,7 +161,6 @@ class CallSites:
         image = self._images.at(function)
         if image is None:
             return None
-        code = self._code(image)
         found = set()
         seen: set[int] = set()
         work = [function - image.bias]
@@ -169,7 +168,7 @@ class CallSites:
             at = work.pop()
             while at not in seen and len(seen) < _MOST_JUMPS:
                 seen.add(at)
-                insn = code.at(at)
+                insn = image.instruction(at)
                 if insn is None or insn.is_return:
                     break
                 if insn.is_jump:
@@ -202,19 +201,12 @@ class CallSites:
 
     # -- states at active calls ----------------------------------------------------------------
 
-    def _code(self, image: Image) -> Code:
-        found = self._codes.get(image.bias)
-        if found is None:
-            found = self._codes[image.bias] = Code(image.read)
-        return found
-
     def _state(
         self, image: Image, start: int, target: int, *, is_return: bool, is_caller: bool
     ) -> tuple[Reached | None, bool]:
         key = (image.key, start, target, is_return, is_caller)
         if key in _STATES:
             return _STATES[key]
-        code = self._code(image)
 
         def is_final(at: int) -> bool:
             slot = self._slot(image, at)
@@ -225,7 +217,7 @@ class CallSites:
             )
             return any(each in _FINAL or each.startswith(_FINAL_BEGIN) for each in names)
 
-        flow = Flow(code, image.function, is_final, is_caller=is_caller)
+        flow = Flow(image, is_final, is_caller=is_caller)
         reached = flow.state_at(start, target, is_return=is_return)
         while len(_STATES) >= _MOST_KEPT:
             del _STATES[next(iter(_STATES))]
@@ -398,3 +390,19 @@ class CallSites:
             return Raw(*found) if found is not None else None
 
         return argument
+
+
+def _before(image: Image, address: int, start: int) -> Instruction | None:
+    """Return the instruction that ends at *address*, decoded from the function's *start*.
+
+    To decode backwards is ambiguous: ``41 ff 57 08`` ends in ``ff 57 08``, a call as well.
+    """
+    at = start
+    while at < address:
+        found = image.instruction(at)
+        if found is None:
+            return None
+        if found.next == address:
+            return found
+        at = found.next
+    return None

@@ -10,7 +10,7 @@ import pytest
 
 from pgdb.backend.mpi_calls.flow import Flow, Reached
 from pgdb.backend.mpi_calls.frames import compute
-from pgdb.backend.mpi_calls.instructions import Code
+from pgdb.backend.mpi_calls.instructions import Code, Instruction
 from pgdb.backend.mpi_calls.values import State, entry_state, low, meet, plus
 
 pytestmark = pytest.mark.skipif(
@@ -27,16 +27,33 @@ def assembled(tmp_path: Path, text: str) -> bytes:
     return raw.read_bytes()
 
 
+class Assembled:
+    """An object file of one function at address 0."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._code = Code()
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        return self._data[address : address + size_bytes] if address >= 0 else b""
+
+    def instruction(self, address: int) -> Instruction | None:
+        return self._code.at(address, self.read)
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        return 0, len(self._data)
+
+
 def reached(tmp_path: Path, text: str, *, is_caller: bool = True) -> Reached:
     """Return the state at the last call of a function."""
     data = assembled(tmp_path, text)
-    code = Code(lambda at, size: data[at : at + size] if at >= 0 else b"")
+    image = Assembled(data)
     at, last = 0, None
-    while (insn := code.at(at)) is not None:
+    while (insn := image.instruction(at)) is not None:
         last = insn.next if insn.is_call else last
         at = insn.next
     assert last is not None
-    flow = Flow(code, lambda at: (0, len(data)), lambda at: False, is_caller=is_caller)
+    flow = Flow(image, lambda at: False, is_caller=is_caller)
     found = flow.state_at(0, last, is_return=True)
     assert found is not None
     return found

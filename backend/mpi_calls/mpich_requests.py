@@ -1,0 +1,193 @@
+"""Requests of MPICH and its descendants.
+
+An object begins with its handle, a count of references and its kind, in all versions. The places of
+peers and tags are known for some versions only; those of other versions stay unknown.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.mpi_calls import Request, RequestKind
+
+_OBJECT_BYTES = 0x2C0
+_KINDS: dict[int, RequestKind] = {
+    1: "send",
+    2: "recv",
+    3: "persistent send",
+    4: "persistent recv",
+}
+_COLLECTIVES = (10, 11)
+_VERSION_BYTES = 8192
+_COMMUNICATOR_KINDS = (0x44, 0x84, 0x8C)
+"""First bytes of the handles of communicators: predefined, of a block, allocated later."""
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """Places in the object of a request."""
+
+    version: str
+    """Text that the version of the library contains."""
+    communicator: int | None = None
+    source: int | None = None
+    tag: int | None = None
+    count: int | None = None
+    matches: int | None = None
+    """Place of the pointer to the request of UCX; the bits to match stand before that one."""
+
+
+# Measured on requests with known peers and tags. The layouts are those of builds for x86-64.
+_LAYOUTS = (
+    _Layout("MPICH Version:      5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
+    _Layout("MPICH Version:\t5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
+    _Layout("MPICH Version:\t4.0.2", matches=0xB0),
+    _Layout("Intel(R) MPI Library 2021.18", source=0x180, tag=0x184, count=0x178),
+)
+
+
+class MpichRequests:
+    """Reads requests of MPICH."""
+
+    def __init__(self, library: MpiLibrary) -> None:
+        self._library = library
+        self._memory = library.memory
+        self._known_layout: _Layout | None = None
+
+    def request(self, handle: int) -> Request:
+        """Return the request with a handle.
+
+        :raises EmulationError: if the queries for it fail.
+        """
+        if handle == self._library.constants.no_request:
+            return Request(kind="null")
+        if self._library.family == "abi":
+            return Request()
+        address = self._object(handle)
+        if address is None:
+            return Request()
+        data = self._memory.some(address, _OBJECT_BYTES)
+        if len(data) < _OBJECT_BYTES:
+            return Request()
+        number = struct.unpack_from("<i", data, 8)[0]
+        layout = self._layout()
+        kind = _KINDS.get(number)
+        if kind is None:
+            is_collective = number in _COLLECTIVES and layout.version
+            return Request(kind="collective") if is_collective else Request()
+        found = Request(kind=kind)
+        if layout.communicator is not None:
+            found = self._with_communicator(found, data, layout.communicator)
+        if number != 2:
+            return found
+        if layout.source is not None and layout.tag is not None:
+            return self._with_peer(found, data, layout)
+        if layout.matches is not None:
+            return self._with_matches(found, data, layout.matches)
+        return found
+
+    def _object(self, handle: int) -> int | None:
+        """Return the address of the object of a request: a query reads it."""
+        place = self._library.emulator.allocate(64)
+        reads = self._library.emulator.reads = []
+        try:
+            self._library.query("Request_get_status", handle, place, place + 16)
+        except EmulationError:
+            # The reads so far may have been enough.
+            pass
+        finally:
+            self._library.emulator.reads = None
+        for read in dict.fromkeys(reads):
+            for at in range(0, 0x140, 8):
+                start = (read - at) & ~7
+                if self._memory.word(start, 4) == handle and self._has_object(start):
+                    return start
+        return None
+
+    def _has_object(self, address: int) -> bool:
+        """Return whether a count of references and a kind stand behind a handle."""
+        data = self._memory.bytes_at(address, 12)
+        if data is None or self._library.is_stack(address):
+            return False
+        references, kind = (int(each) for each in struct.unpack("<ii", data[4:]))
+        return 0 < references < 16 and 0 < kind < 32
+
+    def _layout(self) -> _Layout:
+        if self._known_layout is None:
+            place = self._library.emulator.allocate(_VERSION_BYTES)
+            length = self._library.emulator.allocate(16)
+            try:
+                self._library.query("Get_library_version", place, length)
+                text = self._library.emulator.text(place)
+            except EmulationError:
+                text = ""
+            known = (each for each in _LAYOUTS if each.version in text)
+            self._known_layout = next(known, _Layout(""))
+        return self._known_layout
+
+    def _with_communicator(self, found: Request, data: bytes, at: int) -> Request:
+        pointer = struct.unpack_from("<Q", data, at)[0]
+        handle = self._memory.word(pointer, 4)
+        if handle is None or handle >> 24 not in _COMMUNICATOR_KINDS:
+            return found
+        return Request(kind=found.kind, communicator=self._library.communicator(handle).record)
+
+    def _with_peer(self, found: Request, data: bytes, layout: _Layout) -> Request:
+        assert layout.source is not None and layout.tag is not None
+        source, tag = (struct.unpack_from("<i", data, at)[0] for at in (layout.source, layout.tag))
+        count = struct.unpack_from("<Q", data, layout.count)[0] if layout.count else None
+        return self._translated(found, data, layout, source, tag, count)
+
+    def _translated(
+        self,
+        found: Request,
+        data: bytes,
+        layout: _Layout,
+        source: int,
+        tag: int,
+        count: int | None,
+    ) -> Request:
+        ranks = None
+        if layout.communicator is not None:
+            pointer = struct.unpack_from("<Q", data, layout.communicator)[0]
+            handle = self._memory.word(pointer, 4)
+            if handle is not None and handle >> 24 in _COMMUNICATOR_KINDS:
+                ranks = self._library.communicator(handle).ranks
+        peer = self._library.peer(source, ranks)
+        return Request(
+            kind=found.kind,
+            communicator=found.communicator,
+            peer=peer,
+            tag=self._library.tag(tag),
+            count=count,
+        )
+
+    def _with_matches(self, found: Request, data: bytes, at: int) -> Request:
+        """Return the request with its tag, from the bits that UCX matches: context, source, tag."""
+        pointer = struct.unpack_from("<Q", data, at)[0]
+        before = self._memory.bytes_at(pointer - 0x80, 0x80)
+        if before is None:
+            return found
+        for place in range(0, 0x78, 8):
+            bits, mask = struct.unpack_from("<QQ", before, place)
+            has_source = mask >> 32 & 0xFFFF
+            if mask >> 48 != 0xFFFF or has_source not in (0, 0xFFFF):
+                continue
+            if mask & 0xFFFFFFFF not in (0x9FFFFFFF, 0x80000000, 0xFFFFFFFF):
+                continue
+            tag = bits & 0x1FFFFFFF if mask & 0x1FFFFFFF else self._library.constants.any_tag
+            communicator = None
+            if not bits >> 48:
+                communicator = self._library.communicator(self._library.world)
+            # The source is a rank of a communicator, which the context does not tell.
+            source = bits >> 32 & 0xFFFF if has_source else self._library.constants.any_source
+            return Request(
+                kind=found.kind,
+                communicator=communicator.record if communicator is not None else None,
+                peer=self._library.peer(source, communicator.ranks if communicator else None),
+                tag=self._library.tag(tag),
+            )
+        return found

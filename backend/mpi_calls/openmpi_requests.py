@@ -1,0 +1,197 @@
+"""Requests of Open MPI, which are objects whose class has a name.
+
+The fields of an object have no fixed place. A peer's number is found by what lies behind it: the
+pointer to the peer's process object, which is the entry of that number in the communicator's group.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.mpi_calls import Communicator, Request, RequestKind
+
+_OBJECT_BYTES = 0x400
+_COMMUNICATOR_BYTES = 0x200
+_GROUP_BYTES = 0x80
+_LEAST_ADDRESS = 4096
+_MOST_MEMBERS = 1 << 20
+# struct mca_pml_base_request_t: address, count, peer, tag, process.
+_PROCESS_BEHIND, _COUNT_BEFORE = 8, 8
+_FIRST_PLACE = 0x80
+_USUAL_PLACES = (472, 488)
+"""Places of the peer in the releases 4.1 and 5.0."""
+_PEER_PLACES: dict[object, int] = {}
+"""The place of the peer in an object, by the library, once a request has shown it."""
+_ANY = -1
+_KINDS: tuple[tuple[str, RequestKind], ...] = (
+    ("_recv_req", "recv"),
+    ("_send_req", "send"),
+    ("part_persist_psend", "partitioned send"),
+    ("part_persist_precv", "partitioned recv"),
+    ("libnbc", "collective"),
+    ("coll", "collective"),
+    ("osc", "rma"),
+    ("grequest", "generalized"),
+    ("io", "file"),
+)
+
+
+class OpenMpiRequests:
+    """Reads requests of Open MPI."""
+
+    def __init__(self, library: MpiLibrary) -> None:
+        self._library = library
+        self._memory = library.memory
+        self._layout: tuple[int, int, int] | None = None
+        self._has_layout = False
+
+    def request(self, address: int) -> Request:
+        """Return the request at an address.
+
+        :raises EmulationError: if a query for its communicator fails.
+        """
+        if address == self._library.symbol("ompi_request_null"):
+            return Request(kind="null")
+        data = self._memory.some(address, _OBJECT_BYTES)
+        if len(data) < _GROUP_BYTES:
+            return Request()
+        kind = _kind_of_class(self._class_name(data))
+        if kind is None:
+            return Request()
+        handle = self._communicator_in(data)
+        if handle is None:
+            return Request(kind=kind)
+        communicator = self._library.communicator(handle)
+        request = Request(kind=kind, communicator=communicator.record)
+        if kind not in ("send", "recv"):
+            return request
+        return self._with_peer(request, data, handle, communicator.ranks, communicator.record)
+
+    def _class_name(self, data: bytes) -> str:
+        class_at = struct.unpack_from("<Q", data)[0]
+        return self._memory.text(self._memory.word(class_at) or 0)
+
+    def _communicator_in(self, data: bytes) -> int | None:
+        """Return the communicator that an object points to, None if there is none or several."""
+        kind = self._memory.word(self._library.world)
+        found = set()
+        for at in range(0x30, min(len(data), 0x300) - 7, 8):
+            word = struct.unpack_from("<Q", data, at)[0]
+            if word >= _LEAST_ADDRESS and kind and self._memory.word(word) == kind:
+                found.add(word)
+        return found.pop() if len(found) == 1 else None
+
+    def _with_peer(
+        self,
+        request: Request,
+        data: bytes,
+        handle: int,
+        ranks: Sequence[int | None] | None,
+        communicator: Communicator,
+    ) -> Request:
+        processes = self._processes(handle)
+        if processes is None:
+            return request
+        key = self._library.image.key
+        places = range(_FIRST_PLACE, len(data) - _PROCESS_BEHIND - 7, 8)
+        found = [at for at in places if self._names_member(data, at, processes)]
+        if len(found) == 1:
+            _PEER_PLACES[key] = found[0]
+        elif not found and request.kind == "recv":
+            known = (_PEER_PLACES[key],) if key in _PEER_PLACES else _USUAL_PLACES
+            found = [at for at in known if _names_anybody(data, at)]
+        if len(found) != 1:
+            return request
+        peer, tag = struct.unpack_from("<ii", data, found[0])
+        (count,) = struct.unpack_from("<Q", data, found[0] - _COUNT_BEFORE)
+        return Request(
+            kind=request.kind,
+            communicator=communicator,
+            peer=self._library.peer(peer, ranks),
+            tag=self._library.tag(tag),
+            count=count if count < 1 << 62 else None,
+        )
+
+    def _names_member(self, data: bytes, at: int, processes: Sequence[int]) -> bool:
+        """Return whether the number of a member and its process object stand at a place."""
+        peer = int(struct.unpack_from("<i", data, at)[0])
+        process = int(struct.unpack_from("<Q", data, at + _PROCESS_BEHIND)[0])
+        return 0 <= peer < len(processes) and process == processes[peer]
+
+    # -- the group of a communicator -----------------------------------------------------------
+
+    def _processes(self, handle: int) -> tuple[int, ...] | None:
+        """Return the process objects of the members that a communicator's peers are numbered by."""
+        if not self._has_layout:
+            self._layout, self._has_layout = self._find_layout(), True
+        if self._layout is None:
+            return None
+        group_at, size_at, array_at = self._layout
+        group = self._memory.word(handle + group_at)
+        if group is None:
+            return None
+        size = self._memory.word(group + size_at, 4)
+        array = self._memory.word(group + array_at)
+        if size is None or array is None or size > _MOST_MEMBERS:
+            return None
+        data = self._memory.bytes_at(array, 8 * size)
+        return struct.unpack(f"<{size}Q", data) if data is not None else None
+
+    def _find_layout(self) -> tuple[int, int, int] | None:
+        """Return the place of the remote group in a communicator, and of the size and the array in
+        a group: ``MPI_COMM_WORLD`` and ``MPI_COMM_SELF`` tell them, whose members are known."""
+        library, memory = self._library, self._memory
+        myself = library.symbol("ompi_mpi_comm_self")
+        if myself is None:
+            return None
+        try:
+            size, rank = library.size, library.rank
+        except EmulationError:
+            return None
+        world = memory.some(library.world, _COMMUNICATOR_BYTES)
+        own = memory.some(myself, _COMMUNICATOR_BYTES)
+        found = []
+        for at in range(0x10, min(len(world), len(own)) - 7, 8):
+            one, other = (struct.unpack_from("<Q", data, at)[0] for data in (world, own))
+            if one < _LEAST_ADDRESS or other < _LEAST_ADDRESS or one == other:
+                continue
+            found += [
+                (at, size_at, array_at)
+                for size_at, array_at in self._in_group(one, other, size, rank)
+            ]
+        # Two pointers lead to one group: the local and the remote one, which stands behind it.
+        places = {(size_at, array_at) for _, size_at, array_at in found}
+        return max(found) if len(places) == 1 else None
+
+    def _in_group(self, one: int, other: int, size: int, rank: int) -> list[tuple[int, int]]:
+        a, b = (self._memory.some(group, _GROUP_BYTES) for group in (one, other))
+        found = []
+        for size_at in range(8, min(len(a), len(b)) - 0x20, 4):
+            sizes = (struct.unpack_from("<i", data, size_at)[0] for data in (a, b))
+            if tuple(sizes) != (size, 1):
+                continue
+            for array_at in range(8, len(a) - 7, 8):
+                arrays = [struct.unpack_from("<Q", data, array_at)[0] for data in (a, b)]
+                entries = self._memory.bytes_at(arrays[0], 8 * size)
+                mine = self._memory.word(arrays[1])
+                if entries is None or not mine:
+                    continue
+                processes = struct.unpack(f"<{size}Q", entries)
+                if processes[rank] == mine and len(set(processes)) == size:
+                    found.append((size_at, array_at))
+        return found
+
+
+def _names_anybody(data: bytes, at: int) -> bool:
+    """Return whether ``MPI_ANY_SOURCE``, a tag and no process stand at a place."""
+    if at + _PROCESS_BEHIND + 8 > len(data):
+        return False
+    peer, tag, process = struct.unpack_from("<iiQ", data, at)
+    return bool(peer == _ANY and tag >= _ANY and not process)
+
+
+def _kind_of_class(name: str) -> RequestKind | None:
+    return next((kind for part, kind in _KINDS if part in name), None)
