@@ -69,8 +69,12 @@ class Effects:
             state.age = max(state.age, insn.address)
             return
         special = getattr(self, f"_{name}", None)
-        if special is not None and special(state, insn):
-            return
+        try:
+            if special is not None and special(state, insn):
+                return
+        except (IndexError, ValueError):
+            # An instruction of another form, such as one with fewer operands.
+            pass
         if name in _BINARY or name == "sar":
             if self._arithmetic(state, insn):
                 return
@@ -291,6 +295,14 @@ class Effects:
         if name in ("xor", "sub") and to.kind == other.kind == "reg" and to.reg == other.reg:
             self._put(state, insn, to, ("const", 0))
             return True
+        if other.kind == "imm" and len(operands) == 2:
+            # Short code for constants: or $-1, and $0.
+            if name == "or" and signed(other.imm, to.size) == -1:
+                self._put(state, insn, to, low(("const", MASK), to.size))
+                return True
+            if name == "and" and not other.imm:
+                self._put(state, insn, to, ("const", 0))
+                return True
         if len(operands) == 3:
             a, b = self.get(state, insn, other), ("const", operands[2].imm & MASK)
             self._put(state, insn, to, operation("*", a, b))

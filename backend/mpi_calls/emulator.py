@@ -163,7 +163,11 @@ class Emulator:
             known = self._decoded[self._pc] = (found, image.bias)
         insn, self._bias = known
         self._pc = insn.next + self._bias
-        self._execute(insn)
+        try:
+            self._execute(insn)
+        except (IndexError, KeyError, ValueError, OverflowError) as error:
+            # An instruction of another form than those that are known.
+            raise EmulationError(f"{insn.mnemonic} at {insn.address:#x}: {error!r}") from None
 
     def _push(self, value: int) -> None:
         self.registers["rsp"] = self.registers["rsp"] - 8 & MASK

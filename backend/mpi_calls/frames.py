@@ -155,13 +155,22 @@ def compute(sign: str, a: int, b: int) -> int | None:
 
 
 def held_arguments(
-    memory: Memory, frame: MachineFrame, state: State, cfa: int | None, *, is_innermost: bool
+    memory: Memory,
+    frame: MachineFrame,
+    state: State,
+    cfa: int | None,
+    *,
+    is_innermost: bool,
+    preserves: bool = True,
 ) -> dict[Known, tuple[int, int]]:
     """Return the values of the entry of a frame's function that registers and slots still hold.
 
     Each has the number of bytes that are known.
+
+    :param preserves: the functions of this object file preserve registers for each other.
     """
     found: dict[Known, tuple[int, int]] = {}
+    contradicted: set[Known] = set()
 
     def note(value: Value, number: int | None, size: int) -> None:
         if value is None or number is None:
@@ -176,10 +185,14 @@ def held_arguments(
                 known = min(size, 4)
             case _:
                 return
+        if key in found:
+            bits = 8 * min(known, found[key][1])
+            if (found[key][0] ^ number) & ((1 << bits) - 1):
+                contradicted.add(key)
         if key not in found or found[key][1] < known:
             found[key] = (number & ((1 << 8 * known) - 1), known)
 
-    names: Sequence[str] = tuple(frame.registers) if is_innermost else SAVED
+    names: Sequence[str] = tuple(frame.registers) if is_innermost else SAVED * preserves
     for name in names:
         if name in frame.registers:
             note(state.registers.get(name), frame.registers[name], 8)
@@ -187,4 +200,4 @@ def held_arguments(
         for at, (value, size) in state.slots.items():
             if size >= 4:
                 note(value, memory.word(cfa + at, size), size)
-    return found
+    return {key: value for key, value in found.items() if key not in contradicted}

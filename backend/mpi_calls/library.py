@@ -103,6 +103,11 @@ class MpiLibrary:
         self.world = self.constants.world or self.symbol("ompi_mpi_comm_world") or 0
         """Handle of ``MPI_COMM_WORLD``."""
 
+    @cached_property
+    def is_of_intel(self) -> bool:
+        """Whether it is Intel's descendant of MPICH."""
+        return self.image.is_of_intel
+
     @property
     def handle_bytes(self) -> int:
         """Size of a handle in C."""

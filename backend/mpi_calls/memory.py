@@ -21,6 +21,7 @@ _OF_IMPORTS = (6, 7)  # R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT
 _MOST_SYMBOLS = 1 << 20
 _MOST_STRINGS_BYTES = 1 << 26
 _SYMBOL_BYTES = 24
+_INTEL = "I_MPI_"
 _CODE = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 _DATA = (0, 1)  # STT_NOTYPE, STT_OBJECT
 
@@ -182,6 +183,15 @@ class Image:
         if tables.functions is None:
             self._read_symbols(tables)
         return tables.functions or {}
+
+    @property
+    def is_of_intel(self) -> bool:
+        """Whether it is Intel's MPI library.
+
+        Its compiler sees all functions at once, and lets one use a register without saving it where
+        no caller needs it any longer: MPIR_Bcast of Intel MPI 2021.18 uses rbx so.
+        """
+        return any(each.startswith(_INTEL) for each in self.symbols)
 
     @property
     def code(self) -> Code:

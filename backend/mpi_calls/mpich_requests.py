@@ -13,6 +13,7 @@ import msgspec
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.mpi_calls import Request, RequestKind
+from pgdb.patterns import pattern
 
 _OBJECT_BYTES = 0x2C0
 _KINDS: dict[int, RequestKind] = {
@@ -23,6 +24,8 @@ _KINDS: dict[int, RequestKind] = {
 }
 _COLLECTIVES = (10, 11)
 _VERSION_BYTES = 8192
+_VERSION_SYMBOL = "MPII_Version_string"
+_VERSION = pattern(r"MPICH Version:\s+([\w.]+)")
 _COMMUNICATOR_KINDS = (0x44, 0x84, 0x8C)
 """First bytes of the handles of communicators: predefined, of a block, allocated later."""
 
@@ -31,7 +34,7 @@ class _Layout(msgspec.Struct, frozen=True):
     """Places in the object of a request."""
 
     version: str
-    """Text that the version of the library contains."""
+    """Name and version of the library; empty for one whose layout is unknown."""
     communicator: int | None = None
     source: int | None = None
     tag: int | None = None
@@ -42,10 +45,9 @@ class _Layout(msgspec.Struct, frozen=True):
 
 # Measured on requests with known peers and tags. The layouts are those of builds for x86-64.
 _LAYOUTS = (
-    _Layout("MPICH Version:      5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
-    _Layout("MPICH Version:\t5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
-    _Layout("MPICH Version:\t4.0.2", matches=0xB0),
-    _Layout("Intel(R) MPI Library 2021.18", source=0x180, tag=0x184, count=0x178),
+    _Layout("MPICH 5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
+    _Layout("MPICH 4.0.2", matches=0xB0),
+    _Layout("Intel 2021.18.1", source=0x180, tag=0x184, count=0x178),
 )
 
 
@@ -117,16 +119,24 @@ class MpichRequests:
 
     def _layout(self) -> _Layout:
         if self._known_layout is None:
-            place = self._library.emulator.allocate(_VERSION_BYTES)
-            length = self._library.emulator.allocate(16)
-            try:
-                self._library.query("Get_library_version", place, length)
-                text = self._library.emulator.text(place)
-            except EmulationError:
-                text = ""
-            known = (each for each in _LAYOUTS if each.version in text)
+            version = self._version()
+            known = (each for each in _LAYOUTS if each.version == version)
             self._known_layout = next(known, _Layout(""))
         return self._known_layout
+
+    def _version(self) -> str:
+        library = self._library
+        if (symbol := library.symbol(_VERSION_SYMBOL)) is not None:
+            name = "Intel" if library.is_of_intel else "MPICH"
+            return f"{name} {library.memory.text(symbol)}"
+        place = library.emulator.allocate(_VERSION_BYTES)
+        length = library.emulator.allocate(16)
+        try:
+            library.query("Get_library_version", place, length)
+        except EmulationError:
+            return ""
+        match = _VERSION.match(library.emulator.text(place))
+        return f"MPICH {match[1]}" if match is not None else ""
 
     def _with_communicator(self, found: Request, data: bytes, at: int) -> Request:
         pointer = struct.unpack_from("<Q", data, at)[0]
@@ -182,7 +192,7 @@ class MpichRequests:
             communicator = None
             if not bits >> 48:
                 communicator = self._library.communicator(self._library.world)
-            # The source is a rank of a communicator, which the context does not tell.
+            # The source is a rank of a communicator, which the context does not name.
             source = bits >> 32 & 0xFFFF if has_source else self._library.constants.any_source
             return Request(
                 kind=found.kind,

@@ -142,7 +142,7 @@ class OpenMpiRequests:
 
     def _find_layout(self) -> tuple[int, int, int] | None:
         """Return the place of the remote group in a communicator, and of the size and the array in
-        a group: ``MPI_COMM_WORLD`` and ``MPI_COMM_SELF`` tell them, whose members are known."""
+        a group: ``MPI_COMM_WORLD`` and ``MPI_COMM_SELF`` show them, whose members are known."""
         library, memory = self._library, self._memory
         myself = library.symbol("ompi_mpi_comm_self")
         if myself is None:

@@ -378,7 +378,14 @@ class CallSites:
         cfa = self._cfa(level, reached.state)
         if cfa is None and frame.cfa is not None and reached.state.sp is not None:
             return lambda number: None
-        held = held_arguments(self._memory, frame, reached.state, cfa, is_innermost=level == 0)
+        held = held_arguments(
+            self._memory,
+            frame,
+            reached.state,
+            cfa,
+            is_innermost=level == 0,
+            preserves=not image.is_of_intel,
+        )
 
         def argument(number: int) -> Raw | None:
             key: Known = (

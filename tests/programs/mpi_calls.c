@@ -195,7 +195,6 @@ static void others(int number)
     MPI_Win_fence(0, window); /* @truth MPI_Win_fence window=0-3 */
     begin(number + 3);
     MPI_Win_free(&window); /* @truth MPI_Win_free window=0-3 */
-    begin(number + 4);
 }
 
 static void make(void)

@@ -69,6 +69,13 @@ def test_constants_and_entry_values(tmp_path: Path) -> None:
     assert state.sp == -16
 
 
+def test_short_code_for_constants(tmp_path: Path) -> None:
+    state = reached(tmp_path, "or ecx, -1\n and edx, 0\n or r8, -1\n call 0x100\n ret").state
+    assert state.registers["rcx"] == ("const", 0xFFFFFFFF)
+    assert state.registers["rdx"] == ("const", 0)
+    assert state.registers["r8"] == ("const", (1 << 64) - 1)
+
+
 def test_values_of_two_ways_are_one_symbol(tmp_path: Path) -> None:
     state = reached(
         tmp_path,

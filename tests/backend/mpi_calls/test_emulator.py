@@ -1,0 +1,179 @@
+"""The emulator against the processor: functions of a library in this process, called both ways."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgdb.backend.mpi_calls.emulator import Emulator
+from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.memory import Images, Memory
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the emulator carries out x86-64 code"
+)
+
+SOURCE = r"""
+#include <stdlib.h>
+#include <string.h>
+
+long arithmetic(long a, long b)
+{
+    int small = (int)a - (int)b;
+    unsigned half = (unsigned)a * 3u ^ (unsigned)b >> 5;
+    long shifted = (a << 3) + (b >> 2) - (a & b) + (a | 7);
+    short word = (short)(a + b);
+    signed char byte = (signed char)(a ^ b);
+
+    return shifted + small + half + word + byte + (b ? a % (b | 1) : 0) + (int)a / ((int)b | 1);
+}
+
+long conditions(long a, long b)
+{
+    long found = 0;
+
+    found |= (a < b) << 0 | (a <= b) << 1 | (a == b) << 2 | (a > b) << 3;
+    found |= ((unsigned long)a < (unsigned long)b) << 4 | ((int)a < (int)b) << 5;
+    found |= (((unsigned)a >= (unsigned)b) << 6) | ((a ? b : a) > 0) << 7;
+    return found + (a > b ? a : b) - ((int)a > 5 ? 100 : (int)b);
+}
+
+struct pair { long x, y; int many[6]; };
+
+static struct pair shift(struct pair given, long by)
+{
+    for (int at = 0; at < 6; at++)
+        given.many[at] += (int)by * at;
+    given.x += by;
+    return given;
+}
+
+long structures(long a, long b)
+{
+    struct pair one = {a, b, {1, 2, 3, 4, 5, 6}}, other = shift(one, b);
+    long sum = other.x ^ other.y;
+
+    for (int at = 0; at < 6; at++)
+        sum = sum * 31 + other.many[at];
+    return sum;
+}
+
+long cases(long a, long b)
+{
+    switch (a & 7) {
+    case 0: return b + 1;
+    case 1: return b * 2;
+    case 2: return b - 3;
+    case 3: return ~b;
+    case 4: return -b;
+    case 5: return b ^ 5;
+    default: return a;
+    }
+}
+
+long memory(long a, long b)
+{
+    long *made = malloc(8 * sizeof *made), sum = 0;
+    char text[32];
+
+    memset(made, 0, 8 * sizeof *made);
+    for (int at = 0; at < 8; at++)
+        made[at] = a + at * b;
+    memcpy(text, made, sizeof text);
+    strncpy(text, "forty-two", sizeof text);
+    for (int at = 0; at < 8; at++)
+        sum += made[at];
+    free(made);
+    return sum + (long)strlen(text);
+}
+
+long endless(long a, long b)
+{
+    volatile long turns = a + b;
+
+    for (;;)
+        turns++;
+    return turns;
+}
+
+long wild(long a, long b)
+{
+    return *(volatile long *)a + b;
+}
+"""
+FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory")
+numbers = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-4, 4)
+
+
+@pytest.fixture(scope="module", params=["-O0", "-O2", "-O2 -fPIC -fno-plt"])
+def library(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> ctypes.CDLL:
+    directory: Path = tmp_path_factory.mktemp("emulated")
+    source, made = directory / "emulated.c", directory / "libemulated.so"
+    source.write_text(SOURCE)
+    flags = [*request.param.split(), "-fwrapv", "-fno-tree-vectorize"]
+    subprocess.run(["cc", *flags, "-shared", "-fPIC", "-o", made, source], check=True)
+    return ctypes.CDLL(str(made))
+
+
+@pytest.fixture
+def emulator() -> Iterator[Emulator]:
+    memory = Memory(os.getpid())
+    try:
+        yield Emulator(memory, Images(memory), 0)
+    finally:
+        memory.close()
+
+
+def address(library: ctypes.CDLL, name: str) -> int:
+    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_are_those_of_the_processor(library: ctypes.CDLL, name: str) -> None:
+    function = getattr(library, name)
+    function.restype, function.argtypes = ctypes.c_long, (ctypes.c_long, ctypes.c_long)
+    place = address(library, name)
+    memory = Memory(os.getpid())
+    images = Images(memory)
+
+    @settings(max_examples=60, deadline=None)
+    @given(numbers, numbers)
+    def compare(a: int, b: int) -> None:
+        emulator = Emulator(memory, images, place)
+        # The guard of the stack is a word of the thread's memory: any word that stays as it is.
+        assert ctypes.c_long(emulator.call(place, a, b)).value == function(a, b), (a, b)
+
+    try:
+        compare()
+    finally:
+        memory.close()
+
+
+def test_code_without_an_end_is_given_up(library: ctypes.CDLL, emulator: Emulator) -> None:
+    with pytest.raises(EmulationError, match="no end after 5000"):
+        emulator.call(address(library, "endless"), 1, 2, most_steps=5000)
+
+
+def test_memory_that_is_not_there_is_an_error(library: ctypes.CDLL, emulator: Emulator) -> None:
+    with pytest.raises(EmulationError, match="no memory at"):
+        emulator.call(address(library, "wild"), 64, 1)
+
+
+def test_nothing_is_written_into_the_process(emulator: Emulator) -> None:
+    data = ctypes.create_string_buffer(b"as it was")
+    place = ctypes.addressof(data)
+    emulator.write(place, b"changed!!")
+    assert emulator.read(place, 9) == b"changed!!"
+    assert data.value == b"as it was"
