@@ -166,11 +166,13 @@ def judge(program: Program, found: Explanation) -> tuple[str, str]:
     """Return the outcome, and the verdict in words."""
     sure = [each for each in found.verdicts if each.confidence != "cannot tell"]
     if program.kinds == ("healthy",):
+        # A machine that computes other things too makes a healthy job slow, and not hang.
+        sure = [each for each in sure if each.kind != "slow"]
         if sure:
             return "false alarm", f"{sure[0].kind}: {sure[0].text}"
         return "right", ""
     if not found.verdicts:
-        return "undecided", found.summary
+        return ("right" if "healthy" in program.kinds else "undecided"), found.summary
     first = found.verdicts[0]
     text = f"{first.kind} [{first.ranks}] victims [{first.victims}] ({first.confidence})"
     if not sure or first.kind == "unknown":

@@ -17,9 +17,9 @@ import msgspec
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.why.explain import Explanation, explain, suspects
+from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects
 from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
-from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
+from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees
 from pgdb.frontend.api.sampling import go_on
 from pgdb.frontend.system import deadline, durations
@@ -34,9 +34,18 @@ if TYPE_CHECKING:
 
 WATCH_S = 1.0
 """Time for which ranks run, in seconds."""
+_PATIENCE = 5
+_MOST_PATIENCE_S = 5.0
+_GLANCE_S = 0.2
+_OF_BUSY_RANKS = ("missing-from-collective", "waits-for-busy-rank")
 _FROM_OUTSIDE = ("interrupted", "attached")
 _AT_START = ("main", "entry", "exec")
 _ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
+
+
+def patience_s(watch_s: float) -> float:
+    """Return the time to watch ranks that wait for one outside MPI, which may only be slow."""
+    return max(watch_s, min(_PATIENCE * watch_s, _MOST_PATIENCE_S))
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -84,18 +93,27 @@ class _Explainer:
                 await to_its_end(session.ranks(borrowed).interrupt(), raises_cancellation=True)
             answer = await self._look()
             elsewhere = self._elsewhere(answer)
-            watch = NO_WATCH
             chosen = suspects(answer.classes, elsewhere) & self._movable
             if chosen and not self._look_only:
                 ran = _Run(session, answer, chosen)
-                await ran.watch(self._watch_s)
+                expected = self._expected(answer, chosen).verdicts
+                is_slow = any(each.kind in _OF_BUSY_RANKS for each in expected)
+                await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
                 answer = await self._look()
                 elsewhere = self._elsewhere(answer)
-                watch = ran.outcome(answer)
-            return Why(explain(answer.classes, elsewhere, watch), answer)
+                found = explain(answer.classes, elsewhere, ran.outcome(answer))
+                if ran.is_late:
+                    found = slow(self._expected(ran.before, chosen), found)
+                return Why(found, answer)
+            return Why(explain(answer.classes, elsewhere), answer)
         finally:
             if borrowed:
                 await to_its_end(go_on(session, borrowed), raises_cancellation=True)
+
+    def _expected(self, before: Answer, chosen: RankSet) -> Explanation:
+        """Return the explanation if none of the ranks moves."""
+        watch = Watch(still=chosen, seconds=self._watch_s)
+        return explain(before.classes, self._elsewhere(before), watch)
 
     async def _look(self) -> Answer:
         with deadline.renewed():
@@ -153,7 +171,9 @@ class _Run:
     def __init__(self, session: Session, before: Answer, chosen: RankSet) -> None:
         self._session = session
         self._state = session.state
-        self._before = before
+        self.before = before
+        self.is_late = False
+        """Whether a call returned only after the time of the watch."""
         self._chosen = chosen
         self._advanced = RankSet()
         """Ranks that stop when their call returns."""
@@ -161,8 +181,11 @@ class _Run:
         self._ran = RankSet()
         self._seconds = 0.0
 
-    async def watch(self, watch_s: float) -> None:
-        """Let the ranks run for *watch_s* seconds, and stop them again."""
+    async def watch(self, watch_s: float, patience_s: float) -> None:
+        """Let the ranks run for *watch_s* seconds, and stop them again.
+
+        If no call has returned by then, they run until one returns, or *patience_s* in all.
+        """
         session, state = self._session, self._state
         ready = await self._select_calls()
         begun_s = time.monotonic()
@@ -174,6 +197,9 @@ class _Run:
                 self._ran = self._ran | await self._start("continue", "", others)
             waited_for = self._advanced or self._ran
             await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s)
+            while waited_for <= state.running and time.monotonic() - begun_s < patience_s:
+                await session.runs.wait_stopped("why", waited_for, timeout_s=_GLANCE_S)
+                self.is_late = not waited_for <= state.running
             self._seconds = time.monotonic() - begun_s
         finally:
             await to_its_end(self._stop(), raises_cancellation=True)
@@ -181,7 +207,7 @@ class _Run:
     async def _select_calls(self) -> RankSet:
         """Select, on each rank in a call, the frame that has called it; return those ranks."""
         found = []
-        for each in self._before.classes:
+        for each in self.before.classes:
             status, ranks = each.record, each.ranks & self._chosen
             if not ranks or not isinstance(status, MpiCallStatus) or status.call is None:
                 continue
@@ -237,7 +263,7 @@ class _Run:
     def _pairs(
         self, after: Answer, ranks: RankSet
     ) -> Iterator[tuple[RankSet, MpiCallStatus, MpiCallStatus]]:
-        for old in self._before.classes:
+        for old in self.before.classes:
             for new in after.classes:
                 both = old.ranks & new.ranks & ranks
                 if not both:

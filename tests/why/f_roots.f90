@@ -1,4 +1,4 @@
-! why: different-roots|different-collectives ranks=1 victims=0,2-3
+! why: different-roots|different-collectives ranks=3 victims=0-2
 program roots
   use mpi
   implicit none
@@ -7,7 +7,7 @@ program roots
   call begin()
   allocate (values(1048576))
   values = rank
-  call MPI_Bcast(values, size(values), MPI_INTEGER, merge(3, 0, rank == 1), MPI_COMM_WORLD, ierror)
+  call MPI_Bcast(values, size(values), MPI_INTEGER, merge(1, 0, rank == 3), MPI_COMM_WORLD, ierror)
   call MPI_Barrier(MPI_COMM_WORLD, ierror)
   call MPI_Finalize(ierror)
 contains

@@ -277,13 +277,15 @@ def _missed(send: Offer, receive: Offer, *, in_chain: bool) -> str | None:
     ]
     if sum(misses) != 1 or None in (send.tag, receive.peer):
         return None
+    if in_chain and not misses[1] and not misses[2]:
+        return None
     if misses[0]:
         return f"one to rank {send.peer} that is not from rank {receive.peer}"
     if misses[1]:
         return f"it one with tag {send.tag}"
     if misses[2]:
         return f"it one in {words.communicator(send.communicator)}"
-    return f"its message to rank {send.peer}" if is_source and not in_chain else None
+    return f"its message to rank {send.peer}" if is_source else None
 
 
 def _sends_and_receives(knot: Knot) -> Verdict | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.why import deadlocks, graph, words
@@ -53,6 +54,26 @@ def explain(
         key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
     )
     return Explanation(tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting))
+
+
+def slow(before: Explanation, after: Explanation) -> Explanation:
+    """Return *after*, with the ranks that others waited for *before*, and that came at last."""
+    found = []
+    for each in before.verdicts:
+        came = each.victims & after.watch.moved
+        if each.kind not in ("missing-from-collective", "waits-for-busy-rank") or not came:
+            continue
+        returned = f"{words.named(came)} went on after {after.watch.seconds:g} s"
+        verdict = replace(
+            each,
+            kind="slow",
+            text=f"not hung, but slow: {each.text}; {returned}",
+            confidence="likely",
+            rule="ranks waited for a rank outside MPI, and their calls returned at last",
+            decides="",
+        )
+        found.append(verdict)
+    return replace(after, verdicts=(*after.verdicts, *found), summary="") if found else after
 
 
 def suspects(

@@ -24,6 +24,7 @@ VerdictKind = Literal[
     "collective-order",
     "missing-from-collective",
     "waits-for-busy-rank",
+    "slow",
     "rank-left",
     "no-progress",
     "network-or-launcher",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdb.frontend.analysis.why.explain import Explanation, explain, suspects
+from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.merge.classes import EquivalenceClass
@@ -260,6 +260,22 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "3",
         "0",
     ),
+    "exchanges that all go one way": (
+        {
+            str(rank): in_call(
+                "MPI_Sendrecv",
+                "sendrecv",
+                dest=(rank + 1) % 4,
+                source=(rank + 1) % 4,
+                tag=1,
+                receive_tag=1,
+            )
+            for rank in range(4)
+        },
+        "cycle",
+        "0-3",
+        "",
+    ),
     "a message to itself": ({"0": send(0), "1-3": BARRIER}, "self-deadlock", "0", "1-3"),
     "threads of one rank": (
         {
@@ -421,6 +437,15 @@ def test_no_cause_is_named_where_peers_are_unknown() -> None:
     (found,) = explained(job).verdicts
     assert (found.kind, found.confidence) == ("unknown", "cannot tell")
     assert str(found.ranks | found.victims) == "0-3"
+
+
+def test_a_rank_that_came_at_last_was_slow() -> None:
+    job = FAULTS["a rank that computes"][0]
+    moved = Watch(still=RankSet(), moved=RankSet.parse("0-2"), seconds=2.5)
+    (found,) = slow(explained(job), explained(job, moved)).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("slow", "3", "0-2")
+    assert found.text.startswith("not hung, but slow: ranks 0-2 wait in MPI_Barrier")
+    assert slow(explained(job), explained(job)).verdicts == explained(job).verdicts
 
 
 def test_two_deadlocks_are_two_verdicts() -> None:
