@@ -31,7 +31,9 @@ def test_the_rank_that_computes_is_behind(build: Build, start_job: StartJob) -> 
 
 def test_samples_at_the_prompt(mpi: Mpi, build: Build) -> None:
     program = build("behind.c", "-O1")
-    lines = ("progress", "continue &", "progress --samples 3 --every 0.1", "progress --samples 0")
+    # Rank 1 computes from its first step on.
+    begin = ("progress", "tbreak smooth", "proc 0 continue &", "proc 1 continue", "continue &")
+    lines = (*begin, "progress --samples 3 --every 0.1", "progress --samples 0")
     finished = run_pgdb("launch", "--batch", *ex(*lines, "kill"), *mpi.line(2, program))
     assert "progress: no rank of [0-1] runs" in finished.out
     assert "samples in " in finished.out and "# computes" in finished.out, finished.out
