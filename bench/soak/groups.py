@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TIMES = 5
 """Number of times that ranks meet."""
 STEPS = 50
+LOOKS = 10
+"""Number of times that PGDB looks where the ranks are that run."""
 END_S = 0.5
 """Longest time until a Ctrl-C, a detach or a kill comes, in seconds."""
 
@@ -46,6 +48,9 @@ class GroupFaults:
             "lockstep: interrupt": lambda s, j: self._in_motion(s, j, "lockstep", "interrupt"),
             "lockstep: detach": lambda s, j: self._in_motion(s, j, "lockstep", "detach"),
             "lockstep: aggregator killed": lambda s, j: self._in_motion(s, j, "lockstep", "kill"),
+            "look: interrupt": lambda s, j: self._in_motion(s, j, "look", "interrupt"),
+            "look: detach": lambda s, j: self._in_motion(s, j, "look", "detach"),
+            "look: aggregator killed": lambda s, j: self._in_motion(s, j, "look", "kill"),
             "until-differ: interrupt": lambda s, j: self._in_motion(s, j, "differ", "interrupt"),
             "until-differ: detach": lambda s, j: self._in_motion(s, j, "differ", "detach"),
             "until-differ: aggregator killed": lambda s, j: self._in_motion(s, j, "differ", "kill"),
@@ -128,6 +133,10 @@ class GroupFaults:
             try:
                 if what == "lockstep":
                     view.lockstep("next", STEPS, timeout_s=DEADLINE_S)
+                elif what == "look":
+                    view.continue_(wait=False)
+                    for _ in range(LOOKS):
+                        view.still_running()
                 else:
                     view.until_differ("1", at="hit", limit=STEPS, timeout_s=DEADLINE_S)
             except PgdbError as error:
