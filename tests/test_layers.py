@@ -137,6 +137,8 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.api",
         "pgdb.frontend.startup",
         "pgdb.frontend.report",
+        "pgdb.frontend.analysis",
+        "pgdb.frontend.show",
     ),
     "pgdb.frontend.ui": (
         "pgdb.merge",

@@ -22,8 +22,8 @@ _KINDS = (
     ("assertion", pattern(r"assertion|an assertion")),
     ("exception", pattern(r"uncaught exception|C\+\+ library|pure virtual")),
     ("runtime-error", pattern(r"Fortran|ERROR STOP|STOP")),
-    ("abort", pattern(r"fatal error|error code|aborting the job|error handling")),
-    ("exit-code", pattern(r"status ")),
+    ("abort", pattern(r"MPI_Abort|fatal error|error code|aborting the job|error handling")),
+    ("exit-code", pattern(r"status |exit\(")),
 )
 """Kinds of deaths, by the words that the back end has for them."""
 _STARTS = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")

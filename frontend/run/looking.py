@@ -66,20 +66,7 @@ class Looker:
         :raises PgdbError: if no debugger can attach to the ranks.
         """
         async with self._limit(gap_s * SAMPLES), self._session() as session:
-            ranks = session.ranks(session.set)
-            before = await _sample(session)
-            for _ in range(SAMPLES - 1):
-                with session.hushed(ranks.set):
-                    await ranks.continue_(wait=False)
-                    await _wait(gap_s, is_over)
-                    await ranks.interrupt()
-                after = await _sample(session)
-                if moved := progress.moving(before, after):
-                    return Seen(moved)
-                if is_over():
-                    return Seen(ranks.set)
-                before = after
-            if moved := await _leaving_mpi(session, gap_s, is_over):
+            if moved := await look_for_progress(session, gap_s, is_over):
                 return Seen(moved)
             return Seen(RankSet(), await collect(session, mode="run"))
 
@@ -115,6 +102,25 @@ class Looker:
             await to_its_end(session.close(kill=False))
 
 
+async def look_for_progress(session: Session, gap_s: float, is_over: Callable[[], bool]) -> RankSet:
+    """Return the ranks that make progress between samples *gap_s* apart; all ranks are stopped
+    before and after."""
+    ranks = session.ranks(session.set)
+    before = await _sample(session)
+    for _ in range(SAMPLES - 1):
+        with session.hushed(ranks.set):
+            await ranks.continue_(wait=False)
+            await _wait(gap_s, is_over)
+            await ranks.interrupt()
+        after = await _sample(session)
+        if moved := progress.moving(before, after):
+            return moved
+        if is_over():
+            return ranks.set
+        before = after
+    return await _leaving_mpi(session, gap_s, is_over)
+
+
 async def _leaving_mpi(session: Session, seconds: float, is_over: Callable[[], bool]) -> RankSet:
     """Return ranks that return from a blocking MPI call within *seconds*.
 
@@ -138,7 +144,7 @@ async def _leaving_mpi(session: Session, seconds: float, is_over: Callable[[], b
             moved = inside & session.state.stopped
             await everyone.interrupt()
         finally:
-            await to_its_end(everyone.execute("delete"))
+            await to_its_end(ranks.delete(session.last_breakpoint))
     return moved | (everyone.set if is_over() else RankSet())
 
 

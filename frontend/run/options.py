@@ -8,6 +8,7 @@ import msgspec
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.run.places import Place
 from pgdb.frontend.system import durations
 from pgdb.patterns import pattern
 
@@ -35,6 +36,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The job's time limit from now on; 0 to ask the batch system."""
     then: Then = "continue"
     exit_code: Literal["pgdb", "job"] = "pgdb"
+    with_gdb: bool = False
+    """Whether every rank has a GDB from its start."""
+    breakpoints: tuple[Place, ...] = ()
+    traces: tuple[Place, ...] = ()
+    checks: tuple[Place, ...] = ()
     snapshot_every_s: float = 0.0
     watch: bool = True
     """Whether each rank has a watcher as its parent."""
@@ -44,6 +50,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Longest time for one look at the stacks of a job."""
     quiet: bool = False
     """Whether nothing is printed beside the job's own output."""
+
+    @property
+    def needs_gdb(self) -> bool:
+        """Whether the job runs under GDBs from its start."""
+        return self.with_gdb or bool(self.breakpoints or self.traces or self.checks)
 
 
 def duration(text: str, option: str) -> float:

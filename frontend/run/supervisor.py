@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import time
 from collections.abc import Awaitable
 from typing import Literal
@@ -16,9 +15,7 @@ from msgspec.structs import replace
 
 from pgdb import core_limit
 from pgdb.cores.policy import find_left_cores
-from pgdb.errors import CommandError, PgdbError
-from pgdb.frontend.report import writing
-from pgdb.frontend.report.forms import text as text_form
+from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure
@@ -26,6 +23,7 @@ from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
 from pgdb.frontend.run.looking import SAMPLES, Looker
 from pgdb.frontend.run.options import RunOptions, in_words
+from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
 from pgdb.frontend.run.run_report import RunRecord, cause_of_found, report_of
 from pgdb.ranks import RankSet
@@ -66,16 +64,14 @@ class Supervisor:
         self._snapshots = 0
         self._progress_s = 0.0
         self._interrupted = False
-        self._unwritten = ""
-        """The text of the last report, if a file of it could not be written."""
+        self._publisher = Publisher(options)
 
     async def run(self) -> int:
         """Run the job; return the exit status of ``pgdb run``.
 
         :raises PgdbError: if the job cannot be started.
         """
-        for each in self._options.outputs:
-            await asyncio.to_thread(self._check, each)
+        await self._publisher.check()
         prepared = await prepare(self._options)
         self._record.mpi = prepared.mpi
         self._record.notes += prepared.notes
@@ -88,13 +84,6 @@ class Supervisor:
             return await self._supervise(self._job)
         finally:
             await prepared.close()
-
-    def _check(self, path: str) -> None:
-        """Note a report that cannot be written; it is printed in place of that."""
-        try:
-            writing.check(path)
-        except CommandError as error:
-            self._say(f"{error}; the report will be printed")
 
     async def _supervise(self, job: JobProcess) -> int:
         looker = Looker(self._options, job.pid, lambda: self._reports.living)
@@ -174,7 +163,9 @@ class Supervisor:
                     "--before-timeout: no batch system here names a time limit; --wall-time gives "
                     "it"
                 )
-                self._say("--before-timeout: no time limit was found; give it with --wall-time")
+                self._publisher.say(
+                    "--before-timeout: no time limit was found; give it with --wall-time"
+                )
                 return
             end, source = found.end, found.source
         left = end - options.before_timeout_s - time.time()
@@ -258,14 +249,14 @@ class Supervisor:
         if not is_note:
             self._cause = self._cause or cause
             # Should this process be killed meanwhile, there is a report at least.
-            await self._write(self._report(cause, job))
+            await self._publisher.write(self._report(cause, job))
         if trigger.kind != "hang":
             await self._look(looker)
         if is_note:
             self._snapshots += 1
-            await self._write(self._report(cause, job), self._snapshots)
+            await self._publisher.write(self._report(cause, job), self._snapshots)
             return
-        await self._write(self._report(cause, job))
+        await self._publisher.write(self._report(cause, job))
         if trigger.kind == "signal":
             job.send_signal(trigger.number)
             return
@@ -279,7 +270,7 @@ class Supervisor:
             await self._look(looker)
         elif self._reports.living:
             self._record.note("the stacks of the others: their launcher was ending them already")
-        await self._write(self._report(None, job))
+        await self._publisher.write(self._report(None, job))
         if self._options.then == "hold" and self._reports.living and job.status is None:
             self._say_held(job)
             return
@@ -302,7 +293,7 @@ class Supervisor:
             "ends it"
         )
         self._record.add("action", text)
-        self._say(text)
+        self._publisher.say(text)
 
     async def _look(self, looker: Looker) -> None:
         with contextlib.suppress(TimeoutError):
@@ -343,18 +334,6 @@ class Supervisor:
         status = exit_status.of_job(job.status)
         return Cause(kind="lost", what=f"the launcher ended with status {status}", who=ranks)
 
-    async def _write(self, report: Report, number: int = 0) -> None:
-        """Write the report to all files of the options; *number* is that of a snapshot."""
-        paths = [numbered(each, number) for each in self._options.outputs]
-        if paths:
-            text, errors = await writing.write_all(report, paths)
-            for each in errors:
-                self._record.note(each)
-            self._unwritten = text
-        elif number:
-            sys.stderr.write(text_form.render(report))
-            sys.stderr.flush()
-
     async def _finish(self, job: JobProcess) -> int:
         """Write the last report; return the exit status."""
         self._reports.release()
@@ -368,12 +347,8 @@ class Supervisor:
         self._note_lost_output(job)
         report = self._report(cause, job)
         is_event = report.cause.kind != "none"
-        if is_event or self._options.outputs:
-            await self._write(report)
-        if is_event:
-            self._print(report)
-        elif self._unwritten:
-            sys.stderr.write(self._unwritten)
+        await self._publisher.write(report)
+        self._publisher.conclude(report, is_event=is_event)
         if self._options.exit_code == "job":
             return exit_status.of_job(job.status)
         if job.status == 0 and report.cause.kind in ("hang", "time-limit"):
@@ -388,24 +363,6 @@ class Supervisor:
         if cause is not None and cause.kind != "ended" and job.status == 0:
             return replace(cause, what=f"{cause.what}; the job ended well later")
         return cause
-
-    def _print(self, report: Report) -> None:
-        """Print the report where it is not in a file, else its summary."""
-        if self._options.quiet:
-            return
-        if self._unwritten or not self._options.outputs:
-            sys.stderr.write(self._unwritten or text_form.render(report))
-            sys.stderr.flush()
-            return
-        cause = report.cause
-        self._say(f"what: {cause.what}")
-        self._say(f"where: {cause.where or 'not known'}")
-        self._say(f"who: {cause.who or 'not known'}; report: {', '.join(self._options.outputs)}")
-
-    def _say(self, text: str) -> None:
-        if not self._options.quiet:
-            sys.stderr.write(f"pgdb: {text}\n")
-            sys.stderr.flush()
 
     def _note_cores(self) -> None:
         """Name the core files of the ranks that have left one."""
@@ -432,19 +389,7 @@ class Supervisor:
             if ring.lost:
                 text = f"{ring.lost} bytes of {stream} are lost: {os.strerror(ring.error)}"
                 self._record.note(text)
-                self._say(text)
-
-
-def numbered(path: str, number: int) -> str:
-    """Return the path of a snapshot.
-
-    >>> numbered("out/run.html", 3), numbered("run.txt", 0)
-    ('out/run.3.html', 'run.txt')
-    """
-    if not number:
-        return path
-    root, suffix = os.path.splitext(path)
-    return f"{root}.{number}{suffix}"
+                self._publisher.say(text)
 
 
 def _is_foreground() -> bool:

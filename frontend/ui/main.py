@@ -98,6 +98,10 @@ def main(argv: Sequence[str]) -> int:
             sys.stdout.write(f"{asyncio.run(environment(arguments.output, _complain))}\n")
             return EXIT_OK
         if arguments.run is not None:
+            if arguments.run.needs_gdb:
+                from pgdb.frontend.run.with_gdb import GdbRun
+
+                return asyncio.run(GdbRun(arguments.run).run())
             from pgdb.frontend.run.supervisor import Supervisor
 
             return asyncio.run(Supervisor(arguments.run).run())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.api.options import SETTINGS as ALL_SETTINGS
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import THEN, RunOptions, duration
+from pgdb.frontend.run.places import Place, pairs_of, read_place
 
 SETTINGS = (
     "ranks",
@@ -77,6 +79,48 @@ def add_options(
         default="pgdb",
         help="the exit status: what has happened, or the job's own (%(default)s)",
     )
+    add(
+        "--gdb",
+        dest="with_gdb",
+        action="store_true",
+        help="run every rank under GDB from its start: the report has the stacks at the moment of "
+        "a death",
+    )
+    add(
+        "--break-at",
+        dest="breakpoints",
+        action="append",
+        default=[],
+        metavar="LOC[,EXPR…]",
+        help="report the expressions each time that a rank comes to the location (repeatable; "
+        "implies --gdb)",
+    )
+    add(
+        "--trace-at",
+        dest="traces",
+        action="append",
+        default=[],
+        metavar="LOC[,EXPR…]",
+        help="as --break-at, without a stop of the rank: LOC,EXPR…[,FIRST:EVERY:COUNT][ if COND] "
+        "(repeatable; implies --gdb)",
+    )
+    add(
+        "--check",
+        dest="conditions",
+        action="append",
+        default=[],
+        metavar="'EXPR in 0..1'",
+        help="a condition that holds on all ranks at the location of --at (repeatable; implies "
+        "--gdb)",
+    )
+    add(
+        "--at",
+        dest="places",
+        action="append",
+        default=[],
+        metavar="LOC",
+        help="the location of a --check",
+    )
     _add_duration(add, "--snapshot-every", "report so often, and let the job run on")
     add(
         "--no-watch",
@@ -126,7 +170,7 @@ def read_options(parsed: argparse.Namespace, settings: Mapping[str, Any]) -> Run
         raise UsageError("run: give the job's line, for example pgdb run -- mpirun -n 4 ./app")
     if parsed.wall_time and not parsed.before_timeout:
         raise UsageError("--wall-time needs --before-timeout TIME: when to report")
-    return RunOptions(
+    options = RunOptions(
         line=tuple(line),
         session=SessionOptions(**settings),
         outputs=tuple(parsed.outputs),
@@ -135,8 +179,35 @@ def read_options(parsed: argparse.Namespace, settings: Mapping[str, Any]) -> Run
         wall_time_s=parsed.wall_time,
         then=parsed.then,
         exit_code=parsed.exit_code,
+        with_gdb=parsed.with_gdb,
+        breakpoints=tuple(read_place(each, "--break-at") for each in parsed.breakpoints),
+        traces=tuple(read_place(each, "--trace-at", is_trace=True) for each in parsed.traces),
+        checks=_checks(parsed.conditions, parsed.places),
         snapshot_every_s=parsed.snapshot_every,
         watch=parsed.watch,
         cores=parsed.cores,
         quiet=parsed.quiet,
     )
+    if options.needs_gdb and options.then == "hold":
+        raise UsageError(
+            "--then hold is for runs without GDB: a rank has one debugger; leave out --gdb, "
+            "--break-at, --trace-at and --check, or use --then kill"
+        )
+    return options
+
+
+def _checks(conditions: Sequence[str], locations: Sequence[str]) -> tuple[Place, ...]:
+    """Return the checks.
+
+    :raises UsageError: if a condition cannot be read, or has no location.
+    """
+    if not conditions and not locations:
+        return ()
+    if not conditions:
+        raise UsageError("--at needs --check 'EXPR in 0..1': the condition that holds there")
+    for each in conditions:
+        try:
+            parse(each)
+        except UsageError as error:
+            raise UsageError(f"--check {each!r}: {error}") from None
+    return pairs_of(conditions, locations)

@@ -130,7 +130,7 @@ def _become_program(
                 signal.signal(each, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL if not _ignores(ignored) else signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        hold._execute(program)
+        hold._execute(program, "")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 127
     finally:

@@ -258,3 +258,55 @@ def test_program_without_a_launcher(tmp_path: Path) -> None:
     assert report["cause"]["who"] == "0"
     assert run_pgdb("run", "--", "/nonexistent/app").status == 3
     assert run_pgdb("run", "-o", "x.png", "--", "true").status == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "cause", "place"),
+    [
+        ("1", 6, "abort", "die at"),
+        ("2", 8, "exit-code", "die at"),
+        ("5", 7, "assertion", "die at"),
+    ],
+)
+@pytest.mark.any_mpi
+def test_death_under_gdb_has_the_stack_of_its_moment(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str, status: int, cause: str, place: str
+) -> None:
+    program = build("deaths.c")
+    finished, report = run_job(tmp_path, "--gdb", "--", *mpi.line(6, program, kind))
+    assert finished.status == status, finished.err
+    assert report["cause"]["kind"] == cause
+    assert report["cause"]["who"] == kind
+    assert place in report["cause"]["where"]
+    assert sum(each["count"] for each in report["classes"]) == 6
+
+
+@pytest.mark.any_mpi
+def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("deaths.c")
+    at = program.at("wait")
+    options = ["--break-at", f"{at},rank,size", "--trace-at", f"{at},rank*2"]
+    options += ["--check", "rank in 0..1", "--at", at, "--check", "size > 0", "--at", at]
+    finished, report = run_job(tmp_path, *options, "--", *mpi.line(3, program, "7"))
+    assert finished.status == 1, finished.err
+    assert report["cause"]["kind"] == "check"
+    assert report["cause"]["who"] == "2"
+    texts = [each["text"] for each in report["timeline"]]
+    assert f"{at}: rank = 1" in texts and f"{at}: size = 3" in texts
+    assert any("[0] 0, [1] 2, [2] 4" in each for each in texts)
+
+
+@pytest.mark.any_mpi
+def test_location_that_does_not_exist_ends_the_run(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    line = mpi.line(2, build("deaths.c"), "7")
+    finished = run_pgdb("run", "--break-at", "nowhere.c:3", "--", *line, cwd=tmp_path)
+    assert finished.status == 3
+    assert "nowhere.c" in finished.err
+
+
+@pytest.mark.any_mpi
+def test_output_and_input_under_gdb(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 16
+    line = mpi.line(2, build("unattended.c"), "copy")
+    finished = run_pgdb("run", "--gdb", "--", *line, stdin=data, cwd=tmp_path)
+    assert (finished.status, finished.stdout, finished.stderr) == (0, data, b"")

@@ -1,0 +1,99 @@
+"""Locations and expressions of ``--break-at``, ``--trace-at`` and ``--check``. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pgdb.errors import UsageError
+from pgdb.patterns import pattern
+
+_COUNTS = pattern(r"\s*(\d*):(\d*):(\d*)\s*\Z")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A location, and the values of interest there."""
+
+    location: str
+    expressions: tuple[str, ...] = ()
+    condition: str = ""
+    """Condition of the breakpoint or of the trace, in the program's language."""
+    first: int = 1
+    """The first hit that counts, from 1."""
+    every: int = 1
+    count: int = 0
+    """Most hits that count; 0 for no limit."""
+    check: str = ""
+    """Condition that has to hold on all ranks; empty for none."""
+
+
+def read_place(text: str, option: str, *, is_trace: bool = False) -> Place:
+    """Read ``LOC,EXPR…[,FIRST:EVERY:COUNT][ if COND]``.
+
+    >>> read_place("a.c:3,x[1,2],2:5: if n > 1", "--trace-at", is_trace=True)
+    Place(location='a.c:3', expressions=('x[1,2]',), condition='n > 1', first=2, every=5, count=0, check='')
+
+    :raises UsageError: if a part is missing or wrong.
+    """  # noqa: E501
+    body, _, condition = text.partition(" if ")
+    if " if " in text and not condition.strip():
+        raise UsageError(f"{option} {text!r}: no condition follows 'if'")
+    location, *rest = (each.strip() for each in split(body))
+    if not location:
+        raise UsageError(
+            f"{option} {text!r}: a location is needed, for example solver.c:120,residual"
+        )
+    counts = (1, 1, 0)
+    if rest and (match := _COUNTS.match(rest[-1])):
+        if not is_trace:
+            raise UsageError(f"{option} {text!r}: FIRST:EVERY:COUNT is for --trace-at")
+        first, every, count = (int(each) if each else 0 for each in match.groups())
+        counts = (first or 1, every or 1, count)
+        rest.pop()
+    if "" in rest:
+        raise UsageError(f"{option} {text!r}: an expression between the commas is empty")
+    if is_trace and not rest:
+        raise UsageError(f"{option} {text!r}: an expression is needed, as in {location},residual")
+    return Place(location, tuple(rest), condition.strip(), *counts)
+
+
+def split(text: str) -> list[str]:
+    """Return the parts of a text between its commas outside brackets and quotes.
+
+    >>> split("f(a, b),c")
+    ['f(a, b)', 'c']
+    """
+    parts, closing, quote = [""], [], ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in _CLOSING:
+            closing.append(_CLOSING[letter])
+        elif closing and letter == closing[-1]:
+            closing.pop()
+        elif letter == "," and not closing:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return parts
+
+
+def pairs_of(conditions: Sequence[str], locations: Sequence[str]) -> tuple[Place, ...]:
+    """Return the conditions of ``--check``, each at its location of ``--at``.
+
+    :raises UsageError: if there is a condition without a location, or the other way round.
+    """
+    if len(locations) == 1:
+        locations = [*locations] * len(conditions)
+    if len(conditions) != len(locations) or not all(locations):
+        raise UsageError(
+            f"--check {conditions[-1]!r} needs --at LOC: the location at which it is checked"
+        )
+    return tuple(
+        Place(location, check=condition)
+        for condition, location in zip(conditions, locations, strict=True)
+    )

@@ -1,0 +1,383 @@
+"""A run whose ranks have a GDB from their start: stops before a death, values at locations."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb import core_limit
+from pgdb.errors import PgdbError, StartError
+from pgdb.frontend.analysis.answers import Answer, failures_text
+from pgdb.frontend.api.notifications import JobOutput, Notification
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.report.collect import collect
+from pgdb.frontend.report.model import Cause, Report, TimedEvent
+from pgdb.frontend.run import exit_status, time_limit
+from pgdb.frontend.run.looking import SAMPLES, look_for_progress
+from pgdb.frontend.run.options import RunOptions, in_words
+from pgdb.frontend.run.places import Place
+from pgdb.frontend.run.publishing import Publisher
+from pgdb.frontend.show.text import trace_text
+from pgdb.frontend.startup.start import launch
+from pgdb.frontend.system.shielding import to_its_end
+from pgdb.ranks import RankSet
+from pgdb.records import Stop, Value, is_error
+
+STEP_S = 1.0
+"""Longest wait for stops before other events are looked at."""
+SETTLE_S = 0.2
+OTHERS_S = 10.0
+"""Longest wait for the other ranks to stop after one is about to die."""
+MOST_VALUES = 8
+"""Most different values of one expression in an event."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGINT)
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """An event to act on, which no rank has caused."""
+
+    kind: Literal["time-limit", "request", "snapshot", "ended"]
+    text: str
+
+
+class GdbRun:
+    """One run of a job under GDBs."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._publisher = Publisher(options)
+        self._places: dict[int, Place] = {}
+        """By number of the breakpoint."""
+        self._reached: set[Place] = set()
+        self._events: list[TimedEvent] = []
+        self._triggers: list[Trigger] = []
+        self._tasks: list[asyncio.Future[None]] = []
+        self._snapshots = 0
+        self._last_s = time.monotonic()
+        """Time of the last output, or of progress that was seen, monotonic."""
+        self._report: Report | None = None
+        self._ended_by_us = False
+
+    async def run(self) -> int:
+        """Run the job; return the exit status of ``pgdb run``.
+
+        :raises PgdbError: if the job cannot be started, or a location does not exist.
+        """
+        await self._publisher.check()
+        core_limit.leave_none()
+        options = self._options.session.changed(stop_before_death=True)
+        stdin = os.dup(0)
+        try:
+            session = await launch(
+                self._options.line, options, stdin=stdin, listener=self._on_notification
+            )
+        finally:
+            os.close(stdin)
+        kill = True
+        try:
+            await self._set_places(session)
+            self._watch_signals()
+            await self._supervise(session)
+            if self._report is None:
+                if session.job is not None and session.all_have_ended:
+                    await session.job.wait()
+                self._report = await self._collect(session, None)
+            kill = self._ended_by_us
+        finally:
+            for each in self._tasks:
+                each.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await to_its_end(session.close(kill=kill))
+        return await self._conclude(session)
+
+    def _on_notification(self, notification: Notification) -> None:
+        if isinstance(notification, JobOutput):
+            self._last_s = time.monotonic()
+            descriptor = 2 if notification.stream == "stderr" else 1
+            view = memoryview(notification.data)
+            while view:
+                try:
+                    view = view[os.write(descriptor, view) :]
+                except OSError:  # the reader is gone; the job need not end for that
+                    return
+
+    async def _set_places(self, session: Session) -> None:
+        """Set the breakpoints and traces of the options.
+
+        :raises StartError: if a location or an expression cannot be used on any rank.
+        """
+        everyone = session.ranks(session.set)
+        for place in (*self._options.breakpoints, *self._options.checks):
+            answer = await everyone.break_at(place.location, condition=place.condition, stop="rank")
+            _require(answer, f"the location {place.location}")
+            self._places[session.last_breakpoint] = place
+        for number, place in enumerate(self._options.traces, 1):
+            condition = place.condition
+            if place.first > 1:
+                counter = f"$pgdb_hits_{number}"
+                await everyone.execute(f"set {counter} = 0")
+                begins = f"{counter}++ >= {place.first - 1}"
+                condition = f"({condition}) && {begins}" if condition else begins
+            answer = await everyone.trace(
+                place.location,
+                *place.expressions,
+                condition=condition,
+                every=place.every,
+                first=place.count,
+            )
+            _require(answer, f"the trace at {place.location}")
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _watch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _ENDING:
+            text = f"{signal.Signals(number).name} came to pgdb run: the job is ended"
+            loop.add_signal_handler(number, self._triggers.append, Trigger("ended", text))
+        text = "a report was requested with SIGUSR1"
+        loop.add_signal_handler(signal.SIGUSR1, self._triggers.append, Trigger("request", text))
+        if self._options.snapshot_every_s:
+            self._begin(self._snapshot_always())
+        if self._options.before_timeout_s:
+            self._begin(self._wait_time_limit())
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        self._tasks.append(asyncio.ensure_future(work))
+
+    async def _snapshot_always(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.snapshot_every_s)
+            every = in_words(self._options.snapshot_every_s)
+            self._triggers.append(Trigger("snapshot", f"a report every {every}"))
+
+    async def _wait_time_limit(self) -> None:
+        options = self._options
+        end = time.time() + options.wall_time_s
+        if not options.wall_time_s:
+            found = await asyncio.to_thread(time_limit.find)
+            if found is None:
+                self._publisher.say(
+                    "--before-timeout: no time limit was found; give it with --wall-time"
+                )
+                return
+            end = found.end
+        await asyncio.sleep(max(end - options.before_timeout_s - time.time(), 0.0))
+        text = f"{in_words(options.before_timeout_s)} before the time limit"
+        self._triggers.append(Trigger("time-limit", text))
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    async def _supervise(self, session: Session) -> None:
+        """Let the ranks run until the job has ended, or has to be left."""
+        await session.ranks(session.state.stopped).continue_(wait=False)
+        while not (session.all_have_ended or session.job_has_ended):
+            if running := session.state.running:
+                await session.ranks(running).wait(timeout_s=STEP_S, settle_s=SETTLE_S)
+            if self._triggers:
+                if not await self._on_trigger(session, self._triggers.pop(0)):
+                    return
+            elif stopped := session.state.stopped:
+                if not await self._on_stop(session, stopped):
+                    return
+            elif self._is_quiet() and not await self._on_quiet(session):
+                return
+
+    def _is_quiet(self) -> bool:
+        limit_s = self._options.hang_after_s
+        return bool(limit_s) and time.monotonic() - self._last_s > limit_s / 2
+
+    async def _on_stop(self, session: Session, stopped: RankSet) -> bool:
+        """Act on stops; return whether the run goes on."""
+        failed = RankSet.union(
+            each.ranks
+            for each in session.state.latest(stopped)
+            if isinstance(each.record, Stop) and is_error(each.record)
+        )
+        if failed:
+            await session.ranks(session.state.live).wait(timeout_s=OTHERS_S)
+            report = await self._collect(session, None)
+            await self._publisher.write(report)
+            self._report = report
+            return await self._then(session)
+        for each in session.state.latest(stopped):
+            if not isinstance(each.record, Stop):
+                continue
+            place = self._places.get(each.record.breakpoint)
+            ranks = each.ranks & stopped
+            if place is None:
+                continue
+            self._reached.add(place)
+            if place.check and not await self._check(session, place, ranks):
+                return False
+            if not place.check:
+                await self._note_values(session, place, ranks)
+        await self._continue(session)
+        return True
+
+    async def _continue(self, session: Session) -> None:
+        if stopped := session.state.stopped:
+            await session.ranks(stopped).continue_(wait=False)
+
+    async def _note_values(self, session: Session, place: Place, ranks: RankSet) -> None:
+        """Add the values of the expressions to the time line."""
+        self._add("stop", f"reached {place.location}", ranks)
+        for expression in place.expressions:
+            answer = await session.ranks(ranks).evaluate(expression)
+            for each in answer.classes[:MOST_VALUES]:
+                record = each.filled
+                text = record.text if isinstance(record, Value) else failures_text([each])
+                self._add("value", f"{place.location}: {expression} = {text}", each.ranks)
+            if left := len(answer.classes) - MOST_VALUES:
+                if left > 0:
+                    self._add("value", f"{expression}: {left} more values", answer.ranks)
+
+    async def _check(self, session: Session, place: Place, ranks: RankSet) -> bool:
+        """Check a condition; return whether the run goes on."""
+        found = await session.ranks(ranks).check_that(place.check)
+        if found.ok:
+            return True
+        failing = RankSet.union(each.ranks for each in found.failing) or ranks - found.passed
+        what = f"{place.check} does not hold at {place.location} on [{failing}]"
+        self._add("check", what, failing, is_error=True)
+        cause = Cause(kind="check", what=what, who=str(failing), where=place.location)
+        if self._report is None:
+            self._report = await self._collect(session, cause)
+            await self._publisher.write(self._report)
+        if self._options.then == "kill":
+            self._ended_by_us = True
+            return False
+        return True
+
+    async def _on_trigger(self, session: Session, trigger: Trigger) -> bool:
+        await session.ranks(session.state.running).interrupt()
+        is_note = trigger.kind in ("request", "snapshot")
+        cause = Cause(
+            kind="request" if is_note else trigger.kind,
+            what=trigger.text,
+            who=str(session.set),
+            severity="note" if is_note else "error",
+        )
+        self._add(trigger.kind, trigger.text, session.set, is_error=not is_note)
+        report = await self._collect(session, cause)
+        if is_note:
+            self._snapshots += 1
+            await self._publisher.write(report, self._snapshots)
+            await self._continue(session)
+            return True
+        self._report = report
+        await self._publisher.write(report)
+        if trigger.kind == "ended":
+            self._ended_by_us = True
+            return False
+        if self._options.then == "kill":
+            self._ended_by_us = True
+            return False
+        await self._continue(session)
+        return True
+
+    async def _on_quiet(self, session: Session) -> bool:
+        """Look whether ranks make progress; return whether the run goes on."""
+        limit_s = self._options.hang_after_s
+        since = self._last_s
+        await session.ranks(session.state.running).interrupt()
+        moved = await look_for_progress(
+            session, limit_s / (2 * SAMPLES), lambda: self._last_s > since
+        )
+        if not moved:
+            text = (
+                f"no progress for {in_words(limit_s)}: no output, and the same stacks in "
+                f"{SAMPLES} samples"
+            )
+            self._add("hang", text, session.set, is_error=True)
+            cause = Cause(kind="hang", what=text, who=str(session.set), severity="warning")
+            self._report = await self._collect(session, cause)
+            await self._publisher.write(self._report)
+            if self._options.then == "kill":
+                self._ended_by_us = True
+                return False
+        self._last_s = time.monotonic()
+        await self._continue(session)
+        return True
+
+    async def _then(self, session: Session) -> bool:
+        """Let ranks die that are about to, or end the job."""
+        if self._options.then == "kill":
+            self._ended_by_us = True
+            return False
+        await session.ranks(session.state.live).detach()
+        if session.job is not None:
+            await session.job.wait()
+        return False
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    def _add(self, kind: str, text: str, ranks: RankSet, *, is_error: bool = False) -> None:
+        self._last_s = time.monotonic()
+        self._events.append(
+            TimedEvent(time=time.time(), kind=kind, text=text, ranks=str(ranks), is_error=is_error)
+        )
+
+    async def _collect(self, session: Session, cause: Cause | None) -> Report:
+        """Return a report; the stops say the cause if none is given."""
+        await self._note_traces(session)
+        report = await collect(session, mode="run")
+        if cause is not None:
+            where = cause.where or (report.cause.where if cause.kind == "hang" else "")
+            report = replace(report, cause=replace(cause, where=where))
+        if session.all_have_ended:
+            report = replace(report, notes=(*report.notes, *self._never_reached()))
+        return self._with_events(report)
+
+    def _never_reached(self) -> list[str]:
+        """Name the locations that no rank has come to: nothing was checked there."""
+        return [
+            f"no rank has come to {each.location}"
+            + (f", so that {each.check!r} was never checked" if each.check else "")
+            for each in self._places.values()
+            if each not in self._reached
+        ]
+
+    def _with_events(self, report: Report) -> Report:
+        events = [*report.timeline, *self._events]
+        return replace(report, timeline=tuple(sorted(set(events), key=lambda each: each.time)))
+
+    async def _note_traces(self, session: Session) -> None:
+        """Add the last rows of the traces to the time line."""
+        for each in session.traces:
+            try:
+                table = await session.ranks(session.set).trace_table(each.number)
+            except PgdbError:
+                continue
+            self._events = [event for event in self._events if event.kind != f"trace {each.number}"]
+            for row in trace_text.table_text(table).splitlines():
+                self._add(f"trace {each.number}", row, session.set)
+
+    async def _conclude(self, session: Session) -> int:
+        """Write the last report; return the exit status."""
+        assert self._report is not None
+        report = self._with_events(self._report)
+        status = session.job.process.returncode if session.job is not None else None
+        report = replace(report, job=replace(report.job, exit_code=status))
+        is_event = report.cause.kind != "none"
+        await self._publisher.write(report)
+        self._publisher.conclude(report, is_event=is_event)
+        if self._options.exit_code == "job" and status is not None:
+            return exit_status.of_job(status)
+        return exit_status.of_cause(report.cause.kind)
+
+
+def _require(answer: Answer, what: str) -> None:
+    """Raise unless a rank has done as it was asked.
+
+    :raises StartError: with the reasons of the ranks.
+    """
+    failed = RankSet.union(each.ranks for each in answer.errors)
+    if failed and failed == answer.ranks - answer.missing.ranks:
+        raise StartError(f"{what} cannot be used: {failures_text(answer.errors)}")
