@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import gpu_words
 from pgdb.backend.gdb.mi import MARK, Line
-from pgdb.backend.python.glue import is_of_library
+from pgdb.backend.python import glue
 from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
 
@@ -289,16 +289,27 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     return (frames[0], "") if frames else (None, "")
 
 
+_WRAPPER = pattern(r"<locals>|(?:\A|\.)(?:__call__|_?\w*call_impl|\w*wrap\w*|inner|decorate\w*)\Z")
+"""Names of Python functions that only call another one."""
+
+
+def is_of_library(frame: Frame) -> bool:
+    """Return whether a Python frame is of the standard library, or of an installed package."""
+    return glue.is_of_library(frame.fullname or frame.file)
+
+
 def _python_place(frames: Sequence[Frame]) -> tuple[Frame, str]:
     found = [at for at, each in enumerate(frames) if each.language == "python"]
     for at, each in enumerate(frames):
         is_python = each.language == "python"
-        if not is_of_library(each.fullname) if is_python else is_readable(each.fullname):
+        if not is_of_library(each) if is_python else is_readable(each.fullname):
             found = [at]
             break
     at = found[0]
     # The call from Python into MPI has a wrapper in between.
     called = 0 if MPI_CALL.match(frames[0].function) else at - 1
+    while 0 < called and _WRAPPER.search(frames[called].function) and frames[called - 1].language:
+        called -= 1
     return frames[at], frames[called].function if at else ""
 
 

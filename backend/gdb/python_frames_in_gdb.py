@@ -14,7 +14,7 @@ def describe() -> None:
     thread = gdb.selected_thread()
     try:
         handle = int.from_bytes(thread.handle(), "little")
-    except (gdb.error, AttributeError):
+    except (RuntimeError, AttributeError):  # gdb.error is a RuntimeError
         handle = 0  # without libthread_db, or before GDB 8.3
     pointers: list[int] = []
     frame = gdb.newest_frame()
@@ -22,7 +22,7 @@ def describe() -> None:
         try:
             pointers.append(int(frame.read_register("sp")))
             frame = frame.older()
-        except (gdb.error, gdb.MemoryError):
+        except gdb.error:
             break
     found = {"lwp": thread.ptid[1], "handle": handle, "pointers": pointers}
     gdb.write(json.dumps(found) + "\n")

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import python_calls
+from pgdb.backend.gdb.decode import is_of_library
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
 from pgdb.backend.gdb.process_memory import read_some
@@ -51,7 +52,7 @@ class MixedStack(msgspec.Struct, frozen=True):
     def users(self) -> int | None:
         """Index of the innermost Python frame that is no library's, else of the innermost one."""
         found = [at for at, each in enumerate(self.python) if each is not None]
-        own = (at for at in found if not glue.is_of_library(self.places[at].frame.fullname))
+        own = (at for at in found if not is_of_library(self.places[at].frame))
         return next(own, found[0] if found else None)
 
 
@@ -68,6 +69,8 @@ class PythonStacks:
         """Index of the selected frame among those to show; None if GDB's selection counts."""
         self.is_python_selected = False
         """Whether the selected frame is one of Python."""
+        self.advice = ""
+        """Words about a py-spy that is missing or too old, at the last stop."""
         self.latest: MixedStack | None = None
         """Stack of the selected thread at the last stop."""
         self.is_at_fault = False
@@ -237,16 +240,28 @@ def _c_frame(frame: Frame, level: int) -> Frame:
 
 def python_frame(each: PythonFrame, level: int, mode: str = "scalars") -> Frame:
     """Return the record of a Python frame; *mode* decides which arguments have their values."""
-    name = each.filename
+    path = each.filename
     return Frame(
         level=level,
-        function=each.name,
+        function=_on_one_line(each.name),
         arguments=_arguments(each.locals or (), mode),
-        file=name.rpartition("/")[2] or name,
-        fullname=name,
+        file=_on_one_line(path.rpartition("/")[2] or path),
+        # Code from a text, such as <string>, has no file.
+        fullname="" if path.startswith("<") else path,
         line=max(0, each.line),
         language=PYTHON,
     )
+
+
+def _on_one_line(name: str) -> str:
+    """Return a name with escapes for characters that would end a line or a column.
+
+    >>> _on_one_line("f"), _on_one_line("a\\nb")
+    ('f', 'a\\\\nb')
+    """
+    if name.isprintable():
+        return name
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
 
 
 def _arguments(variables: Sequence[Local], mode: str) -> tuple[Variable, ...]:

@@ -36,6 +36,7 @@ from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.unnamed import SIGNAL_FRAME, UNNAMED, UnnamedCode
 from pgdb.backend.python import glue
+from pgdb.backend.python.reader import GET
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
@@ -136,7 +137,7 @@ class Stacks:
         If GDB has no frame, the result is empty. The levels are GDB's.
         """
         listed, arguments = await self._ask(pid, limit)
-        self.python.latest = None
+        self.python.latest, self.python.advice = None, ""
         if listed.result.kind != "done":
             return ()
         if self._has_python(listed.frames):
@@ -144,6 +145,7 @@ class Stacks:
             if not isinstance(mixed, str):
                 self.python.latest = mixed
                 return await self._fold(mixed.places)
+            self.python.advice = mixed if GET in mixed else ""
         return await self._fold(self._with_arguments(listed, arguments))
 
     async def may_have_python(self, pid: int) -> bool:

@@ -292,6 +292,8 @@ class StopReports:
         frames = await self._stacks.folded(acquired.pid, _FRAMES_FOR_STOP)
         frame, inside = decode.place(frames)
         await self._select(frame)
+        if self._stacks.python.advice:
+            notes = [*notes, self._stacks.python.advice]
         if reason == "entry":
             frame, inside = (frames[0] if frames else None), ""
         return Stop(

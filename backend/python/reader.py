@@ -23,10 +23,11 @@ DEADLINE_S = 10.0
 """Time that py-spy has for one process; it takes some hundredths of a second."""
 _MOST_AT_ONCE = max(2, os.cpu_count() or 1)
 _MOST_OUTPUT = 64 << 20
-_GET = "pip install 'pgdb-mpi[python]' on this host brings it"
+GET = "pip install 'pgdb-mpi[python]' on this host brings it"
+"""The way to get py-spy."""
 _NOT = "Python frames are not shown: "
-MISSING = f"{_NOT}there is no py-spy; {_GET}"
-_TOO_OLD = f"{_NOT}py-spy is too old, 0.4 or newer is needed; {_GET}"
+MISSING = f"{_NOT}there is no py-spy; {GET}"
+_TOO_OLD = f"{_NOT}py-spy is too old, 0.4 or newer is needed; {GET}"
 _NO_INTERPRETER = pattern(r"(?i)find a python interpreter|find python|interpreter address")
 _NAME = "PGDB_PYSPY"
 
@@ -143,7 +144,7 @@ class Reader:
                 *words, stdin=null, stdout=pipe, stderr=pipe, limit=_MOST_OUTPUT
             )
         except OSError as error:
-            return Reading(why=f"{_NOT}{path}: {error.strerror}; {_GET}")
+            return Reading(why=f"{_NOT}{path}: {error.strerror}; {GET}")
         try:
             async with asyncio.timeout(self._deadline_s):
                 output, errors = await process.communicate()

@@ -152,6 +152,8 @@ def test_rules_of_the_user_fold_further_frames() -> None:
 def test_without_py_spy_c_frames_stay_and_one_line_says_why(tmp_path: Path) -> None:
     with ranks() as pids:
         done = attach(pids, "bt", "py-bt", PGDB_PYSPY=str(tmp_path / "py-spy"))
+    for each in done.of_type("stop")[0]["classes"]:
+        assert "pip install 'pgdb-mpi[python]'" in each["detail"]
     for record in records(done.answer("backtrace")).values():
         assert "pip install 'pgdb-mpi[python]'" in record["note"]
         assert not any(language for _, language in named(record))

@@ -1,0 +1,135 @@
+"""The score of mixed stacks: the order of C and Python frames at random stops, by interpreter.
+
+    python bench/python_stacks.py [--stops N] [--json] PYTHON…
+
+A program that calls Python from C and C from Python all the time is stopped at random moments. A
+stack is *exact* if PGDB knows the place of each frame and that place is right, *unknown* if PGDB
+says so, *wrong* if PGDB shows an order that cannot be. The check knows the program: the C library's
+sort stands between its caller and its callback, and nowhere else.
+
+PYTHON is the path of an interpreter, or a command such as ``chroot FOLDER python3.14``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from pgdb import aio
+from pgdb.records import Frame, Stack, Threads
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "python_busy.py"
+CALLER, CALLBACK = "by_c_sort", "compare"
+OF_PROGRAM = frozenset(
+    "work by_c_sort compare by_sorted __lt__ by_regex replaced yielded inner encoded by_json added "
+    "nested by_reduce waits".split()
+)
+LONGEST_RUN_S = 0.02
+
+
+def is_c_sort(frame: Frame) -> bool:
+    """Return whether a frame is of the C library's sort."""
+    return not frame.language and ("qsort" in frame.function or "msort" in frame.function)
+
+
+def short(frame: Frame) -> str:
+    """Return the name of a function without those of its classes."""
+    return frame.function.rpartition(".")[2]
+
+
+def judge(stack: Stack) -> str:
+    """Return ``exact``, ``unknown``, or the reason why the order is wrong."""
+    frames = stack.frames
+    if stack.note or any(each.language == "unknown" for each in frames):
+        return "unknown"
+    python = [at for at, each in enumerate(frames) if each.language == "python"]
+    if not python:
+        return "unknown"
+    for inner, outer in itertools.pairwise(python):
+        between = [each for each in frames[inner + 1 : outer] if is_c_sort(each)]
+        is_wanted = short(frames[outer]) == CALLER and short(frames[inner]) == CALLBACK
+        if bool(between) != is_wanted:
+            names = f"{frames[inner].function} and {frames[outer].function}"
+            return f"{'a' if between else 'no'} C sort between {names}"
+    innermost = frames[python[0]]
+    if any(map(is_c_sort, frames[: python[0]])) and short(innermost) != CALLER:
+        return f"a C sort inside {innermost.function}"
+    outermost = short(frames[python[-1]])
+    if outermost not in ("<module>", "_bootstrap"):
+        return f"the outermost Python frame is {outermost}"
+    return "exact"
+
+
+async def score(python: str, stops: int) -> Counter[str]:
+    """Return how many stacks of *stops* stops are exact, unknown and wrong, with reasons."""
+    line = [*shlex.split(python), "-u", str(PROGRAM)]
+    if line[0] == "chroot":
+        # The folder has a copy of the program below the same name.
+        copy = Path(line[1]) / str(PROGRAM).lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(PROGRAM.read_bytes())
+    found: Counter[str] = Counter()
+    process = subprocess.Popen(line, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        session = await aio.attach("", pids=[str(process.pid)])
+        try:
+            view = session.ranks("all")
+            for _ in range(stops):
+                answer = await view.backtrace(threads=True)
+                for each in answer.classes:
+                    record = each.filled
+                    if not isinstance(record, Threads):
+                        found[f"no stacks: {record}"] += 1
+                        continue
+                    for thread in record.stacks:
+                        verdict = judge(thread.stack)
+                        found[verdict] += thread.count
+                await view.continue_(wait=False)
+                await asyncio.sleep(random.uniform(0, LONGEST_RUN_S))
+                await view.interrupt()
+        finally:
+            await session.close()
+    finally:
+        process.kill()
+        process.communicate()
+    return found
+
+
+def main() -> int:
+    """Print a line for each interpreter; return 1 if an order was wrong."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--stops", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("python", nargs="+")
+    given = parser.parse_args()
+    is_right = True
+    for python in given.python:
+        found = asyncio.run(score(python, given.stops))
+        exact, unknown = found.pop("exact", 0), found.pop("unknown", 0)
+        wrong = found.total()
+        is_right = is_right and not wrong
+        if given.json:
+            line = {"python": python, "exact": exact, "unknown": unknown, "wrong": dict(found)}
+            print(json.dumps(line), flush=True)
+            continue
+        total = exact + unknown + wrong
+        print(f"{python}: {exact} of {total} exact, {unknown} unknown, {wrong} wrong", flush=True)
+        for reason, count in found.most_common(5):
+            print(f"    {count} × {reason}")
+    return 0 if is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
