@@ -31,6 +31,7 @@ from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.prototypes import properties_of, standard_name
+from pgdb.backend.mpi_calls.source_line import words_of
 from pgdb.backend.sbd.rank_files import mapped
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
 from pgdb.overlay.messages import ListMpiCalls
@@ -136,6 +137,7 @@ class CallStatus:
         looked = await asyncio.to_thread(_look, pid, pointer, stopped)
         if found:
             calls = looked.calls or tuple(call for call, _, _ in found)
+            calls = await asyncio.to_thread(_with_words, calls, where)
             return MpiCallStatus(state="in_call", where=where, calls=calls, note=looked.note)
         places = _with_deaths(stacks[0][1])
         state = looked.state
@@ -193,6 +195,16 @@ class CallStatus:
         ).kind == "done"
 
 
+def _with_words(calls: Sequence[MpiCall], where: CallSite | None) -> tuple[MpiCall, ...]:
+    """Return the calls with their arguments as the source lines have them."""
+    found = []
+    for call in calls:
+        site = call.where or where
+        words = words_of(site.fullname, site.line, call.function) if site is not None else ()
+        found.append(replace(call, words=words) if words else call)
+    return tuple(found)
+
+
 def _registers(result: Result) -> dict[str, int]:
     """Return the registers of a result of -data-list-register-values."""
     found = {}
@@ -224,7 +236,9 @@ def _with_deaths(places: tuple[Place, ...]) -> tuple[Place, ...]:
 
 def _site(places: Sequence[Place]) -> CallSite | None:
     """Return the innermost place of the user's code among frames, innermost first."""
-    users = [each.frame for each in places if each.owner is Owner.USER]
+    # A function with the name of a call is a measuring tool's, or the user's own wrapper.
+    others = [each for each in places if not each.call]
+    users = [each.frame for each in others if each.owner is Owner.USER]
     frames = users or [each.frame for each in places]
     found = next((each for each in frames if each.line), None)
     if found is None:
