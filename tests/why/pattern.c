@@ -20,8 +20,11 @@ static void read_steps(const char *name)
         struct step step = {"", 0, 0};
         int whose = -1;
         if (sscanf(line, "%d %15s %d %d", &whose, step.word, &step.peer, &step.tag) >= 2
-            && whose == rank)
+            && whose == rank) {
+            if (step.peer < 0)
+                step.peer = MPI_ANY_SOURCE;
             steps[count++] = step;
+        }
     }
 }
 
@@ -35,8 +38,7 @@ static int perform(const struct step *step)
     if (is(step, "send"))
         MPI_Ssend(&one, 1, MPI_INT, step->peer, step->tag, world);
     else if (is(step, "recv"))
-        MPI_Recv(&one, 1, MPI_INT, step->peer < 0 ? MPI_ANY_SOURCE : step->peer, step->tag, world,
-                 IGNORE);
+        MPI_Recv(&one, 1, MPI_INT, step->peer, step->tag, world, IGNORE);
     else if (is(step, "barrier"))
         MPI_Barrier(world);
     else if (is(step, "bcast"))

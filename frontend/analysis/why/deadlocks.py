@@ -146,9 +146,10 @@ def deadlock(knot: Knot) -> Verdict:
     """Return the verdict about a knot."""
     rules: tuple[Rule, ...] = (
         _itself,
-        _near_miss,
+        _other_message,
         _peers_unknown,
         _sends_and_receives,
+        _other_rank,
         _left,
         _nobody_sends,
         _one_sided,
@@ -229,9 +230,22 @@ def _itself(knot: Knot) -> Verdict | None:
     return None
 
 
-def _near_miss(knot: Knot) -> Verdict | None:
+def _other_message(knot: Knot) -> Verdict | None:
+    """Find a pair of ranks whose send and receive differ in the tag or the communicator."""
+    return _near_miss(knot, of_pair=True)
+
+
+def _other_rank(knot: Knot) -> Verdict | None:
+    """Find a send and a receive of which one names a third rank.
+
+    In a circle of waiting ranks there are such pairs too, and none of them is the cause.
+    """
+    return _near_miss(knot, of_pair=False)
+
+
+def _near_miss(knot: Knot, *, of_pair: bool) -> Verdict | None:
     """Find a receive that waits for a message, where another one is there that nobody takes."""
-    members, receivers = {*knot.members}, {*knot.having("message")}
+    members = {*knot.members}
     offers = [each for each in knot.waiting.offers if each.is_send and each.party in members]
     for number in knot.having("message")[:_MOST_COMPARED]:
         party = knot.party(number)
@@ -242,9 +256,7 @@ def _near_miss(knot: Knot) -> Verdict | None:
             for send in offers[:_MOST_COMPARED]:
                 if not isinstance(send.peer, int) or send.party == number:
                     continue
-                # A sender that also waits for a message is a link of a chain, and right perhaps.
-                in_chain = send.party in receivers
-                if (text := _missed(send, receive, in_chain=in_chain)) is None:
+                if (text := _missed(send, receive, of_pair=of_pair)) is None:
                     continue
                 sender = knot.party(send.party)
                 differs = matching.same_communicator(send.communicator, receive.communicator)
@@ -261,23 +273,22 @@ def _near_miss(knot: Knot) -> Verdict | None:
     return None
 
 
-def _missed(send: Offer, receive: Offer, *, in_chain: bool) -> str | None:
+def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:
     """Return a send in words that a receive misses by one property; None if it misses by more."""
     assert isinstance(send.peer, int)
     to_it = send.peer in receive.ranks
     is_source = isinstance(receive.peer, int) and receive.peer in send.ranks
-    any_source = receive.peer is not None and not isinstance(receive.peer, int)
     tags = matching.same_tag(send.tag, receive.tag)
     comms = matching.same_communicator(send.communicator, receive.communicator)
     misses = [
-        not (is_source or any_source),
+        isinstance(receive.peer, int) and not is_source,
         tags is False,
         comms is False,
         not to_it,
     ]
-    if sum(misses) != 1 or None in (send.tag, receive.peer):
+    if sum(misses) != 1 or send.tag is None:
         return None
-    if in_chain and not misses[1] and not misses[2]:
+    if of_pair != (misses[1] or misses[2]):
         return None
     if misses[0]:
         return f"one to rank {send.peer} that is not from rank {receive.peer}"

@@ -276,6 +276,12 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0-3",
         "",
     ),
+    "a cycle, and a message for one of its ranks": (
+        {"0": recv(2), "1": send(0), "2": recv(0), "3": BARRIER},
+        "cycle",
+        "0,2",
+        "1,3",
+    ),
     "a message to itself": ({"0": send(0), "1-3": BARRIER}, "self-deadlock", "0", "1-3"),
     "threads of one rank": (
         {
@@ -425,6 +431,12 @@ def test_a_rank_that_moved_may_have_been_needed_by_others_in_its_group() -> None
     job: Job = {"1": in_call("MPI_Bcast", root=2), "2": in_call("MPI_Allreduce"), "0,3": outside()}
     moved = Watch(still=RankSet([1, 2]), moved=RankSet([0, 3]), seconds=1.0)
     assert explained(job, moved).verdicts == ()
+
+
+def test_a_message_of_another_tag_is_likely_the_one_where_the_source_is_unknown() -> None:
+    (found,) = explained({"0": send(1, 1), "1": recv(None, 2), "2-3": BARRIER}).verdicts
+    assert (found.kind, str(found.ranks)) == ("unmatched-receive", "0-1")
+    assert found.confidence == "likely"
 
 
 def test_no_cause_is_named_where_peers_are_unknown() -> None:
