@@ -117,7 +117,7 @@ def programs(kit: Kit, optimisation: str, folder: Path) -> Iterator[Program]:
 def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
     """Build one program."""
     binary = folder / source.stem
-    options = ["-g", optimisation, "-pthread"]
+    options = ["-g", "-w", optimisation, "-pthread"]
     if source.suffix == ".f90":
         options += ["-J", str(folder)]
     subprocess.run([compiler, *options, str(source), "-o", str(binary)], check=True)

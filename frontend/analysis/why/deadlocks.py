@@ -260,7 +260,7 @@ def _near_miss(knot: Knot, *, of_pair: bool) -> Verdict | None:
                     continue
                 sender = knot.party(send.party)
                 differs = matching.same_communicator(send.communicator, receive.communicator)
-                is_mixed_up = differs is False
+                is_mixed_up = differs is not True and matching.same_tag(send.tag, need.tag) is True
                 who = party.ranks & RankSet([send.peer]) or party.ranks
                 return knot.verdict(
                     "communicator-mixup" if is_mixed_up else "unmatched-receive",
@@ -269,6 +269,7 @@ def _near_miss(knot: Knot, *, of_pair: bool) -> Verdict | None:
                     f"{words.verb(sender.ranks, 'sends')} {text}{_at(sender)}",
                     "a send and a receive that differ in one property, and both wait",
                     ranks=who | sender.ranks,
+                    known=knot.is_known and differs is not None,
                 )
     return None
 
@@ -286,6 +287,9 @@ def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:
         comms is False,
         not to_it,
     ]
+    if not any(misses) and comms is None:
+        # All that is known fits, and yet both wait.
+        misses[2] = is_source and tags is True
     if sum(misses) != 1 or send.tag is None:
         return None
     if of_pair != (misses[1] or misses[2]):
@@ -295,7 +299,8 @@ def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:
     if misses[1]:
         return f"it one with tag {send.tag}"
     if misses[2]:
-        return f"it one in {words.communicator(send.communicator)}"
+        other = "perhaps another one, " if comms is None else ""
+        return f"it one in {other}{words.communicator(send.communicator) or 'a communicator'}"
     return f"its message to rank {send.peer}" if is_source else None
 
 

@@ -439,6 +439,24 @@ def test_a_message_of_another_tag_is_likely_the_one_where_the_source_is_unknown(
     assert found.confidence == "likely"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "confidence"),
+    [
+        (WORLD, Communicator(members="0-3"), "certain"),
+        (Communicator(members="0-3"), Communicator(members="0-3", name="copy"), "likely"),
+        (WORLD, None, "likely"),
+    ],
+)
+def test_a_message_that_fits_and_is_not_taken_is_in_another_communicator(
+    one: Communicator, other: Communicator, confidence: str
+) -> None:
+    (found,) = explained(
+        {"0": send(1, comm=other), "1": recv(0, comm=one), "2-3": BARRIER}
+    ).verdicts
+    assert (found.kind, str(found.ranks)) == ("communicator-mixup", "0-1")
+    assert found.confidence == confidence
+
+
 def test_no_cause_is_named_where_peers_are_unknown() -> None:
     comm = Communicator(name="MPI_COMM_WORLD", members="0-3")
     job: Job = {
