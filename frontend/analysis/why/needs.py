@@ -56,6 +56,8 @@ ROOTED = frozenset(
 
 A member waits for some of those that are absent, by a tree that is the library's own.
 """
+_EAGER_COUNT = 128
+"""Elements that every MPI sends without waiting for the receiver."""
 # A member waits for some of its neighbours, whom nobody here knows.
 _NEIGHBOURHOOD = "MPI_Neighbor_"
 # They wait for processes outside the communicator, or for a subset that they do not name.
@@ -146,10 +148,13 @@ def _condition(
                 return None
             needs = [_send(call.dest, call.tag, call.communicator, world)]
         case "sendrecv":
-            needs = [
-                _send(call.dest, call.tag, call.communicator, world),
-                _receive(call.source, call.receive_tag, call.communicator, world),
-            ]
+            received = _receive(call.source, call.receive_tag, call.communicator, world)
+            needs = [_send(call.dest, call.tag, call.communicator, world), received]
+            if received is not None and call.count is not None and call.count <= _EAGER_COUNT:
+                needs = [received]
+            # Either part may be complete.
+            parts = tuple(each for each in needs if each is not None)
+            return Condition(parts, len(parts) == 1) if parts else None
         case "wait" | "test":
             return _request_condition(call, ranks, world)
         case "collective" | "rma":
@@ -166,7 +171,7 @@ def _request_condition(call: MpiCall, ranks: RankSet, world: RankSet) -> Conditi
     every = call.waits_for not in ("any", "some")
     if not call.requests:
         return Condition((Need("others", world, every=False, is_known=False),))
-    needs = []
+    needs, unfinished = [], []
     for each in call.requests:
         if each.kind == "null":
             continue
@@ -176,7 +181,12 @@ def _request_condition(call: MpiCall, ranks: RankSet, world: RankSet) -> Conditi
                 return None
             continue
         needs.append(need)
-    return Condition(tuple(needs), every) if needs else None
+        if each.complete is False:
+            unfinished.append(need)
+    if every and unfinished:
+        return Condition(tuple(unfinished))
+    # Some may be complete, and the call waits for one of the others: for all, only if each waits.
+    return Condition(tuple(needs), every and len(needs) == 1) if needs else None
 
 
 def _request(request: Request, ranks: RankSet, world: RankSet) -> Need | None:

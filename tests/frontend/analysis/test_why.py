@@ -385,7 +385,12 @@ def test_an_unknown_field_rules_nothing_out() -> None:
 
 def test_a_wildcard_waits_for_one_and_a_wait_for_all_waits_for_all() -> None:
     some = waits("MPI_Waitany", "any", request("recv", 1), request("recv", 3))
-    every = waits("MPI_Waitall", "all", request("recv", 1), request("recv", 3))
+    every = waits(
+        "MPI_Waitall",
+        "all",
+        request("recv", 1, complete=False),
+        request("recv", 3, complete=False),
+    )
     job: Job = {"1": recv(0), "2": BARRIER, "3": outside()}
     assert suspects(classes({"0": every, **job})) == RankSet([0, 1, 2])
     found = explained({"0": some, **job})
@@ -455,6 +460,13 @@ def test_a_message_that_fits_and_is_not_taken_is_in_another_communicator(
     ).verdicts
     assert (found.kind, str(found.ranks)) == ("communicator-mixup", "0-1")
     assert found.confidence == confidence
+
+
+def test_requests_that_may_be_complete_make_no_deadlock() -> None:
+    both = [waits("MPI_Waitall", "all", request("recv", n), request("recv", 1)) for n in (3, 0)]
+    job: Job = {"0": both[0], "1-2": outside(), "3": both[1]}
+    watch = Watch(still=RankSet([0, 3]), moved=RankSet([1, 2]), seconds=1.0)
+    assert explained(job, watch).verdicts == ()
 
 
 def test_no_cause_is_named_where_peers_are_unknown() -> None:
