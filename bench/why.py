@@ -9,6 +9,7 @@ puts the table into the page of the score.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -209,18 +210,8 @@ def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[P
         )
 
 
-def main() -> None:
-    """Print the score, and each answer that is not right."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mpi", default="", help="only the MPIs whose names begin so")
-    parser.add_argument("--optimisation", action="append", choices=("-O0", "-O2"))
-    parser.add_argument("--only", default="", help="only programs whose names match")
-    parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
-    parser.add_argument("--random", type=int, default=0, help="programs of the generator")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="write the page of the score")
-    arguments = parser.parse_args()
-    rows: dict[tuple[str, str, str], Counter[str]] = {}
+def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counter[str]]) -> None:
+    """Run all programs, and count the outcomes in *rows*."""
     for kit in kits():
         if not kit.name.startswith(arguments.mpi):
             continue
@@ -247,6 +238,23 @@ def main() -> None:
                         if outcome != "right":
                             line = f"{kit.name} {optimisation} {program.name}: {outcome}: {text}"
                             print(line, flush=True)
+
+
+def main() -> None:
+    """Print the score, and each answer that is not right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi", default="", help="only the MPIs whose names begin so")
+    parser.add_argument("--optimisation", action="append", choices=("-O0", "-O2"))
+    parser.add_argument("--only", default="", help="only programs whose names match")
+    parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
+    parser.add_argument("--random", type=int, default=0, help="programs of the generator")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="write the page of the score")
+    arguments = parser.parse_args()
+    rows: dict[tuple[str, str, str], Counter[str]] = {}
+    # Ctrl-C ends the run with the score so far.
+    with contextlib.suppress(KeyboardInterrupt):
+        score(arguments, rows)
     table = "\n".join(lines_of(rows))
     print(table)
     if arguments.write:
