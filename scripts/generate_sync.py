@@ -26,6 +26,7 @@ INNER = {
         *("state", "job", "killed", "hushed", "log", "recorder", "asked"),
         *("transport", "set", "check_restart", "take_over", "notify_listeners"),
         *("all_worlds", "all_traces", "all_barriers"),
+        *("script_log", "one_call"),
         # Not generated: see frontend/startup/sync.py.
         *("close", "subscribe", "ranks", "has_ended", "start_answer"),
     },

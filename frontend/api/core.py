@@ -25,6 +25,7 @@ from pgdb.ranks import RankSet
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
     from pgdb.frontend.store.log import SessionLog
+    from pgdb.frontend.store.script_log import ScriptLog
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class Core:
         self.recorder = Recorder()
         self.autosave = Autosave(session, Path(options.record)) if options.record else None
         self.log: SessionLog | None = None
+        self.script: ScriptLog | None = None
         self.can_restart = False
         """Whether PGDB can launch the job again."""
         self.is_over = False

@@ -22,6 +22,7 @@ from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees
 from pgdb.frontend.api.sampling import go_on
+from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.mpi_calls import MpiCallStatus
@@ -67,7 +68,8 @@ async def explain_waits(
     """
     if not durations.is_time(watch_s):
         raise UsageError(f"why: {watch_s:g} s is no time; {durations.in_words()} is one")
-    with session.hushed(session.set, _is_ours):
+    line = call_text("why", look_only=look_only, watch_s=watch_s)
+    with session.one_call(f"{JOB}.{line}"), session.hushed(session.set, _is_ours):
         return await _Explainer(session, look_only=look_only, watch_s=watch_s).run()
 
 

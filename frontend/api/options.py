@@ -430,6 +430,13 @@ class SessionOptions:
         is_name=True,
         help="write a recording, even if pgdb is killed; 'pgdb replay' opens it",
     )
+    script_log: str = setting(
+        "",
+        option="--script-log",
+        value="FILE.py",
+        is_name=True,
+        help="write the calls of the session as a Python program that runs",
+    )
     verbose: bool = setting(
         False,
         option="--verbose",

@@ -16,6 +16,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
+from pgdb.frontend.store.script_calls import call_text, view_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Missing
@@ -61,6 +62,23 @@ async def take(
         rank runs.
     """
     check(session, ranks, by=by, samples=samples, every_s=every_s)
+    words: dict[str, object] = {"by": by, "threads": threads, "samples": samples, "fold": fold}
+    if samples > 1:
+        words["every_s"] = every_s
+    line = f"{view_text(ranks, session.set)}.{call_text('tree', **words)}"
+    with session.one_call(line):
+        return await _take(session, ranks, by, threads, samples, every_s, fold)
+
+
+async def _take(
+    session: Session,
+    ranks: RankSet,
+    by: TreeBy,
+    threads: bool,
+    samples: int,
+    every_s: float,
+    fold: bool,
+) -> Samples:
     glue = session.options.python_glue
     operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc", glue=glue)
     if samples == 1:

@@ -9,7 +9,7 @@ modules of their own: :mod:`~pgdb.frontend.api.traffic` (requests, answers, even
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -46,6 +46,7 @@ from pgdb.frontend.store import saving
 from pgdb.frontend.store.log import SessionLog
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.frontend.store.saving import Written
+from pgdb.frontend.store.script_log import ScriptLog
 from pgdb.frontend.transport.transport import Transport
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Console, Delivered, Recall
@@ -176,6 +177,21 @@ class Session(RankView):
     @log.setter
     def log(self, log: SessionLog) -> None:
         self._core.log = log
+
+    @property
+    def script_log(self) -> ScriptLog | None:
+        """The program of ``--script-log``."""
+        return self._core.script
+
+    @script_log.setter
+    def script_log(self, script: ScriptLog | None) -> None:
+        self._core.script = script
+
+    def one_call(self, line: str) -> AbstractContextManager[None]:
+        """Note *line* in the program of ``--script-log``; requests within the context belong to
+        it."""
+        script = self._core.script
+        return nullcontext() if script is None else script.call(line, self.state.running)
 
     @property
     def job(self) -> Job | None:
@@ -480,6 +496,9 @@ class Session(RankView):
         """
         if self.has_ended:
             return
+        if self._core.script is not None:
+            self._core.script.close(self.state.running)
+            self._core.script = None
         await self.ending.close(
             kill=not self.is_recorded and (self.kills_at_close if kill is None else kill)
         )

@@ -21,6 +21,7 @@ from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.api.notifications import Events, RankEvents
 from pgdb.frontend.api.options import StopMode
+from pgdb.frontend.store.script_log import inner
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
 from pgdb.overlay.node import EventBuffer
@@ -218,7 +219,8 @@ class StopModes:
             )
         if (again := started & self._interrupted & core.state.running) and not core.is_over:
             # The order to stop may have found them stopped, before they went on.
-            core.begin(self._traffic.ask("interrupt", Interrupt(), again))
+            with inner():
+                core.begin(self._traffic.ask("interrupt", Interrupt(), again))
         if left := ranks - started & core.state.live:
             core.state.cancel_run(number, left)
             self._show(each.part(left))
@@ -288,7 +290,8 @@ class StopModes:
 
     async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:
         core = self._core
-        asking = core.begin(self._traffic.ask("interrupt", Interrupt(), ranks))
+        with inner():
+            asking = core.begin(self._traffic.ask("interrupt", Interrupt(), ranks))
         await self._wait(moment, ranks, TOGETHER_S)
         self.flush(moment)
         await self._wait(moment, ranks, INTERRUPT_S - TOGETHER_S)

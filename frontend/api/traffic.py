@@ -25,6 +25,7 @@ from pgdb.frontend.api.notifications import (
     Starting,
 )
 from pgdb.frontend.api.stop_modes import StopModes
+from pgdb.frontend.store.script_log import ScriptLog, inner
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
@@ -144,6 +145,8 @@ class Traffic:
         number = request_id if request_id is not None else transport.next_id()
         if core.log is not None:
             core.log.request(number, operation, ranks)
+        if core.script is not None and core.is_started:
+            self._add_to_script(core.script, operation, ranks)
         if transport.is_recorded:
             reachable = ranks
         elif isinstance(operation, Reattach):
@@ -179,6 +182,15 @@ class Traffic:
         answer = self._answered(request, gathered)
         self._apply(request, gathered)
         return answer
+
+    def _add_to_script(self, script: ScriptLog, operation: AnyOperation, ranks: RankSet) -> None:
+        state = self._core.state
+        # The ranks of a run may count as running before it is sent.
+        running = state.running - ranks if isinstance(operation, Resume) else state.running
+        script.asked(operation, ranks, state.ranks, running)
+        if script.failure:
+            self._core.script = None
+            self._core.note(f"{script.path}: the script ends here: {script.failure}")
 
     async def ask_quietly(
         self, operation: AnyOperation, ranks: RankSet, *, timeout_s: float
@@ -411,7 +423,8 @@ class Traffic:
             if isinstance(event, Stop) and is_error(event):
                 others = self._core.state.runners(event.run)
                 if others:
-                    self._core.begin(self.ask("interrupt", Interrupt(), others))
+                    with inner():
+                        self._core.begin(self.ask("interrupt", Interrupt(), others))
 
     def on_lost(self, lost: Lost) -> None:
         """Apply and report the loss of ranks."""

@@ -337,6 +337,11 @@ class Report(Part, frozen=True, kw_only=True, omit_defaults=False, tag="report",
     notes: tuple[str, ...] = ()
     """Facts that the report could not find out, with the reason."""
 
+    def __str__(self) -> str:
+        from pgdb.frontend.report.forms import text
+
+        return text.render(self)
+
     def _repr_html_(self) -> str:
         """Return the page of the report for a notebook, in a frame of its own."""
         from pgdb.frontend.report.forms.html import in_frame

@@ -9,6 +9,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.report import writing
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Report
+from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.workers import with_file
 from pgdb.ranks import RankSet
@@ -34,7 +35,9 @@ async def report(
     with deadline.within(timeout_s):
         for path in paths:
             await with_file(Path(path), functools.partial(writing.check, path))
-        found = await collect(session, ranks=ranks, title=title, watches=watches)
+        names = [str(path) for path in paths]
+        with session.one_call(f"{JOB}.{call_text('report', *names)}"):
+            found = await collect(session, ranks=ranks, title=title, watches=watches)
         for path in paths:
             await writing.write(found, path)
         return found

@@ -39,6 +39,12 @@ async def logged(
         except CommandError as error:
             raise UsageError(f"--record: {error}") from None
 
+    if options.script_log:
+        try:
+            check_place(user_path(options.script_log))
+        except CommandError as error:
+            raise UsageError(f"--script-log: {error}") from None
+
     def complain(text: str) -> None:
         on_step(f"note: {text}")
 

@@ -13,11 +13,13 @@ from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.start import launch_job
+from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.transport.overlay_transport import OverlayTransport
 from pgdb.jobs.launch_lines import LaunchLine, check_program
 from pgdb.jobs.launcher_kinds import read_launch_line
+from pgdb.ranks import RankSet
 
 
 async def restart(
@@ -57,6 +59,7 @@ async def restart(
         finally:
             os.close(reopened)
     heard = session.notify_listeners
+    script, session.script_log = session.script_log, None
     if not session.has_ended:
         await to_its_end(session.close(kill=True), raises_cancellation=True)
     assert isinstance(session.transport, OverlayTransport)
@@ -68,7 +71,7 @@ async def restart(
             listener(notification)
 
     # Its breakpoint is among those that are set again, with its number.
-    options = replace(session.options, stop_before_death=False)
+    options = replace(session.options, stop_before_death=False, script_log="")
 
     async def begin(on_step: OnStep, listener: Listener | None) -> Session:
         return await launch_job(argv, options, stdin, on_step, listener, last_request=last_request)
@@ -81,6 +84,10 @@ async def restart(
             new.options = session.options
             if new.options.stop_before_death:
                 await new.set_stop_before_death(True)
+            if script is not None:
+                words = [] if arguments is None else [list(arguments)]
+                with script.call(f"{JOB}.{call_text('restart', *words)}", RankSet()):
+                    new.script_log = script
         except BaseException:
             await to_its_end(new.close())
             raise

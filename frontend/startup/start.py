@@ -24,6 +24,7 @@ from pgdb.frontend.startup.launch_shares import launch_shares
 from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.remote import RemoteSite
+from pgdb.frontend.startup.scripted import begin_script
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import Site
@@ -134,6 +135,7 @@ async def _attach(
         await asyncio.gather(checking, return_exceptions=True)
     if session.worlds:
         session.note(names_of(session.all_worlds.known))
+    begin_script(session, str(target), tuple(pids))
     if spawned is not None:
         # A host that hangs is no reason to keep the user from the prompt.
         await spawned.begin(_SPAWNED_S)
@@ -212,6 +214,7 @@ async def launch_job(
         )
     on_spawned = spawned.take_held if holds_spawned else None
     await starting.run(launch_shares(starting, line, stdin, on_spawned, preloaded=recorder))
+    begin_script(session)
     if session.job is not None:
         spawned.launcher_pid = session.job.pid
         if not holds_spawned:

@@ -84,6 +84,7 @@ class Options(TypedDict, total=False):
     log: str
     log_values: bool
     record: str
+    script_log: str
     verbose: bool
 
 

@@ -28,6 +28,7 @@ class FakeSession:
     def __init__(self) -> None:
         self.state = JobState(RankSet.range(0, 4))
         self.state.start_run(1, RankSet.range(0, 4))
+        self.set = self.state.ranks
         self.options = SessionOptions()
         self.has_ended = False
         self.run_count = 1
@@ -39,6 +40,10 @@ class FakeSession:
         self.may_stop = asyncio.Event()
         self.may_stop.set()
         self.stop(RankSet([3]))
+
+    def one_call(self, line: str) -> contextlib.AbstractContextManager[None]:
+        assert line.startswith("job")
+        return contextlib.nullcontext()
 
     def stop(self, ranks: RankSet, reason: Any = "interrupted", signal: str = "") -> None:
         stop: Event = Stop(reason=reason, run=self.run_count, signal=signal)
