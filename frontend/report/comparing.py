@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pgdb.frontend.report.forms.text import frame_text, last_lines, time_text, variable_lines
 from pgdb.frontend.report.model import Part, RankClass, Report, parse_ranks
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
+_OF_ONE_RUN = pattern(
+    r"PMIX_|PMI_(?!SIZE)|OMPI_(?:MCA_(?:orte|ess|pmix)_|FILE_LOCATION|ARGV|COMM_WORLD_\w*RANK)"
+    r"|HYDI_|SLURM_(?:\w*_ID|\w*PID|\w*PORTS?)\Z|_\Z|PGDB_"
+)
+"""Variables in which launchers keep addresses and process ids of a run."""
 MOST_ROWS = 200
 """Most rows of a section."""
 
@@ -174,7 +180,12 @@ def _variables(report: Report) -> dict[str, str]:
         for variable in each.variables:
             name = f"{variable.name} in {where}" if where else variable.name
             lines = "\n".join(variable_lines(variable))
-            found[name] = f"{found[name]}\n{lines}" if name in found else lines
+            known = found.get(name, "")
+            # Classes that differ in an outer frame have many variables in common.
+            if not known:
+                found[name] = lines
+            elif lines not in known.split("\n"):
+                found[name] = f"{known}\n{lines}"
     return found
 
 
@@ -200,4 +211,5 @@ def _environment(report: Report) -> dict[str, str]:
     return {
         each.name: "(left out)" if each.is_secret else each.value
         for each in report.environment.variables
+        if not _OF_ONE_RUN.match(each.name)
     }

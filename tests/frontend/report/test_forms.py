@@ -299,6 +299,22 @@ def test_the_same_report_has_no_differences() -> None:
     assert "nothing differs" in writing.render(found, ".txt")
 
 
+def test_variables_of_one_run_and_equal_classes_are_no_difference() -> None:
+    def with_variable(name: str, value: str) -> Report:
+        variables = (EnvironmentVariable(name=name, value=value),)
+        return replace(report_with("x"), environment=Environment(source="r", variables=variables))
+
+    for name in ("PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri", "SLURM_JOB_ID", "_"):
+        assert comparing.compare(with_variable(name, "1"), with_variable(name, "2")).same, name
+    for name in ("OMP_NUM_THREADS", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"):
+        assert not comparing.compare(with_variable(name, "1"), with_variable(name, "2")).same, name
+    first = report_with("x").classes[0]
+    frame = ReportFrame(function="main", line=9)
+    one = replace(report_with("x"), classes=(replace(first, frames=(*first.frames, frame)),))
+    twice = replace(one, classes=(one.classes[0], replace(one.classes[0], number=2)))
+    assert comparing.compare(one, twice).same
+
+
 def test_differences_of_two_reports() -> None:
     before = report_with("x")
     after = replace(
