@@ -19,6 +19,7 @@ from pgdb.frontend.run import progress
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.progress import Sample
 from pgdb.frontend.run.rank_reports import RankStart
+from pgdb.frontend.startup.open_cores import open_cores
 from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.ranks import RankSet
@@ -100,6 +101,22 @@ class Looker:
             yield session
         finally:
             await to_its_end(session.close(kill=False))
+
+
+async def report_of_cores(paths: Sequence[str], options: RunOptions) -> Report:
+    """Return a report of the core files that ranks of the job have left.
+
+    :raises PgdbError: if GDB can read none of them.
+    """
+    try:
+        async with asyncio.timeout(options.look_s):
+            session = await open_cores(paths, replace(options.session, ranks=None))
+            try:
+                return await collect(session, mode="core")
+            finally:
+                await to_its_end(session.close(kill=False))
+    except TimeoutError:
+        raise StartError(f"reading core files took longer than {options.look_s:g} s") from None
 
 
 async def look_for_progress(session: Session, gap_s: float, is_over: Callable[[], bool]) -> RankSet:

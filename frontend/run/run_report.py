@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from pgdb.frontend.report.cause import place_text, user_frame
 from pgdb.frontend.report.collect import versions
 from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
 from pgdb.frontend.report.model import (
@@ -42,6 +43,8 @@ class RunRecord:
         self.mpi = ""
         self.look: Report | None = None
         """The last report of a session that looked at the ranks."""
+        self.cores: Report | None = None
+        """The report of core files that ranks have left."""
         self.add("action", "the job was started")
 
     def add(self, kind: str, text: str, ranks: str = "", *, is_error: bool = False) -> None:
@@ -76,11 +79,17 @@ def report_of(
     )
     stops = stops_of(ended)
     seen = [each for each in base.stops if parse_ranks(each.ranks).isdisjoint(gone)]
+    dead = () if record.cores is None else record.cores.classes
+    classes = tuple(
+        replace(each, number=number)
+        for number, each in enumerate((*dead, *_without(base.classes, dead)), 1)
+    )
     whole = replace(
         base,
+        classes=classes,
         time=time.time(),
         title=" ".join(public_line(record.line)),
-        cause=_placed(cause, base.classes),
+        cause=_placed(_in_core(cause, dead), base.classes),
         ranks=str(ranks | base.rank_set),
         job=Job(
             line=public_line(record.line),
@@ -167,6 +176,30 @@ def cause_of_found(found: Found) -> Cause:
         file=found.file,
         line=found.line,
     )
+
+
+def _without(classes: Sequence[RankClass], dead: Sequence[RankClass]) -> list[RankClass]:
+    """Return the classes of ranks that are in none of the others."""
+    known = RankSet.union(parse_ranks(each.ranks) for each in dead)
+    return [each for each in classes if parse_ranks(each.ranks).isdisjoint(known)]
+
+
+def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:
+    """Return a cause with the place in the core file of its rank, unless it has one."""
+    who = parse_ranks(cause.who)
+    if cause.line:
+        return cause
+    for each in dead:
+        at = user_frame(each.frames)
+        if at is not None and not who.isdisjoint(parse_ranks(each.ranks)):
+            frame = each.frames[at]
+            return replace(
+                cause,
+                where=place_text(frame),
+                file=frame.fullname or frame.file,
+                line=frame.line,
+            )
+    return cause
 
 
 def _placed(cause: Cause, classes: Sequence[RankClass]) -> Cause:

@@ -21,7 +21,7 @@ from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
-from pgdb.frontend.run.looking import SAMPLES, Looker
+from pgdb.frontend.run.looking import SAMPLES, Looker, report_of_cores
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
@@ -343,7 +343,7 @@ class Supervisor:
                 "a process that has left the job keeps its output open; it is passed on further"
             )
         cause = self._final_cause(job)
-        self._note_cores()
+        await self._read_cores()
         self._note_lost_output(job)
         report = self._report(cause, job)
         is_event = report.cause.kind != "none"
@@ -364,8 +364,8 @@ class Supervisor:
             return replace(cause, what=f"{cause.what}; the job ended well later")
         return cause
 
-    def _note_cores(self) -> None:
-        """Name the core files of the ranks that have left one."""
+    async def _read_cores(self) -> None:
+        """Take the stacks of dead ranks from the core files that they have left."""
         ends = [each for each in self._reports.ends.values() if each.has_core]
         here = os.uname().nodename
         local = [each for each in ends if each.host == here]
@@ -381,6 +381,10 @@ class Supervisor:
         if found.paths:
             self._record.add("notice", f"core files: {', '.join(found.paths)}")
             self._record.note(f"core files: {', '.join(found.paths)}; 'pgdb core' opens them")
+            try:
+                self._record.cores = await report_of_cores(found.paths, self._options)
+            except PgdbError as error:
+                self._record.note(f"the core files: {error}")
         elif found.why_none:
             self._record.note(f"no core file: {found.why_none}")
 

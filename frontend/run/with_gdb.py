@@ -53,7 +53,7 @@ class GdbRun:
     def __init__(self, options: RunOptions) -> None:
         self._options = options
         self._publisher = Publisher(options)
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, list[Place]] = {}
         """By number of the breakpoint."""
         self._reached: set[Place] = set()
         self._events: list[TimedEvent] = []
@@ -114,10 +114,14 @@ class GdbRun:
         :raises StartError: if a location or an expression cannot be used on any rank.
         """
         everyone = session.ranks(session.set)
+        # GDB names one breakpoint of several that are hit at once.
+        together: dict[tuple[str, str], list[Place]] = {}
         for place in (*self._options.breakpoints, *self._options.checks):
-            answer = await everyone.break_at(place.location, condition=place.condition, stop="rank")
-            _require(answer, f"the location {place.location}")
-            self._places[session.last_breakpoint] = place
+            together.setdefault((place.location, place.condition), []).append(place)
+        for (location, condition), places in together.items():
+            answer = await everyone.break_at(location, condition=condition, stop="rank")
+            _require(answer, f"the location {location}")
+            self._places[session.last_breakpoint] = places
         for number, place in enumerate(self._options.traces, 1):
             condition = place.condition
             if place.first > 1:
@@ -209,15 +213,12 @@ class GdbRun:
         for each in session.state.latest(stopped):
             if not isinstance(each.record, Stop):
                 continue
-            place = self._places.get(each.record.breakpoint)
-            ranks = each.ranks & stopped
-            if place is None:
-                continue
-            self._reached.add(place)
-            if place.check and not await self._check(session, place, ranks):
-                return False
-            if not place.check:
-                await self._note_values(session, place, ranks)
+            for place in self._places.get(each.record.breakpoint, ()):
+                self._reached.add(place)
+                if not place.check:
+                    await self._note_values(session, place, each.ranks & stopped)
+                elif not await self._check(session, place, each.ranks & stopped):
+                    return False
         await self._continue(session)
         return True
 
@@ -340,7 +341,8 @@ class GdbRun:
         return [
             f"no rank has come to {each.location}"
             + (f", so that {each.check!r} was never checked" if each.check else "")
-            for each in self._places.values()
+            for places in self._places.values()
+            for each in places
             if each not in self._reached
         ]
 

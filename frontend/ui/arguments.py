@@ -20,6 +20,7 @@ from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.ui import report_mode, run_arguments
+from pgdb.frontend.ui.argument_actions import Named, Part, check_name
 from pgdb.frontend.ui.batch import Script
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
@@ -51,22 +52,6 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
-class _Part(argparse.Action):
-    """Keeps -x and -ex in the order in which they were given."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if self.dest == "x":
-            _check_name(str(values), option_string, self.metavar)
-        parts = [*(getattr(namespace, "parts", None) or []), (self.dest, str(values))]
-        namespace.parts = parts
-
-
 class _Print(argparse.Action):
     """Prints a page made from the parser, and leaves."""
 
@@ -81,31 +66,6 @@ class _Print(argparse.Action):
         text = completion_script(made, values) if values else man_page(made)
         sys.stdout.write(text)
         parser.exit()
-
-
-class _Named(argparse.Action):
-    """Stores a name, which cannot be empty."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if values is not None:  # what was left out
-            _check_name(str(values), option_string, self.metavar)
-        setattr(namespace, self.dest, values)
-
-
-def _check_name(name: str, option: str | None, metavar: object) -> None:
-    """Check a name on the command line; an empty one mostly comes from an unset variable.
-
-    :raises UsageError: if it is empty.
-    """
-    if not name.strip():
-        where = f"{option} '': a {metavar} is needed, or no {option}"
-        raise UsageError(where if option else f"'' is no {metavar}")
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -326,7 +286,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     launching.add_argument(
         "--stdin",
-        action=_Named,
+        action=Named,
         metavar="FILE",
         default="",
         help="the job's input: a file, or - for pgdb's standard input, which is the default "
@@ -347,7 +307,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     looking.add_argument(
         "--exe",
-        action=_Named,
+        action=Named,
         dest="executable",
         default="",
         metavar="FILE",
@@ -382,7 +342,7 @@ def make_parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "target",
         metavar="FILE",
-        action=_Named,
+        action=Named,
         help="a recording, written by 'session save' or --record",
     )
     of_job = modes.add_parser(
@@ -406,7 +366,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     recording.add_argument(
         "--mpicc",
-        action=_Named,
+        action=Named,
         dest="output",
         default="",
         metavar="PROGRAM",
@@ -417,14 +377,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     reporting.add_argument(
         "target",
-        action=_Named,
+        action=Named,
         nargs="?",
         metavar="LOG",
         help="a log, written by --log",
     )
     reporting.add_argument(
         "-o",
-        action=_Named,
+        action=Named,
         dest="output",
         default="",
         metavar="FILE",
@@ -437,8 +397,8 @@ def _scripted() -> _Parser:
     scripted = _Parser(add_help=False, allow_abbrev=False)
     add = scripted.add_argument
     scripted.set_defaults(parts=[])
-    add("-x", action=_Part, metavar="FILE", help="run the commands in FILE (repeatable)")
-    add("-ex", action=_Part, metavar="COMMAND", help="run COMMAND (repeatable)")
+    add("-x", action=Part, metavar="FILE", help="run the commands in FILE (repeatable)")
+    add("-ex", action=Part, metavar="COMMAND", help="run COMMAND (repeatable)")
     add("--batch", "-batch", action="store_true", help="exit after the commands, without a prompt")
     add("--json", action="store_true", help="print one JSON object per line; implies --batch")
     return scripted
@@ -487,7 +447,7 @@ def _argument(setting: Setting) -> dict[str, Any]:
 
 def _convert(setting: Setting, text: str) -> Any:
     if setting.is_name:
-        _check_name(text, setting.option, setting.value)
+        check_name(text, setting.option, setting.value)
     try:
         return setting.convert(setting.option, text)
     except UsageError as error:
