@@ -1,11 +1,14 @@
 """The score of mixed stacks: the order of C and Python frames at random stops, by interpreter.
 
-    python bench/python_stacks.py [--stops N] [--json] PYTHON…
+    python bench/python_stacks.py [--stops N] [--json] [--beside] PYTHON…
 
 A program that calls Python from C and C from Python all the time is stopped at random moments. A
 stack is *exact* if PGDB knows the place of each frame and that place is right, *unknown* if PGDB
 says so, *wrong* if PGDB shows an order that cannot be. The check knows the program: the C library's
 sort stands between its caller and its callback, and nowhere else.
+
+With --beside, the time from the attach to the merged tree of four ranks is shown, and its ratio to
+four ``py-spy dump`` one after the other, in place of the score.
 
 PYTHON is the path of an interpreter, or a command such as ``chroot FOLDER python3.14``.
 """
@@ -20,10 +23,12 @@ import random
 import shlex
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 from pgdb import aio
+from pgdb.backend.python import reader
 from pgdb.records import Frame, Stack, Threads
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "python_busy.py"
@@ -33,6 +38,7 @@ OF_PROGRAM = frozenset(
     "nested by_reduce waits".split()
 )
 LONGEST_RUN_S = 0.02
+RANKS = 4
 
 
 def is_c_sort(frame: Frame) -> bool:
@@ -66,6 +72,31 @@ def judge(stack: Stack) -> str:
     if outermost not in ("<module>", "_bootstrap"):
         return f"the outermost Python frame is {outermost}"
     return "exact"
+
+
+async def beside(python: str) -> tuple[float, float]:
+    """Return the times of PGDB and of py-spy for the stacks of four ranks, in seconds."""
+    line = [*shlex.split(python), "-u", str(PROGRAM)]
+    processes = [subprocess.Popen(line, stdout=subprocess.PIPE) for _ in range(RANKS)]
+    try:
+        for each in processes:
+            assert each.stdout is not None
+            each.stdout.readline()
+        pids = [str(each.pid) for each in processes]
+        begun_s = time.monotonic()
+        session = await aio.attach("", pids=pids)
+        await session.ranks("all").tree()
+        ours_s = time.monotonic() - begun_s
+        await session.close()
+        begun_s = time.monotonic()
+        for pid in pids:
+            words = [reader.program(), "dump", "--pid", pid]
+            subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+        return ours_s, time.monotonic() - begun_s
+    finally:
+        for each in processes:
+            each.kill()
+            each.communicate()
 
 
 async def score(python: str, stops: int) -> Counter[str]:
@@ -112,10 +143,15 @@ def main() -> int:
     )
     parser.add_argument("--stops", type=int, default=40)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--beside", action="store_true")
     parser.add_argument("python", nargs="+")
     given = parser.parse_args()
     is_right = True
     for python in given.python:
+        if given.beside:
+            ours_s, theirs_s = asyncio.run(beside(python))
+            print(f"{python}: {ours_s / theirs_s:.1f} times as long as {RANKS} py-spy dump")
+            continue
         found = asyncio.run(score(python, given.stops))
         exact, unknown = found.pop("exact", 0), found.pop("unknown", 0)
         wrong = found.total()

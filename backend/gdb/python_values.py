@@ -111,7 +111,8 @@ class PythonValues:
             limit_bytes=operation.limit_bytes,
         )
         try:
-            value = await self._shown(pid, interpreter, local.addr, asked)
+            found = await asyncio.to_thread(interpreter.at, local.addr)
+            value = await self._shown(pid, interpreter, found, asked)
         except CommandError:
             return item
         return replace(item, value=value.text, whole=value.whole, looked_at=value.looked_at)
@@ -133,7 +134,7 @@ class PythonValues:
         except (OSError, CommandError):
             return None
 
-    async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int]:
+    async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int | ArrayPlace]:
         path = values.parse(text)
         frame = await self._commands.selected(pid)
         if isinstance(frame, Failure):
@@ -144,15 +145,15 @@ class PythonValues:
         return interpreter, await asyncio.to_thread(_resolve, interpreter, path, frame)
 
     async def _value(self, pid: int, text: str, operation: Evaluate) -> Value:
-        interpreter, address = await self._resolved(pid, text)
-        return await self._shown(pid, interpreter, address, operation)
+        interpreter, found = await self._resolved(pid, text)
+        return await self._shown(pid, interpreter, found, operation)
 
     async def _shown(
-        self, pid: int, interpreter: Interpreter, address: int, operation: Evaluate
+        self, pid: int, interpreter: Interpreter, found: int | ArrayPlace, operation: Evaluate
     ) -> Value:
         """Return the value of an object, and the whole of one that is shown in part."""
-        place = await asyncio.to_thread(interpreter.array, address)
-        if place is None:
+        if isinstance(found, int):
+            address = found
             most = operation.most_elements
             text = await asyncio.to_thread(interpreter.shown, address, _SHOWN)
             if not most or "..." not in text:
@@ -160,6 +161,7 @@ class PythonValues:
             whole = await asyncio.to_thread(interpreter.shown, address, max(most, _SHOWN))
             is_cut = whole == text or "..." in whole
             return Value(text=text, whole=whole, looked_at=most if is_cut else 0)
+        place = found
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
             return Value(text=values.text_of_numbers(place, dtype, data))
@@ -189,11 +191,10 @@ class PythonValues:
         return "".join((*parts, expression[end:]))
 
     async def _numbers(self, pid: int, text: str) -> ArrayPlace | Block:
-        interpreter, address = await self._resolved(pid, text)
-        place = await asyncio.to_thread(interpreter.array, address)
-        if place is not None:
-            return place
-        return await asyncio.to_thread(_block_of, interpreter, address, text)
+        interpreter, found = await self._resolved(pid, text)
+        if isinstance(found, ArrayPlace):
+            return found
+        return await asyncio.to_thread(_block_of, interpreter, found, text)
 
     async def _array(self, pid: int, place: ArrayPlace, operation: ReadBlock) -> Block:
         start = min(operation.start, place.count)
@@ -237,7 +238,7 @@ class PythonValues:
         return dtype, whole[start * item_bytes : (start + count) * item_bytes]
 
 
-def _resolve(interpreter: Interpreter, path: values.Path, frame: PythonFrame) -> int:
+def _resolve(interpreter: Interpreter, path: values.Path, frame: PythonFrame) -> int | ArrayPlace:
     return interpreter.resolve(path, frame)
 
 

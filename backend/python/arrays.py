@@ -87,6 +87,23 @@ class ArrayPlace(msgspec.Struct, frozen=True):
         """Element type in words, such as ``float64``."""
         return _NAMES.get(self.dtype.lstrip("<>|="), self.dtype)
 
+    def element(self, key: int | str) -> ArrayPlace:
+        """Return the place of a row of the array, or of an element if it has one dimension.
+
+        :raises UnknownError: if there is none.
+        """
+        if not self.shape:
+            raise UnknownError(f"a number of type {self.element_name} has no elements")
+        if isinstance(key, str):
+            raise UnknownError(f"the index {key!r} of an array is no number")
+        size = self.shape[0]
+        if not -size <= key < size:
+            raise UnknownError(f"index {key} is outside of {size} elements")
+        address = self.address + key % size * self.strides[0]
+        return msgspec.structs.replace(
+            self, shape=self.shape[1:], strides=self.strides[1:], address=address
+        )
+
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements stand one behind the other in the order of C."""

@@ -68,7 +68,7 @@ def _key(node: ast.expr, text: str) -> str | int:
             return -value
         case ast.Tuple() | ast.Slice():
             raise UsageError(
-                f"{text}: elements of arrays cannot be named; 'array' and 'dump' read all of it"
+                f"{text}: parts of arrays cannot be named; 'dump' and 'plot' read all of it"
             )
         case _:
             raise UsageError(_no_path(text))
@@ -90,21 +90,28 @@ class Interpreter:
         self._runtime = runtime_at
         self._minor = minor
 
-    def resolve(self, path: Path, frame: PythonFrame) -> int:
-        """Return the address of the value of an expression in a frame.
+    def resolve(self, path: Path, frame: PythonFrame) -> int | ArrayPlace:
+        """Return the address of the value of an expression in a frame, or the place of numbers.
 
         :raises CommandError: if there is none.
         """
         objects = self.objects
         address = self._variable(path.variable, frame)
+        place: ArrayPlace | None = None
         for kind, key in path.steps:
-            if kind == "attribute":
+            if place is not None and kind == "attribute":
+                raise UnknownError(f"a part of an array has no attribute {key!r}")
+            if place is not None:
+                place = place.element(key)
+            elif kind == "attribute":
                 address = objects.attribute(address, str(key))
-            elif arrays.find(objects, address) is not None:
-                raise UnknownError("elements of arrays cannot be named; name the array itself")
+            elif (array := arrays.find(objects, address)) is not None:
+                place = array.element(key)
             else:
                 address = objects.element(address, key)
-        return address
+        if place is None:
+            place = arrays.find(objects, address)
+        return address if place is None else place
 
     def _variable(self, name: str, frame: PythonFrame) -> int:
         for each in frame.locals or ():
@@ -149,12 +156,12 @@ class Interpreter:
             raise UnknownError("the interpreter's modules were not found")
         return table
 
-    def array(self, address: int) -> ArrayPlace | None:
-        """Return the place of the numbers of an object, None if it has none.
+    def at(self, address: int) -> int | ArrayPlace:
+        """Return the place of the numbers of an object, or its address if it has none.
 
         :raises UnknownError: if they cannot be read.
         """
-        return arrays.find(self.objects, address)
+        return arrays.find(self.objects, address) or address
 
     def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
         """Return the value of an object that is no array."""

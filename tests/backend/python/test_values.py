@@ -57,10 +57,9 @@ class Process:
 
     def value(self, text: str, level: int = 1) -> str:
         found = self.interpreter
-        address = found.resolve(values.parse(text), self.frames[level])
-        place = found.array(address)
-        if place is None:
-            return found.shown(address)
+        place = found.resolve(values.parse(text), self.frames[level])
+        if isinstance(place, int):
+            return found.shown(place)
         low, high = place.extent
         data = found.objects.read(place.address + low, high - low)
         return values.text_of_numbers(place, *values.elements(place, data, low))
@@ -137,14 +136,18 @@ def test_arrays_of_numpy() -> None:
         "truths": "numpy.ndarray of bool, shape (2,) = {True, False}",
         "empty": "numpy.ndarray of float64, shape (0, 3) = {}",
         "swapped": "numpy.ndarray of int32, shape (2,) = {1, 2}",
+        "turned[1]": "numpy.ndarray of float64, shape (2,) = {1.0, 4.0}",
+        "turned[-1][1]": "5.0",
+        "backwards[0]": "9",
     }
     with running(sys.executable) as process:
         process.look()
         assert {each: process.value(each) for each in expected} == expected
         with pytest.raises(UnknownError, match="elements 'U' has no numbers"):
             process.value("texts")
-        with pytest.raises(UnknownError, match="name the array itself"):
-            process.value("straight[0]")
+        for text in ("straight[2]", "straight[0][0][0]", "straight['x']", "straight[0].T"):
+            with pytest.raises(UnknownError):
+                process.value(text)
 
 
 def has_torch() -> bool:
