@@ -73,8 +73,8 @@ class PythonStacks:
         """Words about a py-spy that is missing or too old, at the last stop."""
         self.latest: MixedStack | None = None
         """Stack of the selected thread at the last stop."""
-        self.is_at_fault = False
-        """Whether the rank has stopped at a fault: its innermost frame is always shown."""
+        self.keeps_innermost = False
+        """Whether the innermost frame is always shown: after a fault, and at a breakpoint."""
 
     def forget_selection(self) -> None:
         """Let GDB's selection count again."""
@@ -139,7 +139,7 @@ class PythonStacks:
         ]
         own = [(each.address, each.frame_count) for each in (entries or {}).get(lwp, ())]
         mixed = interleave(c_frames, told.frames, own or None)
-        shown = folded(mixed, c_frames, rules, keeps_innermost=self.is_at_fault)
+        shown = folded(mixed, c_frames, rules, keeps_innermost=self.keeps_innermost)
         return _made(mixed, shown, places, told.words, mode)
 
     async def _describe(self, thread: str) -> tuple[int, int, list[int]] | Failure:

@@ -89,7 +89,8 @@ class StopReports:
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run)
-        self._stacks.python.is_at_fault = stop.signal in _FAULTS
+        is_at_place = stop.reason in _AT_A_PLACE
+        self._stacks.python.keeps_innermost = is_at_place or stop.signal in _FAULTS
         self._stacks.python.latest = None
         self.gpu.see(payload)
         self._stacks.arguments.see(stop.frame)
