@@ -265,7 +265,8 @@ def _on_one_line(name: str) -> str:
 
 
 def _arguments(variables: Sequence[Local], mode: str) -> tuple[Variable, ...]:
-    arguments = [each for each in variables if each.arg]
+    # The iterator of a comprehension has the name .0.
+    arguments = [each for each in variables if each.arg and not each.name.startswith(".")]
     if mode == "presence":
         return (Variable("...", ""),) if arguments else ()
     return tuple(
