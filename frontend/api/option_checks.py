@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from pgdb.errors import UsageError
+from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.system import durations
 from pgdb.patterns import pattern
 
@@ -66,7 +69,25 @@ def in_seconds_or_off(value: float) -> str:
     return f"{value:g} s" if value else "off"
 
 
-def check_sbd_cache(cache: str, gdb_commands: tuple[str, ...]) -> None:
+def check_gdb_commands(lines: tuple[str, ...]) -> None:
+    """Refuse commands that GDB cannot carry out before it has a program.
+
+    :raises UsageError: if there is one.
+    """
+    for line in lines:
+        if why := gdb_commands.why_not_at_start(line):
+            raise UsageError(f"--gdb-command {line!r}: {why}")
+
+
+def refuse_both_ends(option: str) -> NoReturn:
+    """Refuse an option that makes the front end call, beside one that makes it listen.
+
+    :raises UsageError: always.
+    """
+    raise UsageError(f"--listen and {option} exclude each other: one end of a link listens")
+
+
+def check_sbd_cache(cache: str, commands: tuple[str, ...]) -> None:
     """Refuse a cache of delivered files that GDB would not find.
 
     :raises UsageError: if it is one.
@@ -81,7 +102,7 @@ def check_sbd_cache(cache: str, gdb_commands: tuple[str, ...]) -> None:
             f"--sbd-cache {cache!r} (or PGDB_SBD_CACHE): no colon, quote, "
             "backslash or control character can be in it"
         )
-    for each in gdb_commands:
+    for each in commands:
         if _SYSROOT.match(each):
             raise UsageError(
                 f"--sbd and the GDB command {each.strip()!r} exclude each other: "

@@ -12,19 +12,9 @@ from typing import Any, Literal
 from msgspec import structs
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import option_checks
 from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
 from pgdb.frontend.api.interface_options import SETTLE as SETTLE
-from pgdb.frontend.api.option_checks import (
-    check_sbd_cache,
-    in_seconds_or_off,
-    is_aggregator_count,
-    is_count,
-    is_not_negative,
-    is_time_or_off,
-    is_world,
-    time_or_off,
-)
 from pgdb.frontend.api.setting import (
     Setting,
     days,
@@ -76,7 +66,7 @@ class SessionOptions:
         modes=("attach",),
         value="N",
         is_name=True,
-        check=is_world,
+        check=option_checks.is_world,
         help="attach to the Nth job that the launcher's ranks have started with MPI_Comm_spawn, or "
         "to all of them (all)",
     )
@@ -96,7 +86,7 @@ class SessionOptions:
         modes=("core",),
         value="N",
         read=integer,
-        check=is_not_negative,
+        check=option_checks.is_not_negative,
         kind=int,
         help="most GDBs of one aggregator at a time, of which each reads one core file; 0: as many "
         "as fit into half of the memory",
@@ -161,9 +151,9 @@ class SessionOptions:
         name="max-hold",
         modes=("attach", "launch"),
         value="TIME",
-        read=time_or_off,
-        show=in_seconds_or_off,
-        check=is_time_or_off,
+        read=option_checks.time_or_off,
+        show=option_checks.in_seconds_or_off,
+        check=option_checks.is_time_or_off,
         kind=float,
         help="detach from all ranks when one has been stopped for this long, such as 60s or 5min; "
         "process groups of PyTorch time out; off: never",
@@ -220,7 +210,7 @@ class SessionOptions:
         name="varprint-depth",
         value="N",
         read=integer,
-        check=is_count,
+        check=option_checks.is_count,
         kind=int,
         help="levels of a structure that varprint shows",
     )
@@ -229,7 +219,7 @@ class SessionOptions:
         name="varprint-children",
         value="N",
         read=integer,
-        check=is_count,
+        check=option_checks.is_count,
         kind=int,
         help="most children of each value that varprint shows",
     )
@@ -309,7 +299,7 @@ class SessionOptions:
         option="--aggregators",
         value="N",
         read=integer,
-        check=is_aggregator_count,
+        check=option_checks.is_aggregator_count,
         kind=int,
         help="aggregators on each host, which share its ranks",
     )
@@ -318,7 +308,7 @@ class SessionOptions:
         option="--fan-out",
         value="K",
         read=integer,
-        check=is_count,
+        check=option_checks.is_count,
         kind=int,
         help="children of one aggregator",
     )
@@ -461,12 +451,9 @@ class SessionOptions:
         for each in SESSION_SETTINGS:
             each.validate(getattr(self, each.key))
         self._check_sbd()
-        for line in self.gdb_commands:
-            if why := gdb_commands.why_not_at_start(line):
-                raise UsageError(f"--gdb-command {line!r}: {why}")
+        option_checks.check_gdb_commands(self.gdb_commands)
         if self.listen and self.calls:
-            what = "--host" if self.host else "--connect"
-            raise UsageError(f"--listen and {what} exclude each other: one end of a link listens")
+            option_checks.refuse_both_ends("--host" if self.host else "--connect")
         if self.log_values and not self.log:
             raise UsageError("--log-values needs --log FILE")
         if not self.ssh:
@@ -475,7 +462,7 @@ class SessionOptions:
     def _check_sbd(self) -> None:
         """Refuse a cache that GDB would not find, and options without an effect."""
         if self.sbd:
-            check_sbd_cache(self.sbd_cache, self.gdb_commands)
+            option_checks.check_sbd_cache(self.sbd_cache, self.gdb_commands)
             return
         for declared in SESSION_SETTINGS:
             # An environment variable is for all sessions, those without --sbd too.

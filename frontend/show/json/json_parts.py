@@ -474,3 +474,26 @@ class TracedRow(Part, frozen=True, kw_only=True):
     """Row, from 1 on."""
     values: tuple[tuple[TracedValue, ...], ...]
     """The different values of each expression."""
+
+
+class FlightPlace(Part, frozen=True, kw_only=True):
+    """Ranks with one last call in a process group."""
+
+    ranks: RankText
+    state: Literal["waits", "missing", "differs", "done"]
+    call: str = ""
+    sequence: int
+    """Number of the call in its group, from 1 on; 0 before the first."""
+    sizes: str = ""
+    where: str = ""
+
+
+class FlightGroup(Part, frozen=True, kw_only=True):
+    """A process group of PyTorch."""
+
+    name: str
+    description: str = ""
+    members: RankText
+    places: tuple[FlightPlace, ...]
+    unknown: RankText = ""
+    """Members without a record."""

@@ -27,6 +27,7 @@ from pgdb.frontend.show.json.json_parts import (
     DifferentPlace,
     ExitClass,
     FailingRanks,
+    FlightGroup,
     HeldRanks,
     HistogramBin,
     HostRanks,
@@ -403,6 +404,13 @@ class WhyLine(LineBase, frozen=True, kw_only=True, tag="why"):
     """Files written from the graph."""
 
 
+class FlightLine(LineBase, frozen=True, kw_only=True, tag="flight"):
+    """The ranks of each process group of PyTorch by their last collective call."""
+
+    command: str
+    groups: tuple[FlightGroup, ...]
+
+
 class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):
     """A command waits for stops: after 1 s, 2 s, 4 s and so on, and every 60 s from then on."""
 
@@ -465,6 +473,7 @@ Line = (
     | DifferLine
     | WhyLine
     | SamplesLine
+    | FlightLine
     | WaitingLine
     | ErrorLine
     | EndLine
