@@ -19,6 +19,7 @@ from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.sanitizer_reports import SanitizerReports
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.patterns import pattern
 from pgdb.records import (
     Breakpoint,
     BreakpointList,
@@ -30,6 +31,7 @@ from pgdb.records import (
     Text,
 )
 
+_PYTHON_LINE = pattern(r"[^\s:'\"]+\.py:\d+")
 _AT_ONCE = 50
 """Numbers that are passed over in one write."""
 
@@ -170,7 +172,8 @@ class Breakpoints:
         await self.advance(first - 1)
         result = await self._gdb.send(console(command))
         if result.kind == "error":
-            return failure(result)
+            refused = failure(result)
+            return _python_line(command, refused.message) or refused
         if made := await self.take_made():
             notes = breakpoint_decode.notes_of(result.text, self._public)
             warnings = breakpoint_decode.warnings_of(result.log)
@@ -180,6 +183,8 @@ class Breakpoints:
         if "pending on future shared library load" in message or "not defined" in message:
             message = message.split("\n", 1)[0]
             message += " 'set breakpoint pending on' waits for a library that defines it."
+        if refusal := _python_line(command, message):
+            return refusal
         if not message and command.startswith("rb"):
             message = f"no function matches: {command}"
         return Failure(message=message or "GDB made no breakpoint and does not say why")
@@ -327,3 +332,18 @@ def _is_meant(made: Breakpoint, numbers: Sequence[str], kind: str) -> bool:
         return False
     ends = [each.partition("-")[::2] for each in numbers]
     return not ends or any(int(low) <= made.number <= int(high or low) for low, high in ends)
+
+
+def _python_line(command: str, message: str) -> Failure | None:
+    """Return the failure of a breakpoint at a line of a Python program; None for another one.
+
+    Compilers write lines of files with such names too, so GDB is asked first.
+    """
+    match = _PYTHON_LINE.search(command)
+    if match is None or "No source file named" not in message:
+        return None
+    return Failure(
+        message=f"GDB has no lines of Python programs, and PGDB cannot stop at {match[0]}; stop in "
+        "a C function that the line calls (such as 'break PMPI_Allreduce'), and look at the Python "
+        "frames there"
+    )

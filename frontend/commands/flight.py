@@ -14,7 +14,7 @@ from pgdb.frontend.analysis.flight_records import GroupState, RankRecord, Record
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json.json_parts import FlightGroup, FlightPlace
-from pgdb.frontend.show.json.json_shapes import FlightLine
+from pgdb.frontend.show.json.json_waits import FlightLine
 from pgdb.frontend.system.user_files import read_regular, reason, user_path
 from pgdb.ranks import RankSet
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from pgdb.frontend.api.group_runs import GroupEnd
 from pgdb.frontend.api.until_differ import DifferEnd
+from pgdb.frontend.show.json.json_base import LineBase
 from pgdb.frontend.show.json.json_parts import (
     AnswerClass,
     ArrayFailure,
@@ -27,7 +28,6 @@ from pgdb.frontend.show.json.json_parts import (
     DifferentPlace,
     ExitClass,
     FailingRanks,
-    FlightGroup,
     HeldRanks,
     HistogramBin,
     HostRanks,
@@ -44,28 +44,13 @@ from pgdb.frontend.show.json.json_parts import (
     TracedRow,
     TreeFailure,
     TreeNode,
-    WhyVerdict,
-    WhyWait,
     WorldRanks,
 )
+from pgdb.frontend.show.json.json_waits import FlightLine, WhyLine
 from pgdb.proctable import SessionMode
 
 SCHEMA_VERSION = 1
 """Version in the first line; a larger version means that existing fields have changed."""
-Time = Annotated[float, Meta(description="Seconds since 1970-01-01 00:00 UTC.")]
-
-
-class LineBase(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-):
-    """Base of all lines; fields with their default are left out."""
-
-    time: Time
 
 
 class HelloLine(LineBase, frozen=True, kw_only=True, tag="hello"):
@@ -386,29 +371,6 @@ class BarriersLine(LineBase, frozen=True, kw_only=True, tag="barriers"):
 
     event: BarriersEvent
     barriers: tuple[BarrierState, ...]
-
-
-class WhyLine(LineBase, frozen=True, kw_only=True, tag="why"):
-    """The reasons why ranks wait, the most certain first; no verdict if no rank hangs."""
-
-    command: str
-    verdicts: tuple[WhyVerdict, ...]
-    waits: tuple[WhyWait, ...]
-    watched_s: float = 0.0
-    """Time for which ranks ran between two looks; 0 if they stayed stopped."""
-    returned: RankText = ""
-    """Ranks whose call returned meanwhile."""
-    summary: str = ""
-    """The result in words, if there is no verdict."""
-    files: tuple[str, ...] = ()
-    """Files written from the graph."""
-
-
-class FlightLine(LineBase, frozen=True, kw_only=True, tag="flight"):
-    """The ranks of each process group of PyTorch by their last collective call."""
-
-    command: str
-    groups: tuple[FlightGroup, ...]
 
 
 class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):

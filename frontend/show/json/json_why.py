@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.why.matching import group_of, members_of
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.frontend.show.json.json_parts import WhyVerdict, WhyWait
-from pgdb.frontend.show.json.json_shapes import WhyLine
+from pgdb.frontend.show.json.json_waits import WhyLine
 from pgdb.mpi_calls import ANY_SOURCE
 from pgdb.ranks import RankSet
 

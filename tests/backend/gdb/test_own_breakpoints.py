@@ -120,6 +120,11 @@ def test_numbers_are_passed_over_up_to_the_one_that_is_wanted(program: Path) -> 
             assert isinstance(refused, Failure) and "nosuch" in refused.message
             # One that GDB was ahead with has GDB's number.
             await gdb.send(console("break f"))
+            # A real session's GDB answers its question about pending breakpoints with no.
+            await gdb.send(console("set breakpoint pending off"))
+            line = await breakpoints.insert("break dir/train.py:15 if n > 3", 131)
+            assert isinstance(line, Failure)
+            assert "PGDB cannot stop at dir/train.py:15; stop in a C function" in line.message
             made = await breakpoints.insert("break main", 131)
             assert isinstance(made, BreakpointsMade)
             assert [each.number for each in made.breakpoints] == [131, 132]
