@@ -21,6 +21,8 @@ MAX_ENTRIES = 4096
 MAX_NOTES_BYTES = 1 << 16
 MAX_NAME_BYTES = 4096
 PT_LOAD = 1
+PF_X = 1
+"""Flag of a segment with code."""
 PT_GNU_EH_FRAME = 0x6474E550
 """Segment with the sorted table of functions that exceptions and stack traces use."""
 _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_PHDR = 2, 3, 4, 6
@@ -57,6 +59,7 @@ class Segment(msgspec.Struct, frozen=True):
     address: int
     size_bytes: int
     """Size in the file."""
+    flags: int = 0
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -119,17 +122,17 @@ def header(read: Read) -> Header:
 
 def segments(head: Header, table: bytes) -> Iterator[Segment]:
     """Yield the entries of a program header table."""
-    form = f"{head.order}IIQQQQ" if head.is_64 else f"{head.order}IIIII"
+    form = f"{head.order}IIQQQQ" if head.is_64 else f"{head.order}7I"
     for index in range(min(head.segment_count, MAX_ENTRIES)):
         try:
             fields = struct.unpack_from(form, table, index * head.segment_size)
         except struct.error:
             return
         if head.is_64:
-            kind, _, offset, address, _, size_bytes = fields
+            kind, flags, offset, address, _, size_bytes = fields
         else:
-            kind, offset, address, _, size_bytes = fields
-        yield Segment(kind, offset, address, size_bytes)
+            kind, offset, address, _, size_bytes, _, flags = fields
+        yield Segment(kind, offset, address, size_bytes, flags)
 
 
 def build_id_of_file(read: Read) -> str:

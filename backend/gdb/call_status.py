@@ -21,9 +21,9 @@ from pgdb.backend.gdb.mpi_frames import (
     internal_name,
     is_of_runtime,
     mpi_name,
-    objects_of,
 )
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.mpi_calls import recorder
@@ -32,7 +32,6 @@ from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.prototypes import properties_of, standard_name
 from pgdb.backend.mpi_calls.source_line import words_of
-from pgdb.backend.sbd.rank_files import mapped
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
@@ -60,12 +59,12 @@ class _Looked(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def _look(pid: int, thread_pointer: int | None, stacks: Sequence[Stack]) -> _Looked:
+def _look(source: RankImage, thread_pointer: int | None, stacks: Sequence[Stack]) -> _Looked:
     """Find the arguments of calls in the memory of a stopped process."""
     if thread_pointer is None:
         return _Looked("outside")
     try:
-        look = Look(pid, thread_pointer)
+        look = Look(source, thread_pointer)
     except OSError as error:
         return _Looked("outside", note=f"its memory cannot be read: {error.strerror}")
     try:
@@ -82,8 +81,9 @@ def _look(pid: int, thread_pointer: int | None, stacks: Sequence[Stack]) -> _Loo
 class CallStatus:
     """Finds the MPI calls of the rank of one GDB."""
 
-    def __init__(self, gdb: GdbSession) -> None:
+    def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
         self._gdb = gdb
+        self._image_of = image_of
 
     async def look(self, pid: int, asked: ListMpiCalls) -> Record:
         """Return the MPI calls of the stopped process *pid*.
@@ -97,10 +97,11 @@ class CallStatus:
         threads = decode.threads(listed.payload)
         if not threads:
             return failure(Result(kind="error", payload={"msg": "No threads."}))
-        files = tuple(mapped(pid))
-        objects = objects_of(pid, files)
+        image = self._image_of(pid)
+        files = image.mapped()
+        objects = Objects(files, image.executable)
         # In most programs the first thread makes the calls that other ranks wait for.
-        ordered = sorted(threads, key=lambda each: each.process != pid)
+        ordered = sorted(threads, key=lambda each: each.process != image.pid)
         if not asked.threads:
             ordered = ordered[:1]
         asked_of = self._gdb.send_together(
@@ -111,15 +112,17 @@ class CallStatus:
             (each.id, _places(result, objects))
             for each, result in zip(ordered, results, strict=True)
         ]
-        status = await self._status(pid, stacks, objects)
+        status = await self._status(image, stacks, objects)
         if any(recorder.is_recorder(each.path) for each in files):
-            status = recorder.with_records(status, pid, {each.id: each.process for each in ordered})
+            status = recorder.with_records(
+                status, image, {each.id: each.process for each in ordered}
+            )
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, str(listed.payload.get("current-thread-id", "1")), frame)
         return status
 
     async def _status(
-        self, pid: int, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
+        self, image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
     ) -> MpiCallStatus:
         found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
         where = None
@@ -134,7 +137,7 @@ class CallStatus:
             found.append((call, frames, caller))
         pointer = await self._thread_pointer(stacks[0][0]) if objects.has_mpi else None
         stopped = [Stack(frames, caller, call) for call, frames, caller in found]
-        looked = await asyncio.to_thread(_look, pid, pointer, stopped)
+        looked = await asyncio.to_thread(_look, image, pointer, stopped)
         if found:
             calls = looked.calls or tuple(call for call, _, _ in found)
             calls = await asyncio.to_thread(_with_words, calls, where)

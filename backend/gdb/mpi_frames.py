@@ -22,7 +22,6 @@ from pgdb.backend.gdb.decode import MPI_CALL, is_readable
 from pgdb.backend.python.glue import is_interpreter
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.patterns import pattern
-from pgdb.process_maps import DELETED
 from pgdb.records import Frame
 
 # Libraries with MPI calls, of Open MPI, MPICH, Intel, Cray, MVAPICH, IBM, Fujitsu; not every
@@ -133,15 +132,6 @@ class Objects:
             path = self._mapped[at].path
             return Owner.USER if path == self._executable else owner_of(path)
         return owner_of(library)
-
-
-def objects_of(pid: int, mappings: Sequence[MappedFile]) -> Objects:
-    """Return the object files of a process with these mappings."""
-    try:
-        executable = os.readlink(f"/proc/{pid}/exe").removesuffix(DELETED)
-    except OSError:
-        executable = ""
-    return Objects(mappings, executable)
 
 
 @lru_cache(maxsize=4096)

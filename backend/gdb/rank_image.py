@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from pgdb import elf
 from pgdb.backend.sbd.rank_files import MappedFile, mapped
 from pgdb.cores.core_file import CoreFile, CoreMemory
 from pgdb.elf import Read, reader
 from pgdb.process_maps import DELETED, Mapping, read_mappings
 from pgdb.regular_files import open_regular
+
+_PAGE_BYTES = 4096
 
 
 class RankImage(Protocol):
@@ -114,11 +117,12 @@ class CoreImage:
         :raises OSError: if the core cannot be read.
         """
         with open_regular(self._core.path) as file:
-            segments = CoreMemory(reader(file.fileno())).segments
+            memory = CoreMemory(reader(file.fileno()))
+            code = self._code_of_files(memory)
         files = {each.start: each for each in self._core.mapped}
         found = []
-        for each in segments:
-            of_file = files.get(each.address)
+        for each in memory.segments:
+            of_file = files.pop(each.address, None)
             found.append(
                 Mapping(
                     start=each.address,
@@ -128,6 +132,30 @@ class CoreImage:
                     path=of_file.path if of_file is not None else "",
                 )
             )
+        # GDB's own cores leave out what files have, code for one.
+        for part in files.values():
+            is_code = any(begin <= part.start < end for begin, end in code)
+            permissions = "r-xp" if is_code else "r--p"
+            found.append(Mapping(part.start, part.end, permissions, part.offset_bytes, part.path))
+        return found
+
+    def _code_of_files(self, memory: CoreMemory) -> list[tuple[int, int]]:
+        """Return the addresses of code, by the headers of the objects in memory."""
+        found = []
+        for each in self._core.mapped:
+            if each.offset_bytes:
+                continue
+
+            def read(offset: int, size_bytes: int, base: int = each.start) -> bytes:
+                return memory.read(base + offset, size_bytes)
+
+            with contextlib.suppress(elf.ElfError):
+                head = elf.header(read)
+                parts = [one for one in elf.segments_of(head, read) if one.kind == elf.PT_LOAD]
+                for part in parts if parts else ():
+                    begin = each.start + part.address - (parts[0].address - parts[0].offset)
+                    if part.flags & elf.PF_X:
+                        found.append((begin & -_PAGE_BYTES, begin + part.size_bytes))
         return found
 
     @contextlib.contextmanager

@@ -81,7 +81,7 @@ class Stacks:
         self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing, gdb.lent)
         """Settings for the arguments of frames."""
         self._gdb = gdb
-        self._image_of = image_of
+        self.image_of = image_of
         self._death_texts = DeathTexts(gdb, image_of)
         self.python = PythonStacks(gdb)
         self.death_code: int | None = None
@@ -99,7 +99,7 @@ class Stacks:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
         self._unnamed.forget()
         if mappings:
-            self._pid, self._objects = pid, Objects(mappings, self._image_of(pid).executable)
+            self._pid, self._objects = pid, Objects(mappings, self.image_of(pid).executable)
             self._is_early = True
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
@@ -220,7 +220,7 @@ class Stacks:
         selected_thread = str(listed.payload.get("current-thread-id", ""))
         stacks: list[tuple[Sequence[Place], bool, bool, str, str]] = []
         places: Sequence[Place]
-        first = self._image_of(pid).pid
+        first = self.image_of(pid).pid
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, selected_thread or "1", frame)
             if is_on_another_processor(frame, listed.payload):
@@ -397,7 +397,7 @@ class Stacks:
 
     def _objects_of(self, pid: int) -> Objects:
         if self._objects is None or self._pid != pid:
-            image = self._image_of(pid)
+            image = self.image_of(pid)
             self._pid, self._objects = pid, Objects(image.mapped(), image.executable)
             self._is_early = False
         return self._objects

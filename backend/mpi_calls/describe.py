@@ -13,7 +13,7 @@ from pgdb.backend.mpi_calls.arguments import CallArguments, Known
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
-from pgdb.backend.mpi_calls.memory import Images, Memory
+from pgdb.backend.mpi_calls.memory import Images, Memory, Source
 from pgdb.backend.mpi_calls.prototypes import PROTOTYPES, properties_of
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
@@ -40,12 +40,12 @@ class Stack(msgspec.Struct, frozen=True):
 class Look:
     """One look at a stopped process."""
 
-    def __init__(self, pid: int, thread_pointer: int) -> None:
-        """Open the memory of the process.
+    def __init__(self, source: Source, thread_pointer: int) -> None:
+        """Open the memory of the rank.
 
         :raises OSError: if it may not be read.
         """
-        self._memory = Memory(pid)
+        self._memory = Memory(source)
         try:
             self._images = Images(self._memory)
         except OSError:

@@ -1,15 +1,17 @@
-"""The memory of a stopped process and the object files in it, read from /proc/PID/mem."""
+"""The memory of a stopped rank and the object files in it."""
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Protocol
 
 from pgdb import elf
 from pgdb.backend.mpi_calls.instructions import Code, Instruction
-from pgdb.process_maps import DELETED, Mapping, read_mappings
+from pgdb.elf import Read
+from pgdb.process_maps import DELETED, Mapping
 
 _PAGE = 4096
 _MOST_PAGES = 1 << 14
@@ -26,21 +28,42 @@ _CODE = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 _DATA = (0, 1)  # STT_NOTYPE, STT_OBJECT
 
 
-class Memory:
-    """The memory of a process; unreadable addresses read as None."""
+class Source(Protocol):
+    """The mappings and the memory of a rank: of a process, or of a core file."""
 
-    def __init__(self, pid: int) -> None:
+    @property
+    def executable(self) -> str:
+        """Path of the program, empty if unknown."""
+
+    def mappings(self) -> Sequence[Mapping]:
+        """Return all mappings.
+
+        :raises OSError: if they cannot be read.
+        """
+
+    def opened(self) -> AbstractContextManager[Read]:
+        """Open the memory.
+
+        :raises OSError: if it cannot be opened.
+        """
+
+
+class Memory:
+    """The memory of a rank; unreadable addresses read as None."""
+
+    def __init__(self, source: Source) -> None:
         """Open the memory.
 
         :raises OSError: if it may not be read.
         """
-        self.pid = pid
-        self._file = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        self.source = source
+        self._open = ExitStack()
+        self._read = self._open.enter_context(source.opened())
         self._pages: dict[int, bytes | None] = {}
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._open.close()
 
     def page(self, number: int) -> bytes | None:
         """Return the page with the addresses from 4096 x *number* on."""
@@ -50,10 +73,7 @@ class Memory:
             pass
         if len(self._pages) >= _MOST_PAGES:
             self._pages.clear()
-        try:
-            data = os.pread(self._file, _PAGE, number * _PAGE)
-        except (OSError, OverflowError):
-            data = b""
+        data = self._read(number * _PAGE, _PAGE)
         found = self._pages[number] = data if len(data) == _PAGE else None
         return found
 
@@ -308,7 +328,7 @@ class Images:
         :raises OSError: if they may not be read.
         """
         self._memory = memory
-        self._mappings = sorted(read_mappings(memory.pid), key=lambda each: each.start)
+        self._mappings = sorted(memory.source.mappings(), key=lambda each: each.start)
         self._starts = [each.start for each in self._mappings]
         self._known: dict[tuple[str, int], Image | None] = {}
         self._all: tuple[Image, ...] | None = None
@@ -336,12 +356,10 @@ class Images:
     @property
     def program(self) -> Image | None:
         """The program itself."""
-        try:
-            path = os.readlink(f"/proc/{self._memory.pid}/exe")
-        except OSError:
-            return None
-        first = next((e for e in self._mappings if e.path == path and not e.offset), None)
-        return self._image(path, first.start) if first is not None else None
+        path = self._memory.source.executable
+        begins = (each for each in self._mappings if not each.offset)
+        first = next((each for each in begins if each.path.removesuffix(DELETED) == path), None)
+        return self._image(first.path, first.start) if first is not None else None
 
     def all(self) -> tuple[Image, ...]:
         """Return each loaded object file with code."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from pgdb.backend.mpi_calls.memory import Source
 from pgdb.backend.mpi_calls.prototypes import PROTOTYPES
 from pgdb.mpi_calls import (
     ANY_SOURCE,
@@ -28,7 +28,7 @@ from pgdb.mpi_calls import (
 )
 from pgdb.mpi_recorder import layout
 from pgdb.mpi_recorder.functions import FUNCTIONS
-from pgdb.process_maps import Mapping, read_mappings
+from pgdb.process_maps import Mapping
 from pgdb.ranks import RankSet
 
 Read = Callable[[int, int], bytes]
@@ -68,36 +68,26 @@ def is_recorder(path: str) -> bool:
     return path.rpartition("/")[2] == layout.LIBRARY
 
 
-def read_process(pid: int) -> Recorded | None:
-    """Return the recorded calls of a process; None if it has no recorder that we can read."""
+def read_recorded(source: Source) -> Recorded | None:
+    """Return the recorded calls of a rank; None if it has no recorder that we can read."""
     try:
-        mappings = read_mappings(pid)
+        mappings = source.mappings()
     except OSError:
         return None
     own = [each for each in mappings if is_recorder(each.path)]
     if not own:
         return None
     try:
-        memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        with source.opened() as read:
+            for begin in _candidates(own, mappings):
+                if read(begin, len(layout.MAGIC)) == layout.MAGIC:
+                    return decode(read(begin, ctypes.sizeof(layout.Memory)), read)
     except OSError:
         return None
-
-    def read(address: int, size_bytes: int) -> bytes:
-        try:
-            return os.pread(memory, size_bytes, address)
-        except (OSError, OverflowError):
-            return b""
-
-    try:
-        for begin in _candidates(own, mappings):
-            if read(begin, len(layout.MAGIC)) == layout.MAGIC:
-                return decode(read(begin, ctypes.sizeof(layout.Memory)), read)
-    finally:
-        os.close(memory)
     return None
 
 
-def _candidates(own: list[Mapping], mappings: list[Mapping]) -> Iterator[int]:
+def _candidates(own: Sequence[Mapping], mappings: Sequence[Mapping]) -> Iterator[int]:
     """Yield the addresses at which the recorder's memory may begin: writable, behind its code."""
     end = max(each.end for each in own)
     writable = [each for each in own if each.is_writable]
@@ -128,13 +118,13 @@ def decode(data: bytes, read: Read) -> Recorded | None:
 
 
 def with_records(
-    status: MpiCallStatus, pid: int, threads: typing.Mapping[str, int | None]
+    status: MpiCallStatus, source: Source, threads: typing.Mapping[str, int | None]
 ) -> MpiCallStatus:
-    """Return a status with the fields that the recorder of the process has.
+    """Return a status with the fields that the recorder of the rank has.
 
     :param threads: numbers in the kernel of the threads, by GDB's; the first one comes first.
     """
-    recorded = read_process(pid)
+    recorded = read_recorded(source)
     if recorded is None:
         return status
     first = next(iter(threads.values()), None)

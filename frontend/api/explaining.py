@@ -40,6 +40,8 @@ _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
 _OF_BUSY_RANKS = ("missing-from-collective", "waits-for-busy-rank")
 _FROM_OUTSIDE = ("interrupted", "attached")
+_RUN = "without --look"
+_CORES_STAND = "core files do not run, so that nobody can see whether a message was in flight"
 _AT_START = ("main", "entry", "exec")
 _ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
 
@@ -107,7 +109,8 @@ class _Explainer:
                 if ran.is_late:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)
-            return Why(explain(answer.classes, elsewhere), answer)
+            found = explain(answer.classes, elsewhere)
+            return Why(_of_cores(found) if session.mode == "core" else found, answer)
         finally:
             if borrowed:
                 await to_its_end(go_on(session, borrowed), raises_cancellation=True)
@@ -154,9 +157,20 @@ class _Explainer:
         yield Elsewhere(missing.lost - self._absent, "", "lost")
         for latest in state.latest(state.stopped):
             stop = latest.record
-            if not isinstance(stop, Stop) or stop.reason in _FROM_OUTSIDE or is_error(stop):
+            if not isinstance(stop, Stop) or stop.reason in (*_FROM_OUTSIDE, "core"):
+                continue
+            if is_error(stop):
                 continue
             yield Elsewhere(latest.ranks, _stopped(stop))
+
+
+def _of_cores(explanation: Explanation) -> Explanation:
+    """Return an explanation without the advice to let the ranks run."""
+    verdicts = tuple(
+        msgspec.structs.replace(each, decides=_CORES_STAND) if _RUN in each.decides else each
+        for each in explanation.verdicts
+    )
+    return msgspec.structs.replace(explanation, verdicts=verdicts)
 
 
 def _stopped(stop: Stop) -> str:

@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.conftest import Build
 from tests.support.cores import core, leave_cores, rank_variables
+from tests.support.jobs import run_job
 from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import ex, run_json, run_pgdb
@@ -256,3 +258,23 @@ def test_a_recording_of_cores_is_replayed(cores: Path, tmp_path: Path) -> None:
     done = run_json("replay", *ex("bt"), file)
     assert done.objects[0]["mode"] == "core"
     assert len(done.answer("backtrace")["classes"]) == 2
+
+
+def test_a_hang_is_explained_from_core_files(builder: Builder, tmp_path: Path) -> None:
+    program, mpi = builder.build(find_mpi("openmpi"), "recv_recv.c"), find_mpi("openmpi")
+    with run_job(builder, mpi.line(2, program), program, 2) as job:
+        for rank, pid in job.ranks.items():
+            words = ("-nx", "-q", "-batch", "-p", str(pid), "-ex", f"gcore {tmp_path}/core.{rank}")
+            subprocess.run(["gdb", *words], check=True, capture_output=True, timeout=DEADLINE_S)
+    done = run_pgdb("core", "--batch", *ex("why"), tmp_path)
+    assert "living, as its core was written" in done.out
+    assert "wait for each other" in done.out
+    assert "core files do not run" in done.out
+
+
+def test_a_report_of_core_files_is_written(cores: Path, tmp_path: Path) -> None:
+    file = tmp_path / "report.txt"
+    run_pgdb("core", "--batch", *ex(f"report {file}"), cores)
+    text = file.read_text()
+    assert "[0-2] SIGSEGV, Segmentation fault: die" in text
+    assert "what:  ranks 0-2 received SIGSEGV" in text

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import pgdb
-from pgdb.backend.mpi_calls.recorder import read_process
+from pgdb.backend.gdb.rank_image import ProcessImage
+from pgdb.backend.mpi_calls.recorder import read_recorded
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, MpiCall, MpiCallStatus
 from tests.conftest import Build
 from tests.support.processes import kill_all, programs_with, wait_until
@@ -25,7 +26,7 @@ def calls_of(program: Program) -> dict[int, str]:
     """Return the function that each process of this run of the tests is in, by its number."""
     found = {}
     for pid in programs_with(f"PGDB_TEST_RUN={RUN}", program):
-        recorded = read_process(pid)
+        recorded = read_recorded(ProcessImage(pid))
         calls = [] if recorded is None else list(recorded.calls.values())
         found[pid] = calls[0].function if calls else ""
     return found

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgdb.backend.gdb.rank_image import ProcessImage
 from pgdb.backend.mpi_calls.emulator import Emulator
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.memory import Images, Memory
@@ -127,7 +128,7 @@ def library(
 
 @pytest.fixture
 def emulator() -> Iterator[Emulator]:
-    memory = Memory(os.getpid())
+    memory = Memory(ProcessImage(os.getpid()))
     try:
         yield Emulator(memory, Images(memory), 0)
     finally:
@@ -145,7 +146,7 @@ def test_results_are_those_of_the_processor(library: ctypes.CDLL, name: str) -> 
     function = getattr(library, name)
     function.restype, function.argtypes = ctypes.c_long, (ctypes.c_long, ctypes.c_long)
     place = address(library, name)
-    memory = Memory(os.getpid())
+    memory = Memory(ProcessImage(os.getpid()))
     images = Images(memory)
 
     @settings(max_examples=60, deadline=None)
