@@ -58,7 +58,7 @@ def cause_of(
             who=finding.ranks,
             file=finding.file,
             line=finding.line,
-            severity="warning" if finding.confidence == "likely" else "error",
+            severity="error" if finding.confidence == "certain" else "warning",
         )
         return cause if cause.line else _at(cause, classes)
     if lost:

@@ -9,8 +9,9 @@ from pgdb.frontend.api.explaining import explain_waits
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.model import Verdict, Wait
 from pgdb.frontend.show.json.json_why import why
+from pgdb.ranks import RankSet
 
-_MERE_WAITS = frozenset({"waits-for-busy-rank", "unknown"})
+_MERE_WAITS = frozenset({"waits-for-busy-rank"})
 """Kinds of verdicts that are no failure: the ranks wait for others that work."""
 
 
@@ -28,11 +29,14 @@ async def explain(
     except PgdbError as error:
         return (), (), f"why: {error}"
     explanation = found.explanation
-    return tuple(map(_verdict, explanation.verdicts)), _waits(explanation), ""
+    verdicts = (_verdict(each, explanation.watch.still) for each in explanation.verdicts)
+    return tuple(verdicts), _waits(explanation), ""
 
 
-def _verdict(finding: Finding) -> Verdict:
-    is_error = finding.kind not in _MERE_WAITS and finding.confidence != "cannot tell"
+def _verdict(finding: Finding, still: RankSet) -> Verdict:
+    # Ranks whose calls have not returned in that moment hang, whatever the reason is.
+    is_sure = finding.confidence != "cannot tell" or not still.isdisjoint(finding.ranks)
+    is_error = finding.kind not in _MERE_WAITS and is_sure
     decides = (f"to decide: {finding.decides}",) if finding.decides else ()
     return Verdict(
         kind=finding.kind,
