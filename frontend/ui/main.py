@@ -301,7 +301,8 @@ class _Program:
         session = repl.workspace.session
         kills = session.kills_at_close if kill is None else kill
         is_over = session.has_ended or session.job_has_ended or session.all_have_ended
-        if not is_over and not session.is_recorded:
+        has_job = not session.is_recorded and session.mode != "core"
+        if not is_over and has_job:
             repl.display.text("killing the job" if kills else "leaving the job running")
         return kill
 
