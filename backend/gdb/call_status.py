@@ -22,6 +22,7 @@ from pgdb.backend.gdb.mpi_frames import (
     is_of_runtime,
     mpi_name,
 )
+from pgdb.backend.gdb.python_stacks import PYTHON, MixedStack, PythonStacks
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
@@ -32,6 +33,7 @@ from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.prototypes import properties_of, standard_name
 from pgdb.backend.mpi_calls.source_line import words_of
+from pgdb.backend.python import glue
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
@@ -81,8 +83,11 @@ def _look(source: RankImage, thread_pointer: int | None, stacks: Sequence[Stack]
 class CallStatus:
     """Finds the MPI calls of the rank of one GDB."""
 
-    def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
+    def __init__(
+        self, gdb: GdbSession, python: PythonStacks, image_of: ImageOf = ProcessImage
+    ) -> None:
         self._gdb = gdb
+        self._python = python
         self._image_of = image_of
 
     async def look(self, pid: int, asked: ListMpiCalls) -> Record:
@@ -130,7 +135,7 @@ class CallStatus:
             at = find_mpi_call(places, has_mpi=objects.has_mpi)
             if at is None or (number and is_of_runtime(places)):
                 continue
-            site = _site(places[at + 1 :])
+            site = await self._site(image, places, at + 1, objects, thread)
             where = where if found else site
             call = _by_name(places, at, site if found else None, thread if number else "")
             frames, caller = await self._machine_frames(thread, places, at)
@@ -146,7 +151,34 @@ class CallStatus:
         state = looked.state
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
-        return MpiCallStatus(state=state, where=_site(places), activity=activity_of(places))
+        where = await self._site(image, places, 0, objects, stacks[0][0])
+        return MpiCallStatus(state=state, where=where, activity=activity_of(places))
+
+    async def _site(
+        self, image: RankImage, places: Sequence[Place], begin: int, objects: Objects, thread: str
+    ) -> CallSite | None:
+        """Return the innermost place of the user's code among the frames of a thread from *begin*
+        on, in Python if that executes it."""
+        outer = places[begin:]
+        evaluator = next((n for n, each in enumerate(outer) if _evaluates(each)), None)
+        if evaluator is None:
+            return _site(outer)
+        mixed: MixedStack | str = ""
+        if isinstance(image, ProcessImage):  # the reader of Python frames reads no core files
+            rules = glue.Rules()
+            mixed = await self._python.mixed(
+                image.pid, places, objects, mode="none", rules=rules, thread=thread
+            )
+        if not isinstance(mixed, str) and (users := mixed.users) is not None:
+            # A library of the user's, called by Python, is nearer to the call.
+            own = (each for each in mixed.places[:users] if each.owner is Owner.USER)
+            near = (each for each in own if each.frame.line and each.frame.language != PYTHON)
+            return _of_frame(next(near, mixed.places[users]).frame)
+        # The interpreter's own lines say nothing.
+        own = (each for each in outer[:evaluator] if not _is_interpreter(each, objects))
+        nearest = next(own, outer[evaluator])
+        function = glue.plain_name(nearest.frame.function)
+        return CallSite(function=function, library="" if function else nearest.frame.library)
 
     async def _machine_frames(
         self, thread: str, places: Sequence[Place], at: int
@@ -196,6 +228,14 @@ class CallStatus:
         return (
             await self._gdb.ask_together(f"-data-evaluate-expression {_INIT_SYMBOL}")[0]
         ).kind == "done"
+
+
+def _evaluates(place: Place) -> bool:
+    return glue.evaluates(place.frame.function)
+
+
+def _is_interpreter(place: Place, objects: Objects) -> bool:
+    return glue.is_interpreter(objects.path(place.address))
 
 
 def _with_words(calls: Sequence[MpiCall], where: CallSite | None) -> tuple[MpiCall, ...]:

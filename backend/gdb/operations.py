@@ -120,7 +120,7 @@ class Operations:
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
-        self._calls = CallStatus(gdb, stacks.image_of)
+        self._calls = CallStatus(gdb, stacks.python, stacks.image_of)
         self._adopt_run = adopt_run
         self._python = PythonCommands(stacks)
         self._python_values = PythonValues(gdb, self._python)

@@ -1,0 +1,54 @@
+"""The reason why ranks of mpi4py wait, with the lines of Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pgdb
+from pgdb.backend.python import reader
+from pgdb.mpi_calls import CallSite, MpiCallStatus
+from tests.support.processes import wait_until
+from tests.support.programs import ROOT, Mpi
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.any_mpi,
+    pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
+]
+PROGRAM = ROOT / "tests" / "programs" / "python_waits.py"
+RANKS = 3
+
+
+def line_of(text: str) -> int:
+    lines = PROGRAM.read_text("utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
+
+
+def test_a_call_of_mpi4py_stands_at_its_line_of_python(mpi: Mpi) -> None:
+    line = mpi.line(RANKS, sys.executable, str(PROGRAM))
+    with subprocess.Popen(line, stdout=subprocess.PIPE, start_new_session=True) as job:
+        assert job.stdout is not None
+        for _ in range(RANKS):
+            assert job.stdout.readline() == b"ready\n"
+        with pgdb.attach(job.pid) as session:
+
+            def wait_in_calls() -> bool:
+                session.continue_(wait=False)
+                session.interrupt()
+                found = [each.record for each in session.mpi_calls()]
+                return all(
+                    isinstance(each, MpiCallStatus) and each.state == "in_call" for each in found
+                )
+
+            wait_until(wait_in_calls, "all ranks are in calls of MPI")
+            explained = session.why()
+            (verdict,) = explained.verdicts
+            assert verdict.kind == "unmatched-receive" and verdict.ranks == pgdb.RankSet([2])
+            status = session.mpi_calls().for_rank(2)
+            assert isinstance(status, MpiCallStatus) and isinstance(status.where, CallSite)
+            assert (status.where.function, status.where.line) == ("collect", line_of("WORLD.recv"))
+            session.kill()
+        job.kill()
