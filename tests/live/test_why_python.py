@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 import pgdb
 from pgdb.backend.python import reader
 from pgdb.mpi_calls import CallSite, MpiCallStatus
-from tests.support.processes import wait_until
+from tests.support.processes import kill_all, processes_with, wait_until
 from tests.support.programs import ROOT, Mpi
 
 pytestmark = [
@@ -27,28 +31,40 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
 
 
-def test_a_call_of_mpi4py_stands_at_its_line_of_python(mpi: Mpi) -> None:
+@contextmanager
+def waiting_job(mpi: Mpi) -> Iterator[int]:
+    """Run the program until all ranks have said that they are ready; yield the launcher's pid."""
     line = mpi.line(RANKS, sys.executable, str(PROGRAM))
-    with subprocess.Popen(line, stdout=subprocess.PIPE, start_new_session=True) as job:
+    mark = f"PGDB_WAITING_JOB={uuid.uuid4().hex}"
+    name, _, value = mark.partition("=")
+    job = subprocess.Popen(
+        line, stdout=subprocess.PIPE, env={**os.environ, name: value}, start_new_session=True
+    )
+    try:
         assert job.stdout is not None
         for _ in range(RANKS):
             assert job.stdout.readline() == b"ready\n"
-        with pgdb.attach(job.pid) as session:
+        yield job.pid
+    finally:
+        kill_all(lambda: processes_with(mark), "the job")
+        job.communicate()
 
-            def wait_in_calls() -> bool:
-                session.continue_(wait=False)
-                session.interrupt()
-                found = [each.record for each in session.mpi_calls()]
-                return all(
-                    isinstance(each, MpiCallStatus) and each.state == "in_call" for each in found
-                )
 
-            wait_until(wait_in_calls, "all ranks are in calls of MPI")
-            explained = session.why()
-            (verdict,) = explained.verdicts
-            assert verdict.kind == "unmatched-receive" and verdict.ranks == pgdb.RankSet([2])
-            status = session.mpi_calls().for_rank(2)
-            assert isinstance(status, MpiCallStatus) and isinstance(status.where, CallSite)
-            assert (status.where.function, status.where.line) == ("collect", line_of("WORLD.recv"))
-            session.kill()
-        job.kill()
+def test_a_call_of_mpi4py_stands_at_its_line_of_python(mpi: Mpi) -> None:
+    with waiting_job(mpi) as pid, pgdb.attach(pid) as session:
+
+        def is_in_calls() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            found = [each.record for each in session.mpi_calls()]
+            return all(
+                isinstance(each, MpiCallStatus) and each.state == "in_call" for each in found
+            )
+
+        wait_until(is_in_calls, "all ranks are in calls of MPI")
+        explained = session.why()
+        (verdict,) = explained.verdicts
+        assert verdict.kind == "unmatched-receive" and verdict.ranks == pgdb.RankSet([2]), explained
+        status = session.mpi_calls().for_rank(2)
+        assert isinstance(status, MpiCallStatus) and isinstance(status.where, CallSite)
+        assert (status.where.function, status.where.line) == ("collect", line_of("WORLD.recv"))

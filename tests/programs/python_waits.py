@@ -1,5 +1,7 @@
 """Rank 0 gathers from all; rank 2 waits for a message of another tag, which nobody sends."""
 
+import sys
+
 from mpi4py import MPI
 
 WORLD = MPI.COMM_WORLD
@@ -12,6 +14,8 @@ def collect(rank: int) -> None:
         WORLD.gather(rank, root=0)
 
 
-print("ready", flush=True)
+# One write, which no other rank's can part.
+sys.stdout.write("ready\n")
+sys.stdout.flush()
 collect(WORLD.rank)
 WORLD.Barrier()
