@@ -10,7 +10,7 @@ so again, and ranks that ran before run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -59,9 +59,16 @@ class Why(msgspec.Struct, frozen=True):
 
 
 async def explain_waits(
-    session: Session, *, look_only: bool = False, watch_s: float = WATCH_S
+    session: Session,
+    *,
+    look_only: bool = False,
+    watch_s: float = WATCH_S,
+    elsewhere: Sequence[Elsewhere] = (),
 ) -> Why:
     """Explain why ranks of the session wait.
+
+    *elsewhere* are ranks that the caller knows more of, such as those that ended before the
+    session.
 
     With *look_only*, stopped ranks stay stopped. Ranks that run are stopped for the look in any
     case, and run on afterwards.
@@ -72,7 +79,8 @@ async def explain_waits(
         raise UsageError(f"why: {watch_s:g} s is no time; {durations.in_words()} is one")
     line = call_text("why", look_only=look_only, watch_s=watch_s)
     with session.one_call(f"{JOB}.{line}"), session.hushed(session.set, _is_ours):
-        return await _Explainer(session, look_only=look_only, watch_s=watch_s).run()
+        explainer = _Explainer(session, elsewhere, look_only=look_only, watch_s=watch_s)
+        return await explainer.run()
 
 
 def _is_ours(stop: Stop) -> bool:
@@ -82,8 +90,11 @@ def _is_ours(stop: Stop) -> bool:
 class _Explainer:
     """One explanation: looks, and the run between them."""
 
-    def __init__(self, session: Session, *, look_only: bool, watch_s: float) -> None:
+    def __init__(
+        self, session: Session, known: Sequence[Elsewhere], *, look_only: bool, watch_s: float
+    ) -> None:
         self._session = session
+        self._known = known
         self._state = session.state
         self._look_only = look_only or session.is_recorded
         self._watch_s = watch_s
@@ -143,6 +154,7 @@ class _Explainer:
         return tuple(self._all_elsewhere(answer))
 
     def _all_elsewhere(self, answer: Answer) -> Iterator[Elsewhere]:
+        yield from self._known
         state, missing = self._state, answer.missing
         for each in absentees.gone(state, self._session.set):
             # 'has ended' becomes 'ended', which a sentence goes on with.

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree, label
 from pgdb.frontend.analysis.calltree_text import lines_text
 from pgdb.frontend.analysis.outliers import is_smallest
+from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.frontend.report.cause import cause_of, user_frame
@@ -77,20 +78,22 @@ async def collect(
     title: str = "",
     mode: str = "",
     watches: bool = False,
+    elsewhere: Sequence[Elsewhere] = (),
     read_source: ReadLine = source_line,
     clock: float | None = None,
 ) -> Report:
     """Return a report of a session, with the stacks of *ranks*, or of all.
 
     Ranks that run are asked nothing that would stop them. With *watches*, ranks that wait run for a
-    moment, so that the verdict can be certain. A question that fails becomes a note of the report.
+    moment, so that the verdict can be certain. *elsewhere* are ranks that ended before the session.
+    A question that fails becomes a note of the report.
     """
     asking = _Asking(session)
     state = session.state
     classes: tuple[RankClass, ...] = ()
     tree: tuple[ReportNode, ...] = ()
     threads: tuple[ReportThreads, ...] = ()
-    verdicts, waits, why_not = await explain(session, watches=watches)
+    verdicts, waits, why_not = await explain(session, watches=watches, elsewhere=elsewhere)
     if why_not:
         asking.note(why_not)
     stops = stops_of(session)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.analysis.why.verdict import Verdict as Finding
 from pgdb.frontend.api.explaining import explain_waits
 from pgdb.frontend.api.session import Session
@@ -16,16 +19,17 @@ _MERE_WAITS = frozenset({"waits-for-busy-rank"})
 
 
 async def explain(
-    session: Session, *, watches: bool
+    session: Session, *, watches: bool, elsewhere: Sequence[Elsewhere] = ()
 ) -> tuple[tuple[Verdict, ...], tuple[Wait, ...], str]:
     """Return the verdicts, the waits, and the reason why there are none.
 
     With *watches*, ranks that wait run for a moment, which alone shows whether they hang.
+    *elsewhere* are ranks that ended before the session.
     """
     if session.state.running and not watches:
         return (), (), f"why: ranks [{session.state.running}] run, and were not stopped for it"
     try:
-        found = await explain_waits(session, look_only=not watches)
+        found = await explain_waits(session, look_only=not watches, elsewhere=elsewhere)
     except PgdbError as error:
         return (), (), f"why: {error}"
     explanation = found.explanation

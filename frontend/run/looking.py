@@ -12,10 +12,12 @@ from dataclasses import replace
 import msgspec
 
 from pgdb.errors import StartError
+from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Report
 from pgdb.frontend.run import progress
+from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.progress import Sample
 from pgdb.frontend.run.rank_reports import RankStart
@@ -44,11 +46,16 @@ class Looker:
     """Makes sessions on one job, one at a time."""
 
     def __init__(
-        self, options: RunOptions, launcher_pid: int, living: Callable[[], Sequence[RankStart]]
+        self,
+        options: RunOptions,
+        launcher_pid: int,
+        living: Callable[[], Sequence[RankStart]],
+        ends: Callable[[], Sequence[RankEnd]],
     ) -> None:
         self._options = options
         self._launcher_pid = launcher_pid
         self._living = living
+        self._ends = ends
         self._alone = asyncio.Lock()
 
     async def report(self) -> Report:
@@ -57,7 +64,10 @@ class Looker:
         :raises PgdbError: if no debugger can attach to them.
         """
         async with self._limit(), self._session() as session:
-            return await collect(session, mode="run")
+            gone = tuple(
+                Elsewhere(RankSet([each.rank]), each.in_words, "ended") for each in self._ends()
+            )
+            return await collect(session, mode="run", elsewhere=gone)
 
     async def look_for_progress(self, gap_s: float, is_over: Callable[[], bool]) -> Seen:
         """Take samples *gap_s* apart, and a report if no rank has made progress.

@@ -86,7 +86,13 @@ class Supervisor:
             await prepared.close()
 
     async def _supervise(self, job: JobProcess) -> int:
-        looker = Looker(self._options, job.pid, lambda: self._reports.living)
+        reports = self._reports
+        looker = Looker(
+            self._options,
+            job.pid,
+            lambda: reports.living,
+            lambda: [each for each in reports.ends.values() if not each.world],
+        )
         self._handle_signals(job)
         self._begin(self._wait_end(job))
         if self._options.snapshot_every_s:

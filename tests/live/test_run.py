@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pytest
 
+import pgdb
 from tests.conftest import Build
 from tests.support.processes import is_traced, wait_until
 from tests.support.programs import Mpi
@@ -63,6 +64,9 @@ def test_death_of_a_rank(
         assert others["count"] == 5
         assert any("MPI_Barrier" in each["function"] for each in others["frames"])
         assert report["stops"][0]["ranks"] == kind
+        (verdict,) = report["verdicts"]
+        assert (verdict["kind"], verdict["ranks"]) == ("rank-left", kind)
+        assert len(pgdb.RankSet.parse(verdict["victims"])) == 5
 
 
 @pytest.mark.any_mpi  # of hydra's, two orders of the ranks' ends make two statuses
