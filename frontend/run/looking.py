@@ -79,7 +79,7 @@ class Looker:
         async with self._limit(gap_s * SAMPLES), self._session() as session:
             if moved := await look_for_progress(session, gap_s, is_over):
                 return Seen(moved)
-            return Seen(RankSet(), await collect(session, mode="run"))
+            return Seen(RankSet(), await collect(session, mode="run", watches=True))
 
     @contextlib.asynccontextmanager
     async def _limit(self, more_s: float = 0.0) -> AsyncIterator[None]:

@@ -223,6 +223,8 @@ class Supervisor:
                 f"no progress for {in_words(limit_s)}: no output, and the same stacks in "
                 f"{SAMPLES} samples of the last {time.monotonic() - begun_s:.0f} s"
             )
+            if reason := next((each for each in seen.report.verdicts if each.is_error), None):
+                text = f"{text}; {reason.text}"
             self._put(Trigger("hang", text))
             while last_s() <= quiet_from:  # one report for one hang
                 await asyncio.sleep(max(gap_s, _QUIET_POLL_S))

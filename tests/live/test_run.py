@@ -126,6 +126,10 @@ def test_hang(mpi: Mpi, build: Build, tmp_path: Path, kind: str, place: str) -> 
     assert place in report["cause"]["where"]
     assert program.at(kind) in report["cause"]["where"]
     assert "no progress for 6 s" in finished.err
+    if kind == "recv":
+        reason = report["verdicts"][0]
+        assert (reason["kind"], reason["ranks"]) == ("unmatched-receive", "0")
+        assert reason["text"] in report["cause"]["what"]
 
 
 @pytest.mark.any_mpi
