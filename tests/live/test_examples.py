@@ -67,6 +67,10 @@ def transcript_of(session: str) -> str:
     return str(found[0])
 
 
+_MARKS = re.compile(r"▶ \[[\d,-]+\]|●\d+")
+"""Marks of ranks and breakpoints beside source lines."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A session that was carried out."""
@@ -87,6 +91,14 @@ class Run:
         for each in self.finished.answers(command)[number]["classes"]:
             self.must_show(f"[{each['ranks']}] {each['text']}")
         return {rank: each["text"] for rank, each in self.by_rank(command, number).items()}
+
+    def sources(self, command: str) -> dict[int, str]:
+        """Return source lines of each rank; on the page they have marks, and no ranks."""
+        found = self.by_rank(command)
+        unmarked = _MARKS.sub("", self.page)
+        for each in found.values():
+            assert plain(each["text"]) in plain(unmarked), f"not on the page: {each['text']!r}"
+        return {rank: each["text"] for rank, each in found.items()}
 
     def values(self, command: str, number: int = 0) -> dict[int, str]:
         """Return the value of an expression on each rank, which must stand on the page too."""
@@ -322,7 +334,7 @@ def test_hang_one_rank_cause(run: RunSession) -> None:
     assert (told["step"], told["temperature"]) == ("0", "95")
     done.must_show("[1] step = 0")
     assert done.values("print log_busy") == {1: "1"}
-    assert "@alarm" in done.texts("list")[1]
+    assert "@alarm" in done.sources("list")[1]
     assert done.finished.answer("wait")["missing"]["running"] == "0,2-3"
 
 

@@ -28,7 +28,8 @@ _MARKS = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 FORBIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f{_MARKS}]")
 # A terminal is also driven by us: carriage returns, steps back, and what the prompt is made with.
 FORBIDDEN_AT_TERMINAL = re.compile(f"[\x00-\x07\x0b\x0c\x0e-\x1f{_MARKS}]")
-OF_THE_PROMPT = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>]|\(B)")
+# The last group is of the line below the cursor that shows the progress of waiting.
+OF_THE_PROMPT = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[=>]|\(B|[D78])")
 OF_THE_PROGRAM = re.compile(rb"\x1b\[7731|\x9b7731")
 ODD_NAME = "evil\x1b]0;7731\x07\x9b7731B\u202ecba"
 COMMANDS = (
