@@ -27,6 +27,7 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.written_arguments import written_arguments
 from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
@@ -130,6 +131,7 @@ class CallStatus:
         self, image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
     ) -> MpiCallStatus:
         found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
+        lines: list[tuple[str, int, CallSite | None]] = []
         where = None
         for number, (thread, places) in enumerate(stacks):
             at = find_mpi_call(places, has_mpi=objects.has_mpi)
@@ -140,9 +142,19 @@ class CallStatus:
             call = _by_name(places, at, site if found else None, thread if number else "")
             frames, caller = await self._machine_frames(thread, places, at)
             found.append((call, frames, caller))
+            lines.append((thread, at + 1, _site(places[at + 1 : at + 2])))
         pointer = await self._thread_pointer(stacks[0][0]) if objects.has_mpi else None
         stopped = [Stack(frames, caller, call) for call, frames, caller in found]
         looked = await asyncio.to_thread(_look, image, pointer, stopped)
+        written = [
+            await written_arguments(self._gdb, thread, level, call, site)
+            for call, (thread, level, site) in zip(looked.calls, lines, strict=False)
+        ]
+        if any(written):
+            stopped = [
+                replace(each, written=values) for each, values in zip(stopped, written, strict=True)
+            ]
+            looked = await asyncio.to_thread(_look, image, pointer, stopped)
         if found:
             calls = looked.calls or tuple(call for call, _, _ in found)
             calls = await asyncio.to_thread(_with_words, calls, where)

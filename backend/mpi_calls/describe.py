@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,8 @@ class Stack(msgspec.Struct, frozen=True):
     caller: int
     """Index of the first frame outside the MPI library."""
     by_name: MpiCall
+    written: Mapping[str, int] = {}
+    """Values of arguments as the source line has them; they count where the code says nothing."""
 
 
 class Look:
@@ -102,7 +104,8 @@ class Look:
         if callee is None:
             return call
         found = CallArguments(sites, library, stack.frames, called, callee)
-        return self._described(call, found.values(), library)
+        written = {name: Known(value, "source line") for name, value in stack.written.items()}
+        return self._described(call, written | found.values(), library)
 
     def _described(self, call: MpiCall, values: dict[str, Known], library: MpiLibrary) -> MpiCall:
         try:

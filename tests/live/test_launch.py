@@ -249,4 +249,4 @@ def test_exit_statuses(
     finished = run_pgdb(mode, "--batch", *options, *mpi.line(2, build("nompi.c")))
     assert finished.status == status, finished.out + finished.err
     if status == 4:
-        assert "[0-1] running" in finished.out
+        assert "2 of 2 still running: [0-1] in " in finished.out
