@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pgdb.ranks import RankSet
-from tests.support import programs
+from tests.support import processes
 from tests.support.hosts import Hosts
 from tests.support.processes import (
     LEAVE_DEADLINE_S,
@@ -414,7 +414,7 @@ class Terminal:
 
 def ranks_of(mark: str, program: Program) -> dict[int, int]:
     """Return the processes of a program that carry a mark, by rank."""
-    return programs.ranks_with(f"{MARK}={mark}", program)
+    return processes.ranks_with(f"{MARK}={mark}", program)
 
 
 def wait_broken(ranks: Mapping[int, int]) -> None:
