@@ -119,6 +119,8 @@ class _Lockstep(GroupRun):
                 with deadline.renewed():
                     end = await self.run(self._word, self._argument, is_step)
                     ways = await self._places()
+                if end == "complete" and RankSet.union(way.ranks for way in ways) != self.ranks:
+                    end = "lost"  # a rank was detached, or its debugger died, after its step
                 if end in ("complete", "stopped") and len(ways) > 1:
                     end = "parted"
                 steps += end == "complete"

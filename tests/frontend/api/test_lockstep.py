@@ -13,9 +13,10 @@ from pgdb.frontend.api.lockstep import Lockstep
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import meeting_text
+from pgdb.overlay.messages import AnyOperation, Backtrace, SelectFrame
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Frame, Stop
+from pgdb.records import Exit, Failure, Frame, Record, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 
 
@@ -99,6 +100,27 @@ def test_another_end_of_a_step_ends_the_lockstep(end: Step, reason: str, text: s
     found, _ = stepped(job, "step", 2)
     assert (found.end, found.steps) == (reason, 0)
     assert text in meeting_text.reason_of(found)
+    assert len(job.resumed) == 1
+
+
+class Vanishing(MovingJob):
+    """Ranks of which some cannot say where they are after a step."""
+
+    def __init__(self, silent: str) -> None:
+        super().__init__(paths([at(2), at(3)]))
+        self._silent = RankSet.parse(silent)
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if self.resumed and rank in self._silent and isinstance(operation, Backtrace | SelectFrame):
+            return Failure(message="it is detached")
+        return super().answer(operation, rank, request_id)
+
+
+@pytest.mark.parametrize("silent", ["3", "0-7"])
+def test_ranks_that_are_detached_after_a_step_end_the_lockstep(silent: str) -> None:
+    job = Vanishing(silent)
+    found, _ = stepped(job, "next", 2)
+    assert (found.end, found.steps) == ("lost", 0)
     assert len(job.resumed) == 1
 
 
