@@ -28,9 +28,16 @@ MAY = {
         "store/recorder",
         "transport/recording",
         "store/saving",
+        "api/chronicle",
+        "report/collect",
+        "run/run_report",
+        # A batch system gives the end of a job as a time of day.
+        "run/supervisor",
+        "run/time_limit",
+        "run/with_gdb",
     },
-    # To compare with the ages of files.
-    "pgdb": {"overlay/archive_bootstrap", "files/file_cache"},
+    # To compare with the ages of files; the ends of ranks are put in order across hosts.
+    "pgdb": {"overlay/archive_bootstrap", "files/file_cache", "jobs/rank_watcher"},
 }
 
 

@@ -200,7 +200,7 @@ def spread(ranks: RankSet, most: int) -> RankSet:
     """Return at most *most* of some ranks, from all parts of the set.
 
     >>> spread(RankSet.parse("0-99"), 4)
-    RankSet('0,25,50,75')
+    RankSet('0-75/25')
     """
     if len(ranks) <= most:
         return ranks

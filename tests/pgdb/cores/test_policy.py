@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb import core_limit
 from pgdb.cores.policy import Kind, Policy, find_left_cores, read_policy
 
 START_S = 1_000_000.0
@@ -106,7 +107,7 @@ def test_a_folder_of_the_pattern_that_is_not_there_is_the_reason(tmp_path: Path)
 
 def test_the_policy_of_this_host_has_the_users_limits() -> None:
     policy = read_policy()
-    assert (policy.soft_bytes, policy.hard_bytes) == resource.getrlimit(resource.RLIMIT_CORE)
+    assert (policy.soft_bytes, policy.hard_bytes) == core_limit.given()
     assert policy.describe()
 
 
