@@ -23,6 +23,7 @@ _KEPT = frozenset(
 )
 # "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.
 _ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*(?:->|[\[.(]))")
+_FRAME_INFO = pattern(r"set\s+p(?:r|ri|rin|rint)?\s+frame-i\w*\s+(\S+)\s*\Z")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 
@@ -78,6 +79,15 @@ class SettingsJournal:
             for each in self._kept
         ]
         return tuple(each for each in self._kept if new <= each.ranks)
+
+    def shows_frames_otherwise(self, ranks: RankSet) -> bool:
+        """Return whether ``print frame-info`` of one of the ranks is not ``auto``."""
+        otherwise = RankSet()
+        for each in self._kept:
+            if match := _FRAME_INFO.match(each.line):
+                is_auto = "auto".startswith(match[1])
+                otherwise = otherwise - each.ranks if is_auto else otherwise | each.ranks
+        return bool(otherwise & ranks)
 
     @property
     def kept(self) -> tuple[KeptCommand, ...]:

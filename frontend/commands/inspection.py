@@ -86,10 +86,16 @@ async def _backtrace(call: Call) -> Outcome:
         assert tree is not None
         argument = _TREE.sub("", call.argument, count=1).strip()
         return await tree.handler(replace(call, argument=argument))
-    merged = _merged_backtrace(call, call.argument, threads=False)
-    if merged is not None:
-        return await merged
+    if not _has_frame_info(call):
+        merged = _merged_backtrace(call, call.argument, threads=False)
+        if merged is not None:
+            return await merged
     return await call.view.execute_plain(call.line)
+
+
+def _has_frame_info(call: Call) -> bool:
+    """Return whether GDB's text says what is wanted of frames: ``set print frame-info``."""
+    return call.session.settings.shows_frames_otherwise(call.ranks)
 
 
 def _merged_backtrace(call: Call, argument: str, *, threads: bool) -> Awaitable[Answer] | None:
@@ -248,6 +254,8 @@ async def _down(call: Call) -> Outcome:
 async def _select(call: Call) -> Outcome:
     if call.argument.partition(" ")[0] in ("apply", "view"):
         return await _as_gdb(call)
+    if _has_frame_info(call):
+        return await call.view.execute_plain(call.line)
     return await call.view.select_frame(call.line)
 
 
