@@ -32,10 +32,10 @@ from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
-from pgdb.backend.mpi_calls.prototypes import properties_of, standard_name
 from pgdb.backend.mpi_calls.source_line import words_of
 from pgdb.backend.python import glue
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
+from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
 from pgdb.records import Frame, Record

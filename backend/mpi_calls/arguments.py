@@ -9,9 +9,9 @@ import msgspec
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
-from pgdb.backend.mpi_calls.prototypes import PROTOTYPES, Argument, Prototype
 from pgdb.backend.mpi_calls.sites import Called, CallSites, Raw
 from pgdb.mpi_calls import ArgumentSource
+from pgdb.mpi_functions import PROTOTYPES, Argument, Prototype
 
 _POINTERS = ("pointer", "request", "requests")
 _F2C = {"comm": "Comm", "win": "Win", "file": "File", "datatype": "Type", "op": "Op"}

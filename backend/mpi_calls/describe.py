@@ -14,10 +14,10 @@ from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
-from pgdb.backend.mpi_calls.prototypes import PROTOTYPES, properties_of
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.mpi_calls import CallState, FieldSource, MpiCall
+from pgdb.mpi_functions import PROTOTYPES, properties_of
 
 LOG = logging.getLogger(__name__)
 

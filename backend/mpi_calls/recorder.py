@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from pgdb.backend.mpi_calls.memory import Source
-from pgdb.backend.mpi_calls.prototypes import PROTOTYPES
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
@@ -26,8 +25,8 @@ from pgdb.mpi_calls import (
     RequestKind,
     Tag,
 )
+from pgdb.mpi_functions import NUMBERED
 from pgdb.mpi_recorder import layout
-from pgdb.mpi_recorder.functions import FUNCTIONS
 from pgdb.process_maps import Mapping
 from pgdb.ranks import RankSet
 
@@ -172,20 +171,19 @@ class _Decoder:
         if not thread.calls:
             return None
         entry = thread.ring[(thread.calls - 1) % layout.MOST_CALLS]
-        if entry.ended or not 0 < entry.function <= len(FUNCTIONS):
+        if entry.ended or not 0 < entry.function <= len(NUMBERED):
             return None
         return self._call(entry, thread)
 
     def _call(self, entry: layout.Call, thread: layout.Thread) -> MpiCall:
-        function = FUNCTIONS[entry.function - 1].name
+        function = NUMBERED[entry.function - 1]
         group = self._group(entry.group)
         communicator = self._communicator(group, entry.group_calls)
-        prototype = PROTOTYPES.get(function)
         call = MpiCall(
-            function=function,
-            kind=prototype.kind if prototype else "other",
-            blocking=prototype.blocking if prototype else None,
-            waits_for=prototype.waits_for if prototype else "",
+            function=function.name,
+            kind=function.kind,
+            blocking=function.blocking,
+            waits_for=function.waits_for,
             communicator=communicator,
             dest=self._peer(entry.dest, group),
             source=self._peer(entry.source, group),

@@ -14,8 +14,8 @@ from pgdb.backend.mpi_calls.flow import Flow, Reached
 from pgdb.backend.mpi_calls.frames import Evaluator, MachineFrame, held_arguments
 from pgdb.backend.mpi_calls.instructions import ARGUMENTS, SAVED, Instruction
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
-from pgdb.backend.mpi_calls.prototypes import CalledName, called_name
 from pgdb.backend.mpi_calls.values import Known, State
+from pgdb.mpi_functions import CalledName, called_name
 
 _MOST_KEPT = 4096
 _MOST_JUMPS = 3000

@@ -6,8 +6,8 @@ import os
 import re
 from functools import lru_cache
 
-from pgdb.backend.mpi_calls.prototypes import PROTOTYPES
 from pgdb.mpi_calls import Word
+from pgdb.mpi_functions import PROTOTYPES
 from pgdb.patterns import pattern
 
 _LINES_AROUND = 30

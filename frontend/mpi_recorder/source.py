@@ -9,20 +9,13 @@ from importlib.resources import files
 
 import msgspec
 
+from pgdb import mpi_functions
+from pgdb.mpi_functions import NUMBERED, TEXTS, Role
 from pgdb.mpi_recorder import layout
-from pgdb.mpi_recorder.functions import FUNCTIONS, TEXTS, Function, Role
 
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 _PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(([^;{}]*)\)\s*;")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*\Z")
-_HANDLES = {
-    "comm": "Comm",
-    "win": "Win",
-    "freed_win": "Win",
-    "fh": "File",
-    "closed_fh": "File",
-}
-"""Arguments that are a communicator, a window or a file, and the word for it in names of MPI."""
 _MADE = "newcomm"
 _NO_ARGUMENTS_IN_FORTRAN = ("argc", "argv")
 _DATATYPES = """
@@ -86,7 +79,7 @@ def generate(found: Mapping[str, Prototype]) -> str:
         ),
         _constants(),
     ]
-    for number, function in enumerate(FUNCTIONS, 1):
+    for number, function in enumerate(NUMBERED, 1):
         for name in (function.name, f"{function.name}_c"):
             prototype = found.get(name)
             if prototype is not None and len(prototype.names) == len(function.arguments):
@@ -109,41 +102,54 @@ def _constants() -> str:
 
 
 class _Arguments:
-    """The arguments of one wrapper, as C expressions of their values."""
+    """The arguments of one wrapper, as C expressions of their values.
 
-    def __init__(self, function: Function, names: Sequence[str], *, is_fortran: bool) -> None:
-        self._names = dict(zip(function.arguments, names, strict=True))
+    Arguments are found by their meaning, or by their names in the standard for results.
+    """
+
+    def __init__(
+        self, function: mpi_functions.Prototype, names: Sequence[str], *, is_fortran: bool
+    ) -> None:
+        arguments = function.arguments
+        self._meant = {each.name: name for each, name in zip(arguments, names, strict=True)}
+        self._named = {
+            each.standard_name: name for each, name in zip(arguments, names, strict=True)
+        }
+        self._pointed = {each.name for each in arguments if each.is_pointed}
         self.is_fortran = is_fortran
 
     def __contains__(self, argument: str) -> bool:
-        return argument in self._names
+        return argument in self._meant
 
     def number(self, argument: str) -> str:
         """Return an argument that is a number, which Fortran passes by its address."""
-        name = self._names[argument]
+        name = self._meant[argument]
         return f"*(const MPI_Fint *){name}" if self.is_fortran else name
 
     def result(self, argument: str) -> str:
         """Return a number that MPI has set."""
-        return f"*(const {'MPI_Fint' if self.is_fortran else 'int'} *){self._names[argument]}"
+        return f"*(const {'MPI_Fint' if self.is_fortran else 'int'} *){self._named[argument]}"
 
     def handle(self, argument: str, word: str, *, is_pointer: bool = False) -> str:
         """Return a handle as C has it; *word* is the part of its type's name."""
-        name = self._names[argument]
+        name = self._meant.get(argument) or self._named[argument]
         if self.is_fortran:
             return f"PMPI_{word}_f2c(*(const MPI_Fint *){name})"
-        return f"*({name})" if is_pointer else name
+        return f"*({name})" if is_pointer or argument in self._pointed else name
+
+    def has(self, name: str) -> bool:
+        """Return whether the standard has an argument of this name."""
+        return name in self._named
 
     def requests(self) -> str:
         """Return a call that keeps the handles of an array of requests."""
-        name = self._names["array_of_requests"]
         function = "handles_in_fortran" if self.is_fortran else "handles_in_c"
-        return f"{function}(c, n, {name})"
+        return f"{function}(c, n, {self._meant['requests']})"
 
     def element(self, argument: str, index: str) -> str:
         """Return the number at an index of an array that MPI has set."""
         kind = "MPI_Fint" if self.is_fortran else "int"
-        return f"((const {kind} *){self._names[argument]})[{index}]"
+        return f"((const {kind} *){self._named[argument]})[{index}]"
 
     @property
     def first_index(self) -> int:
@@ -151,68 +157,59 @@ class _Arguments:
         return 1 if self.is_fortran else 0
 
 
-def _fill(number: int, function: Function, of: _Arguments) -> Iterator[str]:
+_NUMBERS = {
+    "count": ("count",),
+    "receive_count": ("count2",),
+    "dest": ("dest", "target"),
+    "source": ("source",),
+    "tag": ("tag",),
+    "receive_tag": ("tag2",),
+    "root": ("root",),
+}
+"""The fields of an entry that are numbers, with the meanings of their arguments."""
+_HANDLES = {
+    "comm": ("communicator", "Comm"),
+    "win": ("window", "Win"),
+    "file": ("file_of", "File"),
+}
+"""Arguments that are a communicator, a window or a file: their functions in recorder.h, and their
+words in names of MPI."""
+
+
+def _fill(number: int, function: mpi_functions.Prototype, of: _Arguments) -> Iterator[str]:
     """Yield the statements that fill the entry of a call."""
-    waits = "array_of_requests" in of
-    fields = {
-        "count": ("count", "sendcount"),
-        "receive_count": ("recvcount",),
-        "dest": ("dest",),
-        "source": ("source",),
-        "tag": ("tag", "sendtag"),
-        "receive_tag": ("recvtag",),
-        "root": ("root",),
-    }
     yield f"c->function = {number};"
-    for field, candidates in fields.items():
-        name = next((each for each in candidates if each in of and not waits), None)
+    for field, candidates in _NUMBERS.items():
+        name = next((each for each in candidates if each in of), None)
         none = "NO_COUNT" if field.endswith("count") else "NONE"
         yield f"c->{field} = {none if name is None else of.number(name)};"
-    for field, word, candidates in (
-        ("datatype", "Type", ("datatype", "sendtype", "recvtype")),
-        ("operation", "Op", ("op",)),
-    ):
-        name = next((each for each in candidates if each in of), None)
-        yield f"c->{field} = {0 if name is None else f'BITS({of.handle(name, word)})'};"
+    for field, word, name in (("datatype", "Type", "datatype"), ("operation", "Op", "op")):
+        yield f"c->{field} = {f'BITS({of.handle(name, word)})' if name in of else 0};"
     yield "c->group_calls = 0;"
     yield "c->requests = 0;"
     yield f"c->group = {_group(function, of)};"
     if function.role & Role.COLLECTIVE and "comm" in of:
         yield "collective(c);"
-    if "request" in of and not function.role & Role.OPENS:
-        handle = of.handle("request", "Request", is_pointer=not _by_value(function))
+    if of.has("request") and not function.role & Role.OPENS:
+        is_pointer = "request" in of
         yield "c->requests = 1;"
         yield "handles = own->requests;"
-        yield f"handles[0] = BITS({handle});"
-    if waits:
-        count = "incount" if "incount" in of else "count"
-        yield f"n = {of.number(count)};"
+        yield f"handles[0] = BITS({of.handle('request', 'Request', is_pointer=is_pointer)});"
+    if "requests" in of:
+        yield f"n = {of.number('number')};"
         yield f"handles = {of.requests()};"
 
 
-def _by_value(function: Function) -> bool:
-    """Return whether a request is an argument by its value."""
-    return function.name in ("MPI_Pready", "MPI_Parrived")
-
-
-def _group(function: Function, of: _Arguments) -> str:
-    if function.name in ("MPI_Abort",):
+def _group(function: mpi_functions.Prototype, of: _Arguments) -> str:
+    if function.name == "MPI_Abort":
         return "0"
-    for argument, word in _HANDLES.items():
-        if argument not in of:
-            continue
-        is_pointer = argument.startswith(("freed", "closed")) or _frees(function)
-        handle = of.handle(argument, word, is_pointer=is_pointer)
-        look_up = {"Comm": "communicator", "Win": "window", "File": "file_of"}[word]
-        return f"{look_up}({handle})"
+    for argument, (look_up, word) in _HANDLES.items():
+        if argument in of:
+            return f"{look_up}({of.handle(argument, word)})"
     return "0"
 
 
-def _frees(function: Function) -> bool:
-    return function.name in ("MPI_Comm_free", "MPI_Comm_disconnect")
-
-
-def _after(function: Function, of: _Arguments) -> Iterator[str]:
+def _after(function: mpi_functions.Prototype, of: _Arguments) -> Iterator[str]:
     """Yield the statements after a call that has succeeded."""
     name = function.name
     if name in ("MPI_Init", "MPI_Init_thread"):
@@ -223,7 +220,7 @@ def _after(function: Function, of: _Arguments) -> Iterator[str]:
         yield f"name_communicator(c->group, {of.handle('comm', 'Comm')});"
     if name == "MPI_Win_set_name":
         yield f"name_window(c->group, {of.handle('win', 'Win')});"
-    if _MADE in of and "request" not in of:
+    if of.has(_MADE) and not function.role & Role.OPENS:
         yield f"made_communicator(c->group, {of.handle(_MADE, 'Comm', is_pointer=True)});"
     if function.role & Role.OPENS:
         handle = of.handle("request", "Request", is_pointer=True)
@@ -245,26 +242,26 @@ def _after(function: Function, of: _Arguments) -> Iterator[str]:
         yield "for (int k = 0; done != MPI_UNDEFINED && k < done; k++)"
         at = f"{of.element('array_of_indices', 'k')} - {of.first_index}"
         yield f"  close_at(handles, n, {at});"
-    if "array_of_requests" in of:
+    if "requests" in of:
         yield "free_handles(handles);"
 
 
-def _kind(function: Function) -> str:
-    name = function.name
+def _kind(function: mpi_functions.Prototype) -> str:
     if function.role & Role.COLLECTIVE:
         kind = "COLLECTIVE"
-    elif "source" in function.arguments and "dest" not in function.arguments:
-        kind = "RECEIVE"
     else:
-        kind = "RECEIVE" if name == "MPI_Imrecv" else "SEND"
+        kind = {"recv": "RECEIVE", "rma": "RMA", "file": "IO"}.get(function.kind, "SEND")
     if function.role & Role.PERSISTENT:
         kind += " | PERSISTENT"
-    return f"{kind} | PARTITIONED" if name in ("MPI_Psend_init", "MPI_Precv_init") else kind
+    is_partitioned = function.name in ("MPI_Psend_init", "MPI_Precv_init")
+    return f"{kind} | PARTITIONED" if is_partitioned else kind
 
 
-def _body(number: int, function: Function, of: _Arguments, call: str, succeeded: str) -> str:
+def _body(
+    number: int, function: mpi_functions.Prototype, of: _Arguments, call: str, succeeded: str
+) -> str:
     fill, after = [*_fill(number, function, of)], [*_after(function, of)]
-    frees = _group(function, of) if _frees(function) or function.name in _ENDS else ""
+    frees = any(each.is_pointed for each in function.arguments)
     lines = ["  struct call *c = enter();"]
     if any("handles" in each for each in fill):
         lines.append("  uint64_t *handles = NULL;")
@@ -282,28 +279,29 @@ def _body(number: int, function: Function, of: _Arguments, call: str, succeeded:
     return "\n".join([*lines, "  leave(c);"])
 
 
-_ENDS = ("MPI_Win_free", "MPI_File_close")
-
-
-def _c_wrapper(number: int, name: str, function: Function, prototype: Prototype) -> str:
+def _c_wrapper(
+    number: int, name: str, function: mpi_functions.Prototype, prototype: Prototype
+) -> str:
     of = _Arguments(function, prototype.names, is_fortran=False)
     call = f"int error = P{name}({', '.join(prototype.names)});"
     body = _body(number, function, of, call, "error == MPI_SUCCESS")
     return f"int {name}({prototype.parameters}) {{\n{body}\n  return error;\n}}\n"
 
 
-def _fortran_wrappers(number: int, function: Function) -> Iterator[str]:
+def _fortran_wrappers(number: int, function: mpi_functions.Prototype) -> Iterator[str]:
     """Yield the entries that compilers of Fortran call, of mpif.h and ``use mpi``, and of mpi_f08.
 
     All arguments are addresses. The lengths of texts follow them.
     """
-    if "argc" in function.arguments:
+    if function.kind == "init":
         arguments = tuple(
-            each for each in function.arguments if each not in _NO_ARGUMENTS_IN_FORTRAN
+            each
+            for each in function.arguments
+            if each.standard_name not in _NO_ARGUMENTS_IN_FORTRAN
         )
         function = msgspec.structs.replace(function, arguments=arguments)
     names = [f"a{i}" for i in range(len(function.arguments))]
-    lengths = [f"l{i}" for i, each in enumerate(function.arguments) if each in TEXTS]
+    lengths = [f"l{i}" for i, each in enumerate(function.arguments) if each.standard_name in TEXTS]
     parameters = ", ".join(
         [*(f"void *{each}" for each in names), "MPI_Fint *error"]
         + [f"size_t {each}" for each in lengths]

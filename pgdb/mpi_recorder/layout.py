@@ -9,7 +9,7 @@ import ctypes
 import zlib
 from ctypes import c_char, c_int32, c_int64, c_uint32, c_uint64
 
-from pgdb.mpi_recorder.functions import FUNCTIONS
+from pgdb.mpi_functions import NUMBERED
 
 LIBRARY = "libpgdb-mpi-recorder.so"
 """File name of the library."""
@@ -31,7 +31,7 @@ _MOST_NAMES = 64
 _REVISION = 1
 """Goes up whenever a field gets another meaning."""
 
-VERSION = _REVISION << 32 | zlib.crc32(repr(FUNCTIONS).encode())
+VERSION = _REVISION << 32 | zlib.crc32(repr(NUMBERED).encode())
 """Number of this layout and this table of functions."""
 
 COMMUNICATOR, WINDOW, FILE = 1, 2, 3

@@ -8,11 +8,11 @@ import struct
 
 from pgdb.backend.mpi_calls.recorder import decode, with_recorded
 from pgdb.mpi_calls import ANY_SOURCE, FieldSource, MpiCall, Request
+from pgdb.mpi_functions import NUMBERED
 from pgdb.mpi_recorder import layout
-from pgdb.mpi_recorder.functions import FUNCTIONS
 
 MEMBERS_AT = 0x5000
-NUMBERS = {each.name: number for number, each in enumerate(FUNCTIONS, 1)}
+NUMBERS = {each.name: number for number, each in enumerate(NUMBERED, 1)}
 
 
 def memory() -> layout.Memory:

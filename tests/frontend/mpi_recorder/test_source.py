@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pgdb.frontend.mpi_recorder.source import generate, prototypes
-from pgdb.mpi_recorder.functions import FUNCTIONS, Role
+from pgdb.mpi_functions import NUMBERED, Role
 
 HEADER = """
 int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
@@ -33,10 +33,15 @@ def test_functions_of_another_standard_are_left_alone() -> None:
     assert "void mpi_send_f08_(" in source and "void mpi_waitall_(" in source
 
 
-def test_each_function_stands_once_and_requests_have_their_place() -> None:
-    names = [each.name for each in FUNCTIONS]
-    assert len(names) == len(set(names))
-    for each in FUNCTIONS:
-        assert len(each.arguments) == len(set(each.arguments)), each.name
+def test_a_function_with_a_request_makes_it_or_uses_it() -> None:
+    for each in NUMBERED:
+        names = [argument.standard_name for argument in each.arguments]
+        assert len(names) == len(set(names)), each.name
         if each.role & Role.OPENS:
-            assert each.arguments[-1] == "request", each.name
+            assert names[-1] == "request" and each.arguments[-1].name == "_", each.name
+
+
+def test_the_number_of_requests_is_no_count_of_elements() -> None:
+    source = generate(prototypes(HEADER))
+    waitall = source[source.index("int MPI_Waitall(") :].partition("\n}")[0]
+    assert "c->count = NO_COUNT;" in waitall and "n = count;" in waitall

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pgdb.backend.mpi_calls.prototypes import PROTOTYPES, called_name
+from pgdb.mpi_functions import PROTOTYPES, called_name
 from tests.support.programs import find_mpi
 
 _DECLARATION = re.compile(r"\bint\s+(MPI_\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)", re.S)
