@@ -105,7 +105,7 @@ class _Explainer:
         borrowed = session.set & self._state.running
         try:
             if borrowed and not session.is_recorded:
-                await to_its_end(session.ranks(borrowed).interrupt(), raises_cancellation=True)
+                await to_its_end(session.ranks(borrowed).interrupt())
             answer = await self._look()
             elsewhere = self._elsewhere(answer)
             chosen = suspects(answer.classes, elsewhere) & self._movable
@@ -124,7 +124,7 @@ class _Explainer:
             return Why(_of_cores(found) if session.mode == "core" else found, answer)
         finally:
             if borrowed:
-                await to_its_end(go_on(session, borrowed), raises_cancellation=True)
+                await to_its_end(go_on(session, borrowed))
 
     def _expected(self, before: Answer, chosen: RankSet) -> Explanation:
         """Return the explanation if none of the ranks moves."""
@@ -230,7 +230,7 @@ class _Run:
                 self.is_late = not waited_for <= state.running
             self._seconds = time.monotonic() - begun_s
         finally:
-            await to_its_end(self._stop(), raises_cancellation=True)
+            await to_its_end(self._stop())
 
     async def _select_calls(self) -> RankSet:
         """Select, on each rank in a call, the frame that has called it; return those ranks."""

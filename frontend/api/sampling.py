@@ -135,7 +135,7 @@ async def glance(session: Session, ranks: RankSet) -> Answer:
     try:
         with session.hushed(ranks):
             # Shielded from cancellation: a rank that stops afterwards would stay stopped.
-            return await to_its_end(_glance(session, ranks), raises_cancellation=True)
+            return await to_its_end(_glance(session, ranks))
     finally:
         state.passing -= ranks
 
@@ -203,13 +203,11 @@ class Sampler:
             # stopped.
             asked, missing = self._ranks, Missing()
             if running := asked & session.state.running:
-                stops = await to_its_end(
-                    session.ranks(running).interrupt(), raises_cancellation=True
-                )
+                stops = await to_its_end(session.ranks(running).interrupt())
                 asked, missing = asked - stops.missing.ranks, stops.missing
             answer = await session.ask(self._command, self._operation, asked)
             return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
         finally:
             interrupted = self._interrupted
             self._interrupted = interrupted & session.state.running
-            await to_its_end(go_on(session, interrupted), raises_cancellation=True)
+            await to_its_end(go_on(session, interrupted))

@@ -161,7 +161,7 @@ class _Hits(GroupRun):
                                 hit += 1
                                 end = await values.look()
             finally:
-                await to_its_end(self._delete(arrival.number), raises_cancellation=True)
+                await to_its_end(self._delete(arrival.number))
         return Differ(
             command=self._command,
             expression=values.expression,
@@ -198,7 +198,7 @@ class _Hits(GroupRun):
         number = last_made(answer.classes)
         if answer.errors or not number:
             if number:
-                await to_its_end(self._delete(number), raises_cancellation=True)
+                await to_its_end(self._delete(number))
             raise CommandError(f"{self._command}: {why_none(answer)}")
         return arrival_at(number, answer.classes, is_conditional=" if " in location)
 

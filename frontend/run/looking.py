@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-
-import msgspec
 
 from pgdb.errors import StartError
 from pgdb.frontend.analysis.why.parties import Elsewhere
@@ -32,14 +31,26 @@ SAMPLES = 3
 MOST_SAMPLED = 512
 """Most ranks that are sampled for progress; the answers of all ranks differ."""
 
+_POLL_S = 0.5
 
-class Seen(msgspec.Struct, frozen=True):
-    """The result of a look for progress."""
 
-    moved: RankSet
-    """Ranks that have made progress."""
-    report: Report | None = None
-    """The state of the job, if no rank has."""
+class Running:
+    """The time between two samples, in which the ranks run."""
+
+    def __init__(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        self.seconds = seconds
+        self.is_over = is_over
+        """Whether there is progress of another kind, so that no more samples are needed."""
+        self.total_s = 0.0
+        """The time for which the ranks have run in all."""
+
+    async def wait(self, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Wait until the next sample, or until it *is_enough* or over."""
+        begun_s = time.monotonic()
+        until_s = begun_s + self.seconds
+        while (left_s := until_s - time.monotonic()) > 0 and not (self.is_over() or is_enough()):
+            await asyncio.sleep(min(left_s, _POLL_S))
+        self.total_s += time.monotonic() - begun_s
 
 
 class Looker:
@@ -57,6 +68,8 @@ class Looker:
         self._living = living
         self._ends = ends
         self._alone = asyncio.Lock()
+        self.held_s = 0.0
+        """Longest time for which the last look can have held a rank."""
 
     async def report(self) -> Report:
         """Return a report of the ranks that live, which run on.
@@ -69,17 +82,24 @@ class Looker:
             )
             return await collect(session, mode="run", elsewhere=gone)
 
-    async def look_for_progress(self, gap_s: float, is_over: Callable[[], bool]) -> Seen:
-        """Take samples *gap_s* apart, and a report if no rank has made progress.
+    async def look_for_progress(
+        self, gap: Running, on_progress: Callable[[RankSet], None]
+    ) -> Report | None:
+        """Take samples with a gap between them; return a report if no rank has made progress.
 
-        Stop early when *is_over*: there is progress of another kind.
+        Otherwise call *on_progress* with the ranks that have.
 
         :raises PgdbError: if no debugger can attach to the ranks.
         """
-        async with self._limit(gap_s * SAMPLES), self._session() as session:
-            if moved := await look_for_progress(session, gap_s, is_over):
-                return Seen(moved)
-            return Seen(RankSet(), await collect(session, mode="run", watches=True))
+        self.held_s = 0.0
+        async with self._limit(gap.seconds * SAMPLES), self._session() as session:
+            try:
+                if moved := await look_for_progress(session, gap):
+                    on_progress(moved)
+                    return None
+                return await collect(session, mode="run", watches=True)
+            finally:
+                self.held_s -= gap.total_s
 
     @contextlib.asynccontextmanager
     async def _limit(self, more_s: float = 0.0) -> AsyncIterator[None]:
@@ -97,6 +117,13 @@ class Looker:
         if not living and self._options.watch:
             raise StartError("no rank is running")
         options = self._options.session
+        held_from_s = time.monotonic()
+
+        def on_step(step: str) -> None:
+            # Debuggers attach to the ranks after the last step.
+            nonlocal held_from_s
+            held_from_s = time.monotonic()
+
         here = socket.gethostname()
         if living and all(each.host == here for each in living):
             if (wanted := options.ranks) is not None:
@@ -104,13 +131,17 @@ class Looker:
             pids = [str(each.pid) for each in living if os.path.exists(f"/proc/{each.pid}")]
             if not pids:
                 raise StartError("no rank is running")
-            session = await attach("", replace(options, ranks=None), pids=pids)
+            starting = attach("", replace(options, ranks=None), pids=pids, on_step=on_step)
         else:
-            session = await attach(self._launcher_pid, options)
+            starting = attach(self._launcher_pid, options, on_step=on_step)
         try:
-            yield session
+            session = await starting
+            try:
+                yield session
+            finally:
+                await to_its_end(session.close(kill=False))
         finally:
-            await to_its_end(session.close(kill=False))
+            self.held_s += time.monotonic() - held_from_s
 
 
 async def report_of_cores(paths: Sequence[str], options: RunOptions) -> Report:
@@ -129,27 +160,26 @@ async def report_of_cores(paths: Sequence[str], options: RunOptions) -> Report:
         raise StartError(f"reading core files took longer than {options.look_s:g} s") from None
 
 
-async def look_for_progress(session: Session, gap_s: float, is_over: Callable[[], bool]) -> RankSet:
-    """Return the ranks that make progress between samples *gap_s* apart; all ranks are stopped
-    before and after."""
+async def look_for_progress(session: Session, gap: Running) -> RankSet:
+    """Return the ranks that make progress between samples; all are stopped before and after."""
     ranks = session.ranks(session.set)
     before = await _sample(session)
     for _ in range(SAMPLES - 1):
         with session.hushed(ranks.set):
             await ranks.continue_(wait=False)
-            await _wait(gap_s, is_over)
+            await gap.wait()
             await ranks.interrupt()
         after = await _sample(session)
         if moved := progress.moving(before, after):
             return moved
-        if is_over():
+        if gap.is_over():
             return ranks.set
         before = after
-    return await _leaving_mpi(session, gap_s, is_over)
+    return await _leaving_mpi(session, gap)
 
 
-async def _leaving_mpi(session: Session, seconds: float, is_over: Callable[[], bool]) -> RankSet:
-    """Return ranks that return from a blocking MPI call within *seconds*.
+async def _leaving_mpi(session: Session, gap: Running) -> RankSet:
+    """Return ranks that return from a blocking MPI call before the next sample.
 
     A loop of such calls without a counter looks the same in each sample. A temporary breakpoint at
     the call's return shows it.
@@ -167,19 +197,12 @@ async def _leaving_mpi(session: Session, seconds: float, is_over: Callable[[], b
             return RankSet()
         try:
             await everyone.continue_(wait=False)
-            await _wait(seconds, lambda: is_over() or bool(inside & session.state.stopped))
+            await gap.wait(lambda: bool(inside & session.state.stopped))
             moved = inside & session.state.stopped
             await everyone.interrupt()
         finally:
             await to_its_end(ranks.delete(session.last_breakpoint))
-    return moved | (everyone.set if is_over() else RankSet())
-
-
-async def _wait(seconds: float, is_over: Callable[[], bool]) -> None:
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while (left := until - loop.time()) > 0 and not is_over():
-        await asyncio.sleep(min(left, 0.5))
+    return moved | (everyone.set if gap.is_over() else RankSet())
 
 
 async def _sample(session: Session) -> Sample:

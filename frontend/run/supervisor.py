@@ -19,9 +19,10 @@ from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure
+from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
-from pgdb.frontend.run.looking import SAMPLES, Looker, report_of_cores
+from pgdb.frontend.run.looking import Looker, report_of_cores
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
@@ -32,7 +33,6 @@ SETTLE_S = 0.3
 """Time after a failure in which the other ranks' ends and the last output arrive."""
 START_S = 5.0
 """Longest wait for ranks that are starting, before a look at all ranks."""
-_QUIET_POLL_S = 0.25
 _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 """Signals by which batch systems announce the end."""
 Kind = Literal["death", "hang", "time-limit", "request", "snapshot", "ended", "signal"]
@@ -62,7 +62,6 @@ class Supervisor:
         """The first event that was acted on and is no failure of a rank: a hang, a limit."""
         self._has_died = False
         self._snapshots = 0
-        self._progress_s = 0.0
         self._interrupted = False
         self._publisher = Publisher(options)
 
@@ -93,6 +92,13 @@ class Supervisor:
             lambda: reports.living,
             lambda: [each for each in reports.ends.values() if not each.world],
         )
+        watch = HangWatch(
+            self._options.hang_after_s,
+            looker,
+            self._record,
+            lambda: max(job.last_output_s, reports.active_s),
+            self._on_hang,
+        )
         self._handle_signals(job)
         self._begin(self._wait_end(job))
         if self._options.snapshot_every_s:
@@ -102,7 +108,7 @@ class Supervisor:
         try:
             while True:
                 if self._options.hang_after_s and (self._hang is None or self._hang.done()):
-                    self._hang = asyncio.create_task(self._watch_progress(job, looker))
+                    self._hang = asyncio.create_task(watch.run())
                 trigger = await self._triggers.get()
                 if trigger.kind == "ended":
                     break
@@ -181,53 +187,9 @@ class Supervisor:
         text = f"{in_words(options.before_timeout_s)} before the time limit ({source})"
         self._put(Trigger("time-limit", text))
 
-    async def _watch_progress(self, job: JobProcess, looker: Looker) -> None:
-        """Report a hang: no output, no reading or writing, and the same stacks."""
-        limit_s = self._options.hang_after_s
-        gap_s = limit_s / (2 * SAMPLES)
-        failed = ""
-
-        def last_s() -> float:
-            return max(job.last_output_s, self._reports.active_s, self._progress_s)
-
-        while True:
-            quiet_s = time.monotonic() - last_s()
-            if quiet_s < limit_s / 2:
-                await asyncio.sleep(max(limit_s / 2 - quiet_s, _QUIET_POLL_S))
-                continue
-            begun_s, quiet_from = time.monotonic(), last_s()
-
-            def is_over(since: float = quiet_from) -> bool:
-                return last_s() > since
-
-            try:
-                seen = await looker.look_for_progress(gap_s, is_over)
-            except PgdbError as error:
-                if str(error) != failed:
-                    failed = str(error)
-                    self._record.note(f"no look for progress was possible: {failed}")
-                await asyncio.sleep(limit_s / 2)
-                continue
-            if seen.report is None:
-                self._progress_s = max(time.monotonic(), last_s())
-                self._record.add("notice", f"ranks make progress without output: [{seen.moved}]")
-                continue
-            if last_s() > quiet_from:
-                continue
-            # The samples may have taken less than the rest of the time.
-            await asyncio.sleep(max(0.0, limit_s - (time.monotonic() - last_s())))
-            if last_s() > quiet_from:
-                continue
-            self._record.look = seen.report
-            text = (
-                f"no progress for {in_words(limit_s)}: no output, and the same stacks in "
-                f"{SAMPLES} samples of the last {time.monotonic() - begun_s:.0f} s"
-            )
-            if reason := next((each for each in seen.report.verdicts if each.is_error), None):
-                text = f"{text}; {reason.text}"
-            self._put(Trigger("hang", text))
-            while last_s() <= quiet_from:  # one report for one hang
-                await asyncio.sleep(max(gap_s, _QUIET_POLL_S))
+    def _on_hang(self, text: str, seen: Report) -> None:
+        self._record.look = seen
+        self._put(Trigger("hang", text))
 
     # -- reactions ---------------------------------------------------------------------------------
 

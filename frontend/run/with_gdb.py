@@ -20,7 +20,8 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Cause, Report, TimedEvent
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.looking import SAMPLES, look_for_progress
+from pgdb.frontend.run.hang_watch import hang_text
+from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.places import Place
 from pgdb.frontend.run.publishing import Publisher
@@ -62,6 +63,8 @@ class GdbRun:
         self._snapshots = 0
         self._last_s = time.monotonic()
         """Time of the last output, or of progress that was seen, monotonic."""
+        self._reported_s = 0.0
+        """Time of the last output before the hang that was reported; 0 if there was none."""
         self._report: Report | None = None
         self._ended_by_us = False
 
@@ -195,7 +198,9 @@ class GdbRun:
 
     def _is_quiet(self) -> bool:
         limit_s = self._options.hang_after_s
-        return bool(limit_s) and time.monotonic() - self._last_s > limit_s / 2
+        if not limit_s or self._last_s == self._reported_s:
+            return False
+        return time.monotonic() - self._last_s > limit_s / 2
 
     async def _on_stop(self, session: Session, stopped: RankSet) -> bool:
         """Act on stops; return whether the run goes on."""
@@ -289,21 +294,22 @@ class GdbRun:
         since = self._last_s
         await session.ranks(session.state.running).interrupt()
         moved = await look_for_progress(
-            session, limit_s / (2 * SAMPLES), lambda: self._last_s > since
+            session, Running(limit_s / (2 * SAMPLES), lambda: self._last_s > since)
         )
         if not moved:
-            text = (
-                f"no progress for {in_words(limit_s)}: no output, and the same stacks in "
-                f"{SAMPLES} samples"
-            )
+            cause = Cause(kind="hang", what="", who=str(session.set), severity="warning")
+            report = await self._collect(session, cause)
+            text = hang_text(limit_s, "", report)
             self._add("hang", text, session.set, is_error=True)
-            cause = Cause(kind="hang", what=text, who=str(session.set), severity="warning")
-            self._report = await self._collect(session, cause)
+            cause = replace(report.cause, what=text)
+            self._report = self._with_events(replace(report, cause=cause))
             await self._publisher.write(self._report)
             if self._options.then == "kill":
                 self._ended_by_us = True
                 return False
-        self._last_s = time.monotonic()
+        self._last_s = max(self._last_s, time.monotonic())
+        if not moved:
+            self._reported_s = self._last_s
         await self._continue(session)
         return True
 

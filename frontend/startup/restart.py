@@ -61,7 +61,7 @@ async def restart(
     heard = session.notify_listeners
     script, session.script_log = session.script_log, None
     if not session.has_ended:
-        await to_its_end(session.close(kill=True), raises_cancellation=True)
+        await to_its_end(session.close(kill=True))
     assert isinstance(session.transport, OverlayTransport)
     last_request = session.transport.overlay.root.last_id
 

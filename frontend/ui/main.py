@@ -185,7 +185,8 @@ class _Program:
         finally:
             try:
                 session = self._session  # a restart has replaced it
-                await to_its_end(session.close(kill=kill))
+                with contextlib.suppress(asyncio.CancelledError):
+                    await to_its_end(session.close(kill=kill))
             finally:
                 # After the session: ranks are not held while the history is written.
                 if self._repl is not None:

@@ -28,13 +28,15 @@ from tests.support.terminal import (
     run_pgdb,
 )
 
+DEADLINE_S = 600.0
+
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
 
 
 def run_job(folder: Path, *words: object, stdin: bytes = b"") -> tuple[Finished, dict[str, Any]]:
     """Run ``pgdb run`` with a report; return the result and the report."""
     path = folder / "report.json"
-    finished = run_pgdb("run", "-o", path, *words, stdin=stdin, cwd=folder)
+    finished = run_pgdb("run", "-o", path, *words, stdin=stdin, cwd=folder, deadline_s=DEADLINE_S)
     return finished, json.loads(path.read_bytes())
 
 
@@ -134,18 +136,6 @@ def test_hang(mpi: Mpi, build: Build, tmp_path: Path, kind: str, place: str) -> 
         assert reason["text"] in report["cause"]["what"]
 
 
-@pytest.mark.any_mpi
-@pytest.mark.parametrize("kind", ["compute", "exchange"])
-def test_job_that_makes_progress_without_output_does_not_hang(
-    mpi: Mpi, build: Build, tmp_path: Path, kind: str
-) -> None:
-    options = ("--hang-after", "4s", "--then", "kill", "--")
-    finished, report = run_job(tmp_path, *options, *mpi.line(2, build("unattended.c"), kind))
-    assert finished.status == 0, finished.err
-    assert report["cause"]["kind"] == "none"
-    assert any("make progress without output" in each["text"] for each in report["timeline"])
-
-
 class Run:
     """A ``pgdb run`` that runs."""
 
@@ -184,11 +174,32 @@ class Run:
         for each in (self.process.stdout, self.process.stderr):
             assert each is not None
             each.close()
-        self.process.wait(120)
+        self.process.wait(DEADLINE_S)
 
     def finish(self) -> Finished:
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=DEADLINE_S)
         return Finished(self.process.returncode, out, err, self.mark)
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", ["compute", "exchange"])
+def test_job_that_makes_progress_without_output_does_not_hang(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str
+) -> None:
+    log, go = tmp_path / "looks.log", tmp_path / "go"
+    options = ("--hang-after", "4s", "--then", "kill", "--log", log, "--")
+    with Run(tmp_path, *options, *mpi.line(2, build("unattended.c"), kind, go)) as run:
+        # Each look is a session, and the log has its end.
+        wait_until(
+            lambda: log.exists() and '"event": "end"' in log.read_text(), "a look", DEADLINE_S
+        )
+        assert run.process.poll() is None
+        go.touch()
+        finished = run.finish()
+    report = json.loads(run.report.read_bytes())
+    assert finished.status == 0, finished.err
+    assert report["cause"]["kind"] == "none"
+    assert any("make progress without output" in each["text"] for each in report["timeline"])
 
 
 @pytest.mark.any_mpi
@@ -261,7 +272,7 @@ def test_report_that_cannot_be_written_is_printed(mpi: Mpi, build: Build, tmp_pa
 def test_process_that_leaves_the_job_does_not_keep_pgdb(tmp_path: Path) -> None:
     code = "import os, time; os.fork() or (os.setsid(), time.sleep(1000))"
     with Run(tmp_path, "--", sys.executable, "-c", code) as run:
-        assert run.process.wait(120) == 0
+        assert run.process.wait(DEADLINE_S) == 0
         assert "keeps its output open" in run.report.read_text("utf-8")
 
 

@@ -1,8 +1,8 @@
 /* A job that nobody watches; the argument says what happens to it.
  *
  * "recv": rank 0 waits for a message that nobody sends, the others in a barrier. "test": every rank
- * waits in a loop of MPI_Test. "sleep": every rank sleeps. "compute": every rank computes for some
- * seconds, without a word. "exchange": the same with messages. "copy": rank 0 copies its input to its
+ * waits in a loop of MPI_Test. "sleep": every rank sleeps. "compute": every rank computes without a
+ * word, until the file of the next argument is there. "exchange": the same with messages. "copy": rank 0 copies its input to its
  * output. "flood": rank 0 writes as many MiB as the next argument says. */
 #include <mpi.h>
 #include <stdio.h>
@@ -12,24 +12,21 @@
 
 static volatile double sink;
 
-static void compute(double seconds)
+static void compute(const char *until)
 {
-    double begin = MPI_Wtime();
-
-    while (MPI_Wtime() - begin < seconds)
+    while (access(until, F_OK))
         for (int k = 0; k < 100000; k++)
             sink += k * 0.5;
 }
 
-static void exchange(double seconds, int rank, int size)
+static void exchange(const char *until, int rank, int size)
 {
-    double begin = MPI_Wtime();
     int goes_on = 1, got;
 
     while (goes_on) {
         MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 3, &got, 1, MPI_INT,
                      (rank + size - 1) % size, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        goes_on = MPI_Wtime() - begin < seconds;
+        goes_on = access(until, F_OK) != 0;
         MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
 }
@@ -74,9 +71,9 @@ int main(int argc, char **argv)
     if (!strcmp(kind, "sleep"))
         sleep(1000); /* @sleep */
     if (!strcmp(kind, "compute"))
-        compute(12);
+        compute(argv[2]);
     if (!strcmp(kind, "exchange"))
-        exchange(12, rank, size);
+        exchange(argv[2], rank, size);
     if (!strcmp(kind, "copy") && !rank)
         copy();
     if (!strcmp(kind, "flood") && !rank)

@@ -1,0 +1,153 @@
+"""The watch for hangs: when it looks, and what it reports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from pgdb.errors import StartError
+from pgdb.frontend.report.model import Cause, Report
+from pgdb.frontend.run import looking
+from pgdb.frontend.run.hang_watch import HangWatch
+from pgdb.frontend.run.looking import Looker, Running
+from pgdb.frontend.run.options import RunOptions
+from pgdb.frontend.run.rank_reports import RankStart
+from pgdb.frontend.run.run_report import RunRecord
+from pgdb.ranks import RankSet
+from tests.fakes.virtual_time import run_at_once
+
+LIMIT_S = 60.0
+STILL = Report(time=0.0, title="", cause=Cause(kind="none", what=""), ranks="0")
+MOVED = RankSet([1])
+Result = Report | RankSet | Exception
+
+
+class FakeLooker:
+    """A looker with a result that is known before."""
+
+    def __init__(self, result: Result, held_s: float = 0.0) -> None:
+        self.result = result
+        self.held_s = held_s
+        self.looks_s: list[float] = []
+
+    async def look_for_progress(
+        self, gap: Running, on_progress: Callable[[RankSet], None]
+    ) -> Report | None:
+        self.looks_s.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.held_s)
+        if isinstance(self.result, Exception):
+            raise self.result
+        if isinstance(self.result, Report):
+            return self.result
+        on_progress(self.result)
+        return None
+
+
+def watch(
+    looker: FakeLooker, seconds: float, activity_s: Callable[[], float] = lambda: 0.001
+) -> tuple[list[str], RunRecord]:
+    """Watch for a time; return the hangs that were reported, and the record."""
+    hangs: list[str] = []
+    record = RunRecord(["mpirun"])
+
+    async def run() -> None:
+        watching = HangWatch(
+            LIMIT_S,
+            cast(Looker, looker),
+            record,
+            activity_s,
+            lambda text, report: hangs.append(text),
+        )
+        for _ in range(2):  # A look of another kind ends the task, and another one goes on.
+            try:
+                async with asyncio.timeout(seconds / 2):
+                    await watching.run()
+            except TimeoutError:
+                pass
+
+    run_at_once(run())
+    return hangs, record
+
+
+def test_a_hang_is_reported_once() -> None:
+    looker = FakeLooker(STILL)
+    hangs, _ = watch(looker, 10000.0)
+    assert len(hangs) == 1 and "no progress for 60 s" in hangs[0]
+    assert looker.looks_s == [pytest.approx(LIMIT_S / 2, abs=1.0)]
+
+
+def test_a_job_that_goes_on_and_hangs_again_is_reported_again() -> None:
+    def activity_s() -> float:
+        return 0.001 if asyncio.get_running_loop().time() < 500 else 500.0
+
+    hangs, _ = watch(FakeLooker(STILL), 10000.0, activity_s)
+    assert len(hangs) == 2
+
+
+def test_output_that_comes_during_the_samples_is_progress() -> None:
+    def activity_s() -> float:
+        return asyncio.get_running_loop().time() // 40 * 40 + 0.001
+
+    looker = FakeLooker(STILL, held_s=5.0)
+    hangs, _ = watch(looker, 10000.0, activity_s)
+    assert looker.looks_s and not hangs
+
+
+@pytest.mark.parametrize("result", [MOVED, StartError("no rank is running")])
+def test_looks_hold_ranks_for_a_small_share_of_the_time(result: Result) -> None:
+    looker = FakeLooker(result, held_s=30.0)
+    hangs, record = watch(looker, 100000.0)
+    assert not hangs
+    assert len(looker.looks_s) > 10
+    assert len(looker.looks_s) * looker.held_s <= 0.06 * 100000.0
+    if isinstance(result, RankSet):
+        assert any("[1]" in each.text for each in record.timeline)
+    else:
+        assert record.notes == ["no look for progress was possible: no rank is running"]
+
+
+class ClosingSession:
+    """A session whose end takes its time."""
+
+    set = RankSet([0])
+
+    def __init__(self) -> None:
+        self.closing = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def close(self, *, kill: bool | None) -> None:
+        assert kill is False
+        self.closing.set()
+        await self.go.wait()
+
+
+def test_cancellation_at_the_end_of_a_look_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        session = ClosingSession()
+
+        async def attach(*_: object, **__: object) -> ClosingSession:
+            return session
+
+        async def sample(*_: object) -> RankSet:
+            return session.set
+
+        monkeypatch.setattr(looking, "attach", attach)
+        monkeypatch.setattr(looking, "look_for_progress", sample)
+        rank = RankStart(0, 1, "elsewhere", 1, 1, 0.0, "/", ())
+        looker = Looker(RunOptions(line=("mpirun",)), 1, lambda: [rank], list)
+        watching = HangWatch(
+            LIMIT_S, looker, RunRecord(["mpirun"]), lambda: 0.001, lambda text, report: None
+        )
+        task = asyncio.create_task(watching.run())
+        await session.closing.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        session.go.set()
+        async with asyncio.timeout(1000.0):
+            await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+
+    run_at_once(run())
