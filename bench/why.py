@@ -29,6 +29,7 @@ from why_patterns import Pattern, broken
 import pgdb
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.show.text import why_text
 from pgdb.ranks import RankSet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,10 +37,13 @@ PROGRAMS = ROOT / "tests" / "why"
 PAGE = ROOT / "docs" / "internals" / "why-score.md"
 RANKS = 4
 READY_S = 60.0
+SETTLE_S = 2.0
+"""Seconds until a program that does not say when it is ready has come to its place."""
 SUFFIXES = {".c": "C", ".cc": "C++", ".f90": "Fortran", ".py": "mpi4py"}
 OUTCOMES = ("right", "wrong", "undecided", "false alarm")
 _EXPECTED = re.compile(
     r"why: (?P<kinds>[a-z|-]+)(?: ranks=(?P<ranks>[\d,-]*) victims=(?P<victims>[\d,-]*))?"
+    r"(?: n=(?P<count>\d+))?"
 )
 
 
@@ -63,6 +67,10 @@ class Program:
     kinds: tuple[str, ...]
     ranks: str = ""
     victims: str = ""
+    count: int = RANKS
+    """Ranks of the job."""
+    reports: bool = True
+    """Whether each rank makes a file in the folder that WHY_READY names."""
 
 
 def kits() -> Iterator[Kit]:
@@ -85,13 +93,18 @@ def kits() -> Iterator[Kit]:
         }
         launcher = shutil.which(f"mpirun{suffix}", path=folder or None)
         if launcher and ".c" in found:
-            yield Kit(name, found, (launcher, *options, "-n", str(RANKS)), environment)
+            yield Kit(name, found, (launcher, *options), environment)
 
 
-def programs(kit: Kit, optimisation: str, folder: Path) -> Iterator[Program]:
-    """Build and yield the programs of ``tests/why`` that *kit* can build."""
-    for source in sorted(PROGRAMS.iterdir()):
-        match = _EXPECTED.search(source.read_text(encoding="utf-8").split("\n", 1)[0])
+def programs(
+    kit: Kit, optimisation: str, folder: Path, sources: Path, only: str
+) -> Iterator[Program]:
+    """Build and yield the programs of a folder that *kit* can build."""
+    for source in sorted(sources.iterdir()):
+        if source.suffix not in SUFFIXES or not re.search(only, source.stem):
+            continue
+        text = source.read_text(encoding="utf-8")
+        match = _EXPECTED.search(text.split("\n", 1)[0])
         if match is None:
             continue
         if source.suffix == ".py":
@@ -103,8 +116,11 @@ def programs(kit: Kit, optimisation: str, folder: Path) -> Iterator[Program]:
             compiler = kit.compilers.get(source.suffix)
             if compiler is None:
                 continue
-            binary = build(source, compiler, optimisation, folder)
-            command = (str(binary),)
+            try:
+                command = (str(build(source, compiler, optimisation, folder)),)
+            except subprocess.CalledProcessError as error:
+                print(f"{kit.name} {optimisation} {source.name}: {error}", flush=True)
+                continue
         yield Program(
             source.stem,
             SUFFIXES[source.suffix],
@@ -112,6 +128,8 @@ def programs(kit: Kit, optimisation: str, folder: Path) -> Iterator[Program]:
             tuple(match["kinds"].split("|")),
             match["ranks"] or "",
             match["victims"] or "",
+            int(match["count"] or RANKS),
+            any(each in text for each in ("why.h", "why.inc", "why import")),
         )
 
 
@@ -121,7 +139,7 @@ def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
     options = ["-g", "-w", optimisation, "-pthread"]
     if source.suffix == ".f90":
         options += ["-J", str(folder)]
-    subprocess.run([compiler, *options, str(source), "-o", str(binary)], check=True)
+    subprocess.run([compiler, *options, str(source), "-o", str(binary), "-lm"], check=True)
     return binary
 
 
@@ -130,7 +148,7 @@ def ask(kit: Kit, program: Program, folder: Path, looks: int) -> list[Explanatio
     with tempfile.TemporaryDirectory(dir=folder) as ready:
         environment = {**os.environ, **kit.environment, "WHY_READY": ready}
         job = subprocess.Popen(
-            [*kit.launcher, *program.command],
+            [*kit.launcher, "-n", str(program.count), *program.command],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -139,7 +157,9 @@ def ask(kit: Kit, program: Program, folder: Path, looks: int) -> list[Explanatio
         )
         try:
             until = time.monotonic() + READY_S
-            while len(os.listdir(ready)) < RANKS:
+            if not program.reports:
+                time.sleep(SETTLE_S)
+            while program.reports and len(os.listdir(ready)) < program.count:
                 if job.poll() is not None or time.monotonic() > until:
                     raise PgdbError("it has not started")
                 time.sleep(0.02)
@@ -218,7 +238,7 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
         for optimisation in arguments.optimisation or ("-O0", "-O2"):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                todo = list(programs(kit, optimisation, folder))
+                todo = list(programs(kit, optimisation, folder, arguments.programs, arguments.only))
                 if optimisation == "-O2" or len(arguments.optimisation or ()) == 1:
                     todo += random_programs(kit, folder, arguments.random, arguments.seed)
                 for program in todo:
@@ -234,6 +254,9 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
                         continue
                     for answer in answers:
                         outcome, text = judge(program, answer)
+                        if arguments.text:
+                            print(f"--- {program.name}: {outcome}")
+                            print(why_text.text(answer, RankSet(range(program.count))))
                         row[outcome] += 1
                         if outcome != "right":
                             line = f"{kit.name} {optimisation} {program.name}: {outcome}: {text}"
@@ -244,7 +267,11 @@ def main() -> None:
     """Print the score, and each answer that is not right."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi", default="", help="only the MPIs whose names begin so")
-    parser.add_argument("--optimisation", action="append", choices=("-O0", "-O2"))
+    parser.add_argument(
+        "--optimisation", action="append", choices=("-O0", "-O2"), help="as --optimisation=-O2"
+    )
+    parser.add_argument("--programs", type=Path, default=PROGRAMS, help="folder of the programs")
+    parser.add_argument("--text", action="store_true", help="print each answer")
     parser.add_argument("--only", default="", help="only programs whose names match")
     parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
     parser.add_argument("--random", type=int, default=0, help="programs of the generator")

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.why import deadlocks, graph, words
-from pgdb.frontend.analysis.why.deadlocks import Knot
 from pgdb.frontend.analysis.why.graph import Edge
+from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, part, parties_of
 from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
@@ -127,7 +127,8 @@ def _busy(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iter
             entering.setdefault(edge.target, []).append(edge)
     for number, direct in sorted(entering.items()):
         party = parties[number]
-        if (party.calls and not party.is_polling) or party.is_dead or number in stuck:
+        is_busy = not party.calls or party.is_polling or party.is_passing
+        if not is_busy or party.is_dead or number in stuck:
             continue
         if not party.ranks.isdisjoint(watch.moved):
             continue
@@ -139,10 +140,8 @@ def _busy(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iter
         is_collective = any(each.need.kind == "meeting" for each in direct)
         kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
         confidence, decides = _confidence(party, victims, watch)
-        text = f"{words.named(waiters)} {words.verb(waiters, 'waits')}"
-        first = parties[direct[0].waiter]
-        if first.call is not None:
-            text += f" in {words.call(first.call, brief=True)}"
+        text = f"{words.named(waiters)} {words.verb(waiters, 'waits')} "
+        text += words.in_calls([parties[each] for each in sorted({one.waiter for one in direct})])
         wanted = RankSet.union(each.ranks for each in direct)
         party = part(party, wanted)
         text += f" for {words.named(wanted)}, which {words.states(party)}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, Communicator, MpiCall, Peer, Tag
 from pgdb.ranks import RankSet
@@ -142,6 +143,25 @@ def difference_of(one: MpiCall, other: MpiCall) -> Difference | None:
         if datatypes_differ and one.count == other.count:
             return "datatype"
     return None
+
+
+def plain(call: MpiCall) -> MpiCall:
+    """Return a collective call without the fields in which its members may differ."""
+    has_counts = call.function in EQUAL_COUNTS
+    communicator = call.communicator
+    if communicator is not None and communicator.collectives is not None:
+        communicator = replace(communicator, collectives=None)
+    return MpiCall(
+        function=call.function,
+        kind=call.kind,
+        communicator=communicator,
+        root=call.root,
+        operation=call.operation,
+        count=call.count if has_counts else None,
+        datatype=call.datatype if has_counts else None,
+        window=call.window,
+        file_handle=call.file_handle,
+    )
 
 
 def group_of(call: MpiCall) -> Communicator | None:

@@ -12,9 +12,9 @@ from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
 from pgdb.ranks import RankSet
 
-NeedKind = Literal["message", "receiver", "meeting", "others"]
-"""The missing part: a message; a receiver for one; the other members of a collective call; of an
-unknown kind."""
+NeedKind = Literal["message", "receiver", "meeting", "connection", "others"]
+"""The missing part: a message; a receiver for one; the other members of a collective call; a
+connection with another job; of an unknown kind."""
 _SENDS = frozenset({"send", "persistent send", "partitioned send"})
 _RECEIVES = frozenset({"recv", "persistent recv", "partitioned recv"})
 _MEETINGS = frozenset({"collective", "persistent collective"})
@@ -58,12 +58,12 @@ A member waits for some of those that are absent, by a tree that is the library'
 """
 _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
-# A member waits for some of its neighbours, whom nobody here knows.
-_NEIGHBOURHOOD = "MPI_Neighbor_"
+NEIGHBOURHOOD = "MPI_Neighbor_"
+"""Begin of the names of calls that wait for some neighbours, whom nobody here knows."""
+CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
+"""Calls that wait for processes of another job."""
 # They wait for processes outside the communicator, or for a subset that they do not name.
-_OPEN_ENDED = frozenset(
-    {"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join", "MPI_Comm_create_group"}
-)
+_OPEN_ENDED = CONNECTIONS | {"MPI_Comm_create_group", "MPI_Intercomm_create"}
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ def is_meeting(call: MpiCall) -> bool:
     if call.blocking is False:
         return False
     function = call.function
-    if function in _OPEN_ENDED or function.startswith(_NEIGHBOURHOOD):
+    if function in _OPEN_ENDED or function.startswith(NEIGHBOURHOOD):
         return False
     match call.kind:
         case "collective" | "comm" | "init" | "finalize":
@@ -157,7 +157,13 @@ def _condition(
             return Condition(parts, len(parts) == 1) if parts else None
         case "wait" | "test":
             return _request_condition(call, ranks, world)
-        case "collective" | "rma":
+        case "comm" if call.function in CONNECTIONS:
+            needs = [Need("connection", RankSet(), every=False, is_known=False)]
+        case "comm" if call.function == "MPI_Intercomm_create":
+            # The other group is known to the library only.
+            members = members_of(call.communicator) or RankSet()
+            needs = [Need("others", world - members, every=False, is_known=False)]
+        case "collective" | "rma" | "comm":
             everybody = members_of(group_of(call))
             missing = world if everybody is None else everybody
             needs = [Need("others", missing, every=False, is_known=False)]

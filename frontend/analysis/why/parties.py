@@ -62,6 +62,13 @@ class Party(msgspec.Struct, frozen=True):
             return False
         return call.kind == "test" or (call.kind == "probe" and call.blocking is False)
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether the ranks are in a call that waits for nobody, such as MPI_Win_sync."""
+        return bool(self.calls) and all(
+            each.blocking is False and each.kind not in ("test", "probe") for each in self.calls
+        )
+
 
 def parties_of(
     classes: Iterable[EquivalenceClass[Record]], elsewhere: Sequence[Elsewhere] = ()

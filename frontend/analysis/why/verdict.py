@@ -26,6 +26,7 @@ VerdictKind = Literal[
     "waits-for-busy-rank",
     "slow",
     "rank-left",
+    "no-connection",
     "no-progress",
     "network-or-launcher",
     "unknown",

@@ -260,13 +260,13 @@ class _Meetings:
         for party in parties:
             for call in party.calls:
                 if is_meeting(call):
-                    groups.setdefault(_plain(call), []).append(party.ranks)
+                    groups.setdefault(matching.plain(call), []).append(party.ranks)
         self._groups = {call: RankSet.union(sets) for call, sets in groups.items()}
         self._absent: dict[MpiCall, RankSet] = {}
 
     def absentees(self, call: MpiCall) -> RankSet:
         """Return the members of a call's group that are not in an equal call."""
-        plain = _plain(call)
+        plain = matching.plain(call)
         if plain not in self._absent:
             there = RankSet.union(
                 ranks
@@ -279,22 +279,6 @@ class _Meetings:
             everybody = self._world if members is None else members
             self._absent[plain] = everybody - there
         return self._absent[plain]
-
-
-def _plain(call: MpiCall) -> MpiCall:
-    """Return a collective call without the fields in which its members may differ."""
-    has_counts = call.function in matching.EQUAL_COUNTS
-    return MpiCall(
-        function=call.function,
-        kind=call.kind,
-        communicator=call.communicator,
-        root=call.root,
-        operation=call.operation,
-        count=call.count if has_counts else None,
-        datatype=call.datatype if has_counts else None,
-        window=call.window,
-        file_handle=call.file_handle,
-    )
 
 
 def _few(ranks: RankSet, table: dict[int, list[Offer]]) -> Iterator[int]:

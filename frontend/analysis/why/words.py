@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pgdb.frontend.analysis.why.matching import group_of
+from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, CallSite, Communicator, MpiCall, Peer, Request, Tag
 from pgdb.ranks import RankSet
@@ -27,6 +28,7 @@ _PLURALS = {
     "runs": "run",
     "is": "are",
     "has": "have",
+    "needs": "need",
     "ended": "ended",
 }
 _ABSENCES = {
@@ -38,11 +40,27 @@ _ABSENCES = {
     "failed": "could not be looked at",
 }
 _MOST_REQUESTS = 4
+_MOST_CALLS = 2
+_MOST_LETTERS = 60
+MOST_STEPS = 8
+"""Most ranks of a cycle that its verdict names."""
 
 
 def named(ranks: RankSet) -> str:
-    """Return ranks as the subject of a sentence: ``rank 3``, ``ranks 0-2,5``."""
-    return f"rank {ranks}" if len(ranks) == 1 else f"ranks {ranks}"
+    """Return ranks as the subject of a sentence: ``rank 3``, ``ranks 0-2,5``.
+
+    Of many ranges the first ones are named, and the number of ranks.
+    """
+    text = str(ranks)
+    if len(text) > _MOST_LETTERS:
+        first = text[:_MOST_LETTERS].rpartition(",")[0]
+        return f"{len(ranks)} ranks ({first},…)"
+    return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
+
+
+def pronoun(ranks: RankSet) -> str:
+    """Return the pronoun for ranks as an object."""
+    return "it" if len(ranks) == 1 else "them"
 
 
 def verb(ranks: RankSet, text: str) -> str:
@@ -164,3 +182,46 @@ def states(party: Party) -> str:
 def evidence(parties: Iterable[Party]) -> tuple[str, ...]:
     """Return a line for each party: ``[0] is in MPI_Recv from 1, in main at ring.c:57``."""
     return tuple(f"[{each.ranks}] {states(each)}" for each in parties)
+
+
+def at(party: Party) -> str:
+    """Return the place of a party in parentheses, empty if it is unknown."""
+    where = place(party.status.where)
+    return f" ({where})" if where else ""
+
+
+def short(party: Party) -> str:
+    """Return a party with its first call in few words."""
+    made = party.call
+    text = call(made, brief=True) if made is not None else state(party)
+    return f"[{party.ranks}] {text}{at(party)}"
+
+
+def in_calls(parties: Sequence[Party], *, named_only: bool = False) -> str:
+    """Return the first calls of parties: ``in MPI_Recv from 1 in library (main at ring.c:57)``.
+
+    Of many different calls, and with *named_only*, only the functions and places are named.
+    """
+    made = [(each, each.call) for each in parties if each.call is not None]
+    texts = list(dict.fromkeys(f"{call(one, brief=True)}{at(each)}" for each, one in made))
+    if named_only or len(texts) > _MOST_CALLS:
+        texts = list(dict.fromkeys(f"{one.function}{at(each)}" for each, one in made))
+    if len(texts) > _MOST_CALLS + 1:
+        texts = [*texts[:_MOST_CALLS], "other calls"]
+    return f"in {' and '.join(texts)}" if texts else "in calls of MPI"
+
+
+def wanted(need: Need) -> str:
+    """Return a message in words: ``from rank 1 with tag 7 in MPI_COMM_WORLD``."""
+    to = "to" if need.kind == "receiver" else "from"
+    peer = f"{to} rank {need.peer}" if isinstance(need.peer, int) else f"{to} any rank"
+    tag = f" with tag {need.tag}" if isinstance(need.tag, int) else ""
+    comm = communicator(need.communicator, brief=True)
+    return f"{peer}{tag}{f' in {comm}' if comm else ''}"
+
+
+def any_of(texts: Sequence[str]) -> str:
+    """Return texts of which one holds."""
+    if len(texts) > _MOST_REQUESTS:
+        texts = [*texts[:_MOST_REQUESTS], f"{len(texts) - _MOST_REQUESTS} others"]
+    return " or ".join(texts)

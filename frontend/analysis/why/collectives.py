@@ -1,0 +1,280 @@
+"""Rules about collective calls, one-sided synchronisation and connections."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pgdb.frontend.analysis.why import graph, matching, words
+from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.matching import Difference
+from pgdb.frontend.analysis.why.needs import CONNECTIONS, NEIGHBOURHOOD, ROOTED, is_meeting
+from pgdb.frontend.analysis.why.parties import Party
+from pgdb.frontend.analysis.why.verdict import Verdict, VerdictKind
+from pgdb.mpi_calls import MpiCall
+from pgdb.ranks import RankSet
+
+_KINDS: dict[Difference, VerdictKind] = {
+    "function": "different-collectives",
+    "root": "different-roots",
+    "operation": "different-operations",
+    "count": "different-counts",
+    "datatype": "different-datatypes",
+    "communicator": "collective-order",
+}
+_DIFFERENCES: dict[Difference, str] = {
+    "function": "the collective calls of one communicator differ",
+    "root": "the roots of one collective call differ",
+    "operation": "the operations of one collective call differ",
+    "count": "the counts of one collective call differ",
+    "datatype": "the datatypes of one collective call differ",
+    "communicator": "the communicators have ranks in common, so that the order of the calls "
+    "differs, or a rank has left one out",
+}
+_MIXED_UP = "the communicators differ, so that one was taken for another"
+_MOST_NAMED = 3
+_SOMEBODY_PASSED = (
+    "a member may leave a call with a root before others have made it, so that the calls do not "
+    "show who left it out; the flight recorder counts the calls of each rank"
+)
+_HOLDER_UNKNOWN = "no source says which rank holds the lock, or exposes the window"
+Calls = list[tuple[MpiCall, Party]]
+
+
+def connection(knot: Knot) -> Verdict | None:
+    """Find ranks that wait for a connection from another job, or to one."""
+    parties = [
+        each
+        for each in knot.parties
+        if any(made.function in CONNECTIONS and not made.thread for made in each.calls)
+    ]
+    if not parties or knot.having("message receiver"):
+        return None
+    ranks = RankSet.union(each.ranks for each in parties)
+    accepts = any(each.call is not None and "accept" in each.call.function for each in parties)
+    which = "connects" if accepts else "accepts"
+    function = "MPI_Comm_connect" if accepts else "MPI_Comm_accept"
+    return knot.verdict(
+        "no-connection",
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)} for a "
+        f"connection, and no process {which}",
+        f"the call returns when other processes call {function} with the same port",
+        ranks=ranks,
+        known=False,
+        decides=f"a server that is idle waits so too: look whether a process is in {function}",
+    )
+
+
+def left(knot: Knot) -> Verdict | None:
+    """Find ranks that are in MPI_Finalize while others wait for them."""
+    finalizing = knot.calling("MPI_Finalize")
+    if not finalizing or finalizing == knot.ranks or knot.having("message receiver"):
+        return None
+    others = [each for each in knot.parties if each.ranks.isdisjoint(finalizing)]
+    found = _differences(_meetings(others))
+    if found is not None and found[0] != "communicator":
+        # The ranks that have left may have done their part of the call before.
+        return None
+    ranks = RankSet.union(each.ranks for each in others)
+    gone = [each for each in knot.parties if not each.ranks.isdisjoint(finalizing)]
+    return knot.verdict(
+        "rank-left",
+        f"{words.named(finalizing)} {words.verb(finalizing, 'has')} left for MPI_Finalize"
+        f"{words.at(gone[0])}, while {words.named(ranks)} {words.verb(ranks, 'waits')} for "
+        f"{words.pronoun(finalizing)} {words.in_calls(others)}",
+        "a rank in MPI_Finalize takes part in no other collective call",
+        ranks=finalizing,
+    )
+
+
+def one_sided(knot: Knot) -> Verdict | None:
+    """Find ranks that wait for the other side of a one-sided synchronisation."""
+    members = [
+        number
+        for number, each in zip(knot.members, knot.parties, strict=True)
+        if any(made.kind == "rma" and not is_meeting(made) for made in each.calls)
+    ]
+    if not members:
+        return None
+    parties = [knot.party(each) for each in members]
+    ranks = RankSet.union(each.ranks for each in parties)
+    waiters = {*knot.having("message receiver")}
+    network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
+    behind = [knot.party(each) for each in graph.reaching(network, members) if each in waiters]
+    text = f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)}"
+    if behind:
+        others = RankSet.union(each.ranks for each in behind)
+        return knot.verdict(
+            "cycle",
+            f"{text}, and {words.named(others)}, which may hold what {words.pronoun(ranks)} "
+            f"{words.verb(ranks, 'needs')}, {words.verb(others, 'waits')} for "
+            f"{words.pronoun(ranks)} {words.in_calls(behind)}",
+            "a rank that waits for a message cannot give back a lock",
+            ranks=ranks | others,
+            known=False,
+            decides=_HOLDER_UNKNOWN,
+        )
+    return knot.verdict(
+        "unmatched-rma",
+        f"{text} for the other side of a one-sided synchronisation, which no rank does",
+        "every rank that could do the other part is blocked",
+        ranks=ranks,
+        known=False,
+        decides=_HOLDER_UNKNOWN,
+    )
+
+
+def _meetings(parties: Sequence[Party]) -> Calls:
+    return [(made, each) for each in parties for made in each.calls if is_meeting(made)]
+
+
+def _differences(calls: Calls) -> tuple[Difference, MpiCall, Calls] | None:
+    """Return the first difference, the call of most ranks, and the calls that differ from it."""
+    if len({*(party.ranks for _, party in calls)}) < 2:
+        return None
+    sizes: Counter[MpiCall] = Counter()
+    for made, party in calls:
+        sizes[matching.plain(made)] += len(party.ranks)
+    usual = max(sizes, key=lambda each: sizes[each])
+    differing: Calls = []
+    first: Difference | None = None
+    for made, party in calls:
+        difference = matching.difference_of(usual, made)
+        if difference is not None:
+            first = first or difference
+            differing.append((made, party))
+    return (first, usual, differing) if first is not None else None
+
+
+def different(knot: Knot) -> Verdict | None:
+    """Find collective calls that differ."""
+    calls = _meetings(knot.parties)
+    without = [each for each in calls if each[0].kind != "finalize"]
+    if (found := _differences(_earliest(without)) or _differences(calls)) is None:
+        return None
+    difference, usual, differing = found
+    others = RankSet.union(party.ranks for _, party in differing)
+    concerned = RankSet.union(party.ranks for _, party in _earliest(without)) | others
+    cause, is_sure = _odd_ones(usual, differing, concerned - others, difference)
+    kind = _KINDS[difference]
+    reason = _DIFFERENCES[difference]
+    made = differing[0][0]
+    groups = [matching.group_of(each) for each in (usual, made)]
+    are_alike = matching.members_of(groups[0]) == matching.members_of(groups[1]) and not any(
+        each is not None and each.remote for each in groups
+    )
+    if difference == "communicator" and usual.function == made.function and are_alike:
+        kind, reason = "communicator-mixup", _MIXED_UP
+    most = [each for call, each in calls if matching.plain(call) == usual]
+    text = f"{_stands(most)}, but {_list([_stands([party]) for _, party in differing])}: {reason}"
+    return knot.verdict(
+        kind,
+        text,
+        "all members of a communicator make the same collective calls in one order",
+        ranks=concerned if cause is None else cause,
+        known=knot.is_known and is_sure,
+        decides="" if knot.is_known and is_sure else _SOMEBODY_PASSED,
+    )
+
+
+def _earliest(calls: Calls) -> Calls:
+    """Return the calls that are the earliest of their communicator, where all are counted."""
+    counts = [made.communicator and made.communicator.collectives for made, _ in calls]
+    are_one = all(
+        matching.same_communicator(calls[0][0].communicator, made.communicator) is True
+        for made, _ in calls
+    )
+    known = [each for each in counts if each]
+    if not are_one or len(known) < len(calls) or not known:
+        return calls
+    return [each for each, count in zip(calls, counts, strict=True) if count == min(known)]
+
+
+def _odd_ones(
+    usual: MpiCall, differing: Calls, majority: RankSet, difference: Difference
+) -> tuple[RankSet | None, bool]:
+    """Return the ranks to blame, None if the calls do not say it, and whether that is sure."""
+    others = RankSet.union(party.ranks for _, party in differing)
+    is_minority = len(others) < len(majority)
+    rooted = [made for made, _ in differing if made.function in ROOTED]
+    # A rank elsewhere may have left the call with a root before, as it should.
+    is_passed = bool(rooted) or (usual.function in ROOTED and len(others) > 1)
+    is_sure = difference != "function" or not is_passed
+    return (others if is_minority else None), is_sure
+
+
+def _stands(parties: Sequence[Party]) -> str:
+    ranks = RankSet.union(each.ranks for each in parties)
+    return f"{words.named(ranks)} {words.verb(ranks, 'is')} {words.in_calls(parties)}"
+
+
+def _list(texts: Sequence[str]) -> str:
+    if len(texts) > _MOST_NAMED:
+        texts = [*texts[:_MOST_NAMED], f"{len(texts) - _MOST_NAMED} more"]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def requests(knot: Knot) -> Verdict | None:
+    """Find ranks that all wait for collective operations that they began without waiting."""
+    numbers = [
+        each
+        for each in knot.having("meeting")
+        if any(made.kind in ("wait", "test") for made in knot.party(each).calls)
+    ]
+    if not numbers:
+        return None
+    parties = [knot.party(each) for each in numbers]
+    ranks = RankSet.union(each.ranks for each in parties)
+    others = [each for each in knot.parties if each.ranks.isdisjoint(ranks)]
+    text = (
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)} for a "
+        "collective operation"
+    )
+    if others:
+        return knot.verdict(
+            "missing-from-collective",
+            f"{text}, which not all have begun: {_list([_stands([each]) for each in others])}",
+            "a collective operation is complete when all members have begun it",
+            ranks=RankSet.union(each.ranks for each in others),
+            known=False,
+            decides="no request shows who has begun the operation; the recorder does",
+        )
+    return knot.verdict(
+        "different-collectives",
+        f"{text}, and no operation is complete: their kinds, their order or their arguments differ",
+        "all members of a communicator begin the same collective operations in one order",
+        ranks=ranks,
+        known=False,
+        decides="no request names its operation; the flight recorder does",
+    )
+
+
+def open_ended(knot: Knot) -> Verdict | None:
+    """Find collective calls of a part of the members, whom no call names, and others elsewhere."""
+    own = [
+        each
+        for each in knot.parties
+        if any(
+            made.kind in ("collective", "comm")
+            and made.blocking is not False
+            and not is_meeting(made)
+            for made in each.calls
+        )
+    ]
+    others = [each for each in knot.parties if each not in own]
+    if not own:
+        return None
+    ranks = RankSet.union(each.ranks for each in own)
+    if not others:
+        return None
+    among = "neighbour" if own[0].calls[0].function.startswith(NEIGHBOURHOOD) else "member"
+    return knot.verdict(
+        "missing-from-collective",
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(own)} for a {among} "
+        f"that does not make the call: {_list([_stands([each]) for each in others])}",
+        "the call waits for some of the members, and every other member is blocked elsewhere",
+        ranks=RankSet.union(each.ranks for each in others),
+        known=False,
+        decides=f"the call does not name the missing {among}; the flight recorder counts the "
+        "calls of each rank",
+    )

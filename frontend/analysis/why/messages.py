@@ -1,0 +1,211 @@
+"""Rules about messages: sends and receives that do not meet, and cycles of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdb.frontend.analysis.why import graph, matching, words
+from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.matching import Offer
+from pgdb.frontend.analysis.why.needs import is_meeting
+from pgdb.frontend.analysis.why.parties import Party, part
+from pgdb.frontend.analysis.why.verdict import Verdict, VerdictKind
+from pgdb.ranks import RankSet
+
+_MOST_COMPARED = 256
+"""Most sends and receives of a knot that are compared with each other."""
+_MESSAGES = "message receiver"
+
+
+def itself(knot: Knot) -> Verdict | None:
+    """Find a rank that waits for its own part of a message."""
+    for number, party in zip(knot.members, knot.parties, strict=True):
+        needs = [*knot.waiting.open_needs(number)]
+        own = [need.targets & party.ranks for need in needs if need.peer is not None and need.every]
+        alone = RankSet.union(own)
+        if not alone or not all(alone & need.targets for need in needs):
+            continue
+        if len(party.calls) > 1:
+            text = "waits for itself: all of its threads that are in MPI wait for each other"
+        else:
+            text = f"waits for itself in {words.call(party.calls[0])}"
+        at = words.place(party.status.where)
+        return knot.verdict(
+            "self-deadlock",
+            f"{words.named(alone)} {text}{f', in {at}' if at else ''}",
+            "a rank that is blocked in a call cannot do the other part of it",
+            ranks=alone,
+        )
+    return None
+
+
+def other_message(knot: Knot) -> Verdict | None:
+    """Find a pair of ranks whose send and receive differ in the tag or the communicator."""
+    return _near_miss(knot, of_pair=True)
+
+
+def other_rank(knot: Knot) -> Verdict | None:
+    """Find a send and a receive of which one names a third rank.
+
+    In a circle of waiting ranks there are such pairs too, and none of them is the cause.
+    """
+    return _near_miss(knot, of_pair=False)
+
+
+def _near_miss(knot: Knot, *, of_pair: bool) -> Verdict | None:
+    """Find a receive that waits for a message, where another one is there that nobody takes."""
+    members = {*knot.members}
+    if not of_pair:
+        # A send of few elements to a third rank may be complete, and no cause of anything.
+        members &= {*knot.having("receiver")}
+    offers = [each for each in knot.waiting.offers if each.is_send and each.party in members]
+    for number in knot.having("message")[:_MOST_COMPARED]:
+        party = knot.party(number)
+        for need in knot.open_needs(number, "message"):
+            receive = Offer(party.ranks, False, need.peer, need.tag, need.communicator, number)
+            for send in offers[:_MOST_COMPARED]:
+                if not isinstance(send.peer, int) or send.party == number:
+                    continue
+                if (text := _missed(send, receive, of_pair=of_pair)) is None:
+                    continue
+                sender = knot.party(send.party)
+                differs = matching.same_communicator(send.communicator, receive.communicator)
+                is_mixed_up = differs is not True and matching.same_tag(send.tag, need.tag) is True
+                who = party.ranks & RankSet([send.peer]) or party.ranks
+                return knot.verdict(
+                    "communicator-mixup" if is_mixed_up else "unmatched-receive",
+                    f"{words.named(who)} {words.verb(who, 'waits')} for a message "
+                    f"{words.wanted(need)}{words.at(party)}, but {words.named(sender.ranks)} "
+                    f"{words.verb(sender.ranks, 'sends')} {text}{words.at(sender)}",
+                    "a send and a receive that differ in one property, and both wait",
+                    ranks=who | sender.ranks,
+                    known=knot.is_known and differs is not None,
+                )
+    return None
+
+
+def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:
+    """Return a send in words that a receive misses by one property; None if it misses by more."""
+    assert isinstance(send.peer, int)
+    to_it = send.peer in receive.ranks
+    is_source = isinstance(receive.peer, int) and receive.peer in send.ranks
+    tags = matching.same_tag(send.tag, receive.tag)
+    comms = matching.same_communicator(send.communicator, receive.communicator)
+    misses = [
+        isinstance(receive.peer, int) and not is_source,
+        tags is False,
+        comms is False,
+        not to_it,
+    ]
+    if not any(misses) and comms is None:
+        # All that is known fits, and yet both wait.
+        misses[2] = is_source and tags is True
+    if sum(misses) != 1 or send.tag is None:
+        return None
+    if of_pair != (misses[1] or misses[2]):
+        return None
+    if misses[0]:
+        return f"one to rank {send.peer} that is not from rank {receive.peer}"
+    if misses[1]:
+        return f"it one with tag {send.tag}"
+    if misses[2]:
+        other = "perhaps another one, " if comms is None else ""
+        return f"it one in {other}{words.communicator(send.communicator) or 'a communicator'}"
+    return f"its message to rank {send.peer}" if is_source else None
+
+
+def cycle(knot: Knot) -> Verdict | None:
+    """Find ranks that wait for sends or receives of each other, in a circle."""
+    own = knot.having(_MESSAGES)
+    waiters = {*own}
+    network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
+    found = graph.cycle_in(network, own)
+    if not found or not all(
+        isinstance(need.peer, int) for each in found for need in knot.open_needs(each, _MESSAGES)
+    ):
+        return None
+    parties = [knot.party(each) for each in found]
+    ranks = RankSet.union(each.ranks for each in parties)
+    is_sends = not {*knot.having("message")} & {*found}
+    if is_sends:
+        kind: VerdictKind = "head-to-head-sends"
+        rule = "each sends to a rank that is itself in a send, and nobody receives"
+    else:
+        kind = "cycle"
+        rule = "each waits for a send or a receive of the next one, and the last for the first"
+    return knot.verdict(kind, _circle(parties, ranks), rule, ranks=ranks)
+
+
+def _circle(parties: Sequence[Party], ranks: RankSet) -> str:
+    """Return a cycle in words, whose parties are in the order in which they wait."""
+    text = f"{words.named(ranks)} wait for each other"
+    if len(parties) == 2:
+        return f"{text}: {', '.join(words.short(each) for each in parties)}"
+    steps = [str(each.ranks) for each in parties]
+    if len(steps) > words.MOST_STEPS:
+        text += f" in a circle of {len(steps)}"
+        steps = [*steps[: words.MOST_STEPS - 1], "…"]
+    else:
+        text += " in a circle"
+    return f"{text} ({' → '.join([*steps, str(parties[0].ranks)])}), {words.in_calls(parties)}"
+
+
+def nobody(knot: Knot) -> Verdict | None:
+    """Find receives and sends whose other part no rank can do any longer."""
+    blocked = RankSet.union(
+        each.ranks
+        for number, each in zip(knot.members, knot.parties, strict=True)
+        if knot.open_needs(number, f"{_MESSAGES} others") and not any(map(is_meeting, each.calls))
+    )
+    kinds: tuple[tuple[VerdictKind, str, str], ...] = (
+        ("unmatched-receive", "for a message that nobody sends", "message"),
+        ("unmatched-send", "for a receive that nobody posts", "receiver"),
+    )
+    own = [(kind, what, need_kind, knot.having(need_kind)) for kind, what, need_kind in kinds]
+    # A rank that waits for one that waits itself is its victim, whatever that one did before.
+    ends = {
+        number
+        for _, _, need_kind, numbers in own
+        for number in numbers
+        if all(
+            not isinstance(need.peer, int) or need.targets.isdisjoint(blocked)
+            for need in knot.open_needs(number, need_kind)
+        )
+    }
+    if not ends and any(each.kind == "rma" for party in knot.parties for each in party.calls):
+        return None
+    for kind, what, need_kind, numbers in own:
+        chosen = [each for each in numbers if each in ends] or ([] if ends else numbers)
+        if chosen:
+            return _nobody(knot, kind, what, need_kind, chosen)
+    return None
+
+
+def _nobody(
+    knot: Knot, kind: VerdictKind, what: str, need_kind: str, numbers: Sequence[int]
+) -> Verdict:
+    parties = [knot.party(each) for each in numbers]
+    ranks = RankSet.union(each.ranks for each in parties)
+    needs = [need for each in numbers for need in knot.open_needs(each, need_kind)]
+    targets = RankSet.union(need.targets for need in needs) - ranks
+    others = [each for each in knot.parties if not each.ranks.isdisjoint(targets)]
+    made = parties[0].call
+    has_requests = len(parties) == 1 and made is not None and bool(made.requests)
+    text = (
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} "
+        f"{words.in_calls(parties, named_only=has_requests)} {what}"
+    )
+    if has_requests:
+        own = [need for need in needs if isinstance(need.peer, int)] or needs
+        text += f": {words.any_of([words.wanted(each) for each in own])}"
+    if others:
+        there = part(others[0], targets)
+        text += f"; {words.named(there.ranks)} {words.states(there)}"
+    if kind == "unmatched-receive" and needs[0].tag is not None:
+        rule = (
+            "no rank that could send the message is able to; one with another tag, source or "
+            "communicator may have been sent, or a wildcard may have received it"
+        )
+    else:
+        rule = "no rank that could do the other part is able to"
+    return knot.verdict(kind, text, rule, ranks=ranks)

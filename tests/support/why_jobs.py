@@ -1,0 +1,388 @@
+"""Jobs with one fault each, as the calls of their ranks, and the verdicts that are expected."""
+
+from __future__ import annotations
+
+from pgdb.frontend.analysis.why.explain import Explanation, explain
+from pgdb.frontend.analysis.why.parties import Elsewhere
+from pgdb.frontend.analysis.why.waiting import Watch
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ANY_TAG,
+    Activity,
+    CallKind,
+    CallSite,
+    Communicator,
+    Group,
+    MpiCall,
+    MpiCallStatus,
+    Request,
+)
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+Job = dict[str, Record]
+"""Ranks in the same state, and that state."""
+
+WORLD = Communicator(name="MPI_COMM_WORLD", members="0-3")
+LEFT = Communicator(name="left", members="0-3", identity="left")
+RIGHT = Communicator(name="right", members="0-3", identity="right")
+SELF = Communicator(name="MPI_COMM_SELF", members="0")
+PAIR = Communicator(members="0-1")
+ALL = RankSet.parse("0-3")
+WATCHED = Watch(still=ALL, seconds=1.0)
+
+
+def status(*calls: MpiCall) -> MpiCallStatus:
+    where = CallSite(function="main", file="/src/ring.c", line=12)
+    return MpiCallStatus(state="in_call", where=where, calls=calls)
+
+
+def in_call(function: str, kind: CallKind = "collective", **fields: object) -> MpiCallStatus:
+    return status(call(function, kind, **fields))
+
+
+def call(function: str, kind: CallKind = "collective", **fields: object) -> MpiCall:
+    known: dict[str, object] = {"blocking": True, "communicator": WORLD, **fields}
+    return MpiCall(function=function, kind=kind, **known)  # type: ignore[arg-type]
+
+
+def recv(source: object = None, tag: object = 1, comm: Communicator = WORLD) -> MpiCallStatus:
+    return in_call("MPI_Recv", "recv", source=source, tag=tag, communicator=comm)
+
+
+def send(dest: int, tag: int = 1, comm: Communicator = WORLD) -> MpiCallStatus:
+    return in_call("MPI_Ssend", "send", dest=dest, tag=tag, communicator=comm)
+
+
+def waits(function: str, waits_for: str, *requests: Request) -> MpiCallStatus:
+    kind: CallKind = "test" if "Test" in function else "wait"
+    return in_call(
+        function,
+        kind,
+        blocking=kind == "wait",
+        communicator=None,
+        waits_for=waits_for,
+        requests=requests,
+    )
+
+
+def request(kind: object, peer: object, tag: int = 1, complete: bool | None = None) -> Request:
+    known: dict[str, object] = {"kind": kind, "peer": peer, "complete": complete}
+    return Request(communicator=WORLD, tag=tag, **known)  # type: ignore[arg-type]
+
+
+def outside(activity: Activity = "computing") -> MpiCallStatus:
+    where = CallSite(function="work", file="/src/ring.c", line=99)
+    return MpiCallStatus(state="outside", where=where, activity=activity)
+
+
+def exchange(peer: int) -> MpiCallStatus:
+    return in_call(
+        "MPI_Sendrecv", "sendrecv", dest=peer, source=peer, tag=1, receive_tag=1, count=1
+    )
+
+
+def passing(function: str, kind: CallKind) -> MpiCallStatus:
+    return in_call(function, kind, blocking=False, window=Group(members="0-3"), communicator=None)
+
+
+BARRIER = in_call("MPI_Barrier")
+FINALIZE = in_call("MPI_Finalize", "finalize", communicator=None)
+INIT = in_call("MPI_Init", "init", communicator=None)
+
+
+def explained(job: Job, watch: Watch = WATCHED, *elsewhere: Elsewhere) -> Explanation:
+    return explain(classes(job), elsewhere, watch)
+
+
+def classes(job: Job) -> list[EquivalenceClass[Record]]:
+    return [EquivalenceClass(RankSet.parse(ranks), record) for ranks, record in job.items()]
+
+
+FAULTS: dict[str, tuple[Job, str, str, str]] = {
+    "receives that wait for each other": (
+        {"0": recv(1), "1": recv(0), "2-3": BARRIER},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "a ring of receives": (
+        {"0": recv(3), "1": recv(0), "2": recv(1), "3": recv(2)},
+        "cycle",
+        "0-3",
+        "",
+    ),
+    "a chain into a cycle": (
+        {"0": recv(1), "1": recv(0), "2": recv(1), "3": recv(2)},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "a cycle through one of two ranks in equal calls": (
+        {"0,2": recv(1), "1": recv(0), "3": recv(2)},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "sends head to head": (
+        {"0": send(1), "1": send(0), "2-3": BARRIER},
+        "head-to-head-sends",
+        "0-1",
+        "2-3",
+    ),
+    "another tag": (
+        {"0": send(1, 1), "1": recv(0, 2), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another tag, sent early": (
+        {"0": FINALIZE, "1": recv(0, 2), "2-3": FINALIZE},
+        "unmatched-receive",
+        "1",
+        "0,2-3",
+    ),
+    "another source": (
+        {"0": recv(2), "1": send(0), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another destination": (
+        {"0": send(2), "1": recv(0), "2-3": BARRIER},
+        "unmatched-receive",
+        "0-1",
+        "2-3",
+    ),
+    "another communicator": (
+        {"0": send(1, comm=LEFT), "1": recv(0, comm=RIGHT), "2-3": BARRIER},
+        "communicator-mixup",
+        "0-1",
+        "2-3",
+    ),
+    "a wildcard that nobody sends to": (
+        {"0": recv(ANY_SOURCE, ANY_TAG), "1-3": BARRIER},
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "a send that nobody receives": (
+        {"0": send(1), "1-3": BARRIER},
+        "unmatched-send",
+        "0",
+        "1-3",
+    ),
+    "a request that never completes": (
+        {
+            "0": waits(
+                "MPI_Waitall", "all", request("recv", 1), request("send", 1, 2, complete=True)
+            ),
+            "1-3": BARRIER,
+        },
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "no request of several completes": (
+        {
+            "0": waits("MPI_Waitany", "any", request("recv", 1), request("recv", 2)),
+            "1-3": FINALIZE,
+        },
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "a loop of tests": (
+        {"0": waits("MPI_Test", "any", request("recv", 1)), "1-3": BARRIER},
+        "unmatched-receive",
+        "0",
+        "1-3",
+    ),
+    "different roots": (
+        {"0-2": in_call("MPI_Bcast", root=0), "3": in_call("MPI_Bcast", root=1)},
+        "different-roots",
+        "3",
+        "0-2",
+    ),
+    "different collective calls": (
+        {"0-2": in_call("MPI_Bcast", root=0), "3": in_call("MPI_Allreduce")},
+        "different-collectives",
+        "3",
+        "0-2",
+    ),
+    "different operations": (
+        {
+            "0-1": in_call("MPI_Allreduce", operation="MPI_SUM"),
+            "2-3": in_call("MPI_Allreduce", operation="MPI_MAX"),
+        },
+        "different-operations",
+        "0-3",
+        "",
+    ),
+    "different counts": (
+        {
+            "0-2": in_call("MPI_Allreduce", count=4, datatype="MPI_INT"),
+            "3": in_call("MPI_Allreduce", count=5, datatype="MPI_INT"),
+        },
+        "different-counts",
+        "3",
+        "0-2",
+    ),
+    "different datatypes": (
+        {
+            "0-2": in_call("MPI_Allreduce", count=4, datatype="MPI_INT"),
+            "3": in_call("MPI_Allreduce", count=4, datatype="MPI_DOUBLE"),
+        },
+        "different-datatypes",
+        "3",
+        "0-2",
+    ),
+    "another order of communicators": (
+        {
+            "0-1": in_call("MPI_Barrier", communicator=LEFT),
+            "2-3": in_call("MPI_Allreduce", communicator=RIGHT),
+        },
+        "collective-order",
+        "0-3",
+        "",
+    ),
+    "one communicator in place of another": (
+        {
+            "0-2": in_call("MPI_Barrier", communicator=LEFT),
+            "3": in_call("MPI_Barrier", communicator=RIGHT),
+        },
+        "communicator-mixup",
+        "3",
+        "0-2",
+    ),
+    "a rank that left": ({"0-2": BARRIER, "3": FINALIZE}, "rank-left", "3", "0-2"),
+    "a rank that computes": (
+        {"0-2": BARRIER, "3": outside()},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
+    "a sender that sleeps": (
+        {"0": recv(3), "1-3": outside("sleeping")},
+        "waits-for-busy-rank",
+        "3",
+        "0",
+    ),
+    "exchanges that all go one way": (
+        {
+            str(rank): in_call(
+                "MPI_Sendrecv",
+                "sendrecv",
+                dest=(rank + 1) % 4,
+                source=(rank + 1) % 4,
+                tag=1,
+                receive_tag=1,
+            )
+            for rank in range(4)
+        },
+        "cycle",
+        "0-3",
+        "",
+    ),
+    "a cycle, and a message for one of its ranks": (
+        {"0": recv(2), "1": send(0), "2": recv(0), "3": BARRIER},
+        "cycle",
+        "0,2",
+        "1,3",
+    ),
+    "a message to itself": ({"0": send(0), "1-3": BARRIER}, "self-deadlock", "0", "1-3"),
+    "threads of one rank": (
+        {
+            "0": status(
+                call("MPI_Recv", "recv", source=0, tag=1), call("MPI_Ssend", "send", dest=0, tag=2)
+            ),
+            "1-3": BARRIER,
+        },
+        "self-deadlock",
+        "0",
+        "1-3",
+    ),
+    "a lock of a window": (
+        {
+            "0": in_call("MPI_Win_lock", "rma", window=Group(members="0-3"), communicator=None),
+            "1-3": BARRIER,
+        },
+        "unmatched-rma",
+        "0",
+        "1-3",
+    ),
+    "a lock that a rank holds which waits for the waiter": (
+        {
+            "0": in_call("MPI_Win_lock", "rma", window=Group(members="0-3"), communicator=None),
+            "1": recv(0),
+            "2-3": BARRIER,
+        },
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "a chain of receives, of which the last has no sender": (
+        {"0": recv(1), "1": recv(2), "2-3": BARRIER},
+        "unmatched-receive",
+        "1",
+        "0,2-3",
+    ),
+    "exchanges, of which one has another partner": (
+        {
+            "0": exchange(1),
+            "1": exchange(2),
+            "2-3": BARRIER,
+        },
+        "unmatched-receive",
+        "1",
+        "0,2-3",
+    ),
+    "a server without a client": (
+        {"0": in_call("MPI_Comm_accept", "comm", communicator=SELF), "1-3": BARRIER},
+        "no-connection",
+        "0",
+        "1-3",
+    ),
+    "one group of two": (
+        {"0-1": in_call("MPI_Intercomm_create", "comm", communicator=PAIR), "2-3": BARRIER},
+        "missing-from-collective",
+        "2-3",
+        "0-1",
+    ),
+    "a neighbour elsewhere": (
+        {"0,2": in_call("MPI_Neighbor_allgather", communicator=LEFT), "1,3": BARRIER},
+        "missing-from-collective",
+        "1,3",
+        "0,2",
+    ),
+    "another root, of a call that a rank has left": (
+        {
+            "0,2": in_call("MPI_Gather", root=0),
+            "1": in_call("MPI_Gather", root=1),
+            "3": FINALIZE,
+        },
+        "different-roots",
+        "1",
+        "0,2-3",
+    ),
+    "other operations that nobody waited for at first": (
+        {"0-3": waits("MPI_Wait", "all", request("collective", None))},
+        "different-collectives",
+        "0-3",
+        "",
+    ),
+    "an operation that a rank has not begun": (
+        {"0-2": waits("MPI_Wait", "all", request("collective", None)), "3": BARRIER},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
+    "a rank that looks at its window for ever": (
+        {"0-2": BARRIER, "3": passing("MPI_Win_sync", "rma")},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
+    "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
+}
