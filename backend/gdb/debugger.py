@@ -445,6 +445,7 @@ class GdbDebugger:
         self._executor.text.refresh(self._process.pid)
         await self._executor.breakpoints.find_hidden(self._process.pid)
         await self._executor.stops.values.raise_for(command)
+        await self._interrupter.take_out()
         self._executor.feed(events.RunSent(request_id))
         result = await self._gdb.send(command)
         if is_refused(result.message) and await self._executor.selected_thread.select():

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
 
+from pgdb.backend.care import first_thread
 from pgdb.backend.care.breakpoint_repair import RankText, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
@@ -307,7 +307,7 @@ class Executor:
                 self.gdb.send("-exec-interrupt")
             return
         with contextlib.suppress(OSError):
-            os.kill(self.process.pid, INTERRUPT)
+            first_thread.send(self.process.pid, INTERRUPT)
 
     def _report(self, action: events.ReportStop) -> None:
         payload = action.payload

@@ -7,9 +7,11 @@ import contextlib
 import signal
 from typing import Any
 
+from pgdb.backend.care import first_thread
 from pgdb.backend.gdb.executor import STOP_AT_INTERRUPT, Executor
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.rank import events
 from pgdb.errors import GdbError
@@ -90,6 +92,41 @@ class Interrupter:
             # No event reports the end of that.
             await asyncio.sleep(_BLOCKED_LOOK_S)
         return False
+
+    async def take_out(self) -> None:
+        """Take out a pending interrupt before the rank runs, where it stands.
+
+        GDB would swallow it in the step over the breakpoint at which the rank stands, and count the
+        hit of that breakpoint twice, with its ignore count and its condition (GDB 13.1). The first
+        thread takes the signal before it carries out an instruction.
+
+        :raises GdbError: if the rank does not stop, or GDB ends.
+        """
+        executor, gdb = self._executor, self._executor.gdb
+        pid = executor.process.pid
+        if (
+            gdb.is_remote
+            or executor.state != "stopped"
+            or not first_thread.has_pending(pid, INTERRUPT)
+        ):
+            return
+        listed, shown = gdb.ask_together("-thread-list-ids", "-gdb-show scheduler-locking")
+        frame = (await gdb.ask_together("-stack-info-frame")[0]).payload.get("frame") or {}
+        locking = (await shown).payload.get("value")
+        selected = (await listed).payload.get("current-thread-id")
+        if locking is None or selected is None:
+            return
+        await gdb.send("-gdb-set scheduler-locking on")
+        await gdb.send(console(STOP_AT_INTERRUPT))
+        run = f"-exec-continue --thread {gdb.first_thread}"
+        try:
+            async with asyncio.timeout(DRAIN_TIMEOUT_S):
+                executor.take_end(await executor.run_internally(run, is_armed=True))
+        except TimeoutError:
+            raise GdbError(f"it has not stopped within {DRAIN_TIMEOUT_S:g} s") from None
+        finally:
+            await gdb.send(f"-gdb-set scheduler-locking {locking}")
+        await restore(gdb, str(selected), frame)
 
     async def drain(self) -> None:
         """Take a pending interrupt out of a rank that would notice it.

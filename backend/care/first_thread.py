@@ -1,0 +1,53 @@
+"""The first thread of a rank, to which PGDB sends its interrupts.
+
+The kernel gives a signal for a process to any thread that does not stand still. While GDB steps the
+first thread over a breakpoint whose hit it has counted, that is another thread. GDB then breaks the
+step off at that thread's stop, and counts the hit once more when the rank runs on (GDB 13.1). A
+signal for the first thread itself reaches GDB after that step, or as the stop of the stepped
+thread, whose hit GDB does not count again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from pgdb.jobs import procfs
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to the first thread, or to the process if that thread cannot take it.
+
+    :raises OSError: if there is no such process, or it is another user's.
+    """
+    fields = _fields(pid)
+    if fields and not _is_blocked(fields, number) and fields.get("State", "Z")[:1] not in "ZX":
+        tgkill = getattr(ctypes.CDLL(None, use_errno=True), "tgkill", None)  # not in every libc
+        if tgkill is not None and tgkill(pid, pid, number) == 0:
+            return
+    os.kill(pid, number)
+
+
+def has_pending(pid: int, number: int) -> bool:
+    """Return whether a signal is pending that the first thread takes once it runs."""
+    fields = _fields(pid)
+    is_pending = any(_has(fields.get(field, "0"), number) for field in ("SigPnd", "ShdPnd"))
+    return is_pending and not _is_blocked(fields, number)
+
+
+def _fields(pid: int, proc: Path = procfs.PROC) -> dict[str, str]:
+    try:
+        text = (proc / str(pid) / "task" / str(pid) / "status").read_text(errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def _is_blocked(fields: dict[str, str], number: int) -> bool:
+    return _has(fields.get("SigBlk", "0"), number)
+
+
+def _has(mask: str, number: int) -> bool:
+    return bool(int(mask, 16) >> (number - 1) & 1)
