@@ -9,12 +9,7 @@ from collections.abc import Iterable
 from pgdb.backend.gdb.core_debugger import CoreDebugger
 from pgdb.backend.gdb.core_seats import Seats
 from pgdb.backend.rank.protocol import FactoryContext
-from pgdb.backend.zygote import nursery
-from pgdb.backend.zygote.gdb_factory import GdbFactory
-from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import Nurseries
-from pgdb.backend.zygote.symbol_prefetch import gdb_environment
-from pgdb.jobs import gdb_program
+from pgdb.backend.zygote.gdb_factory import open_gdbs
 
 
 class CoreDebuggers:
@@ -24,24 +19,8 @@ class CoreDebuggers:
         setup, notice = context.setup, context.notice
         assert setup.cores is not None
         self._context, self._cores = context, setup.cores
-        environment = gdb_environment(os.environ)
-        gdb = gdb_program.find_gdb(setup.gdb) or setup.gdb
-        index_cache = IndexCache(environment, notice)
-        self._nurseries: Nurseries | None = None
-        if setup.nursery and context.rank_count > 1:
-            nurseries = Nurseries(gdb, environment, notice, index_cache)
-            if reason := nursery.why_not(setup.gdb_commands):
-                nurseries.fell_back(reason)
-            else:
-                self._nurseries = nurseries
-        self._gdb_factory = GdbFactory(
-            gdb,
-            environment,
-            setup.gdb_commands,
-            index_cache,
-            self._nurseries,
-            expected_version=setup.gdb_version,
-            notice=notice,
+        self._gdb_factory, self._nurseries = open_gdbs(
+            setup, notice, shares_nursery=context.rank_count > 1
         )
         self._seats = Seats(self._cores.most_gdbs)
         # GDBs that read symbols all at once would only compete for the host's cores.

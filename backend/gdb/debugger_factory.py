@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable
 
 from pgdb.backend.care.pausing import Pauser
@@ -12,12 +11,8 @@ from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.rank.protocol import DebuggerFactory, FactoryContext, OpenFactory
 from pgdb.backend.sbd.deployment import Deployment
-from pgdb.backend.zygote import nursery
-from pgdb.backend.zygote.gdb_factory import GdbFactory
-from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import Nurseries
-from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
-from pgdb.jobs import gdb_program
+from pgdb.backend.zygote.gdb_factory import open_gdbs
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
 
 
 class GdbDebuggers:
@@ -29,35 +24,16 @@ class GdbDebuggers:
         setup, notice = context.setup, context.notice
         self._context = context
         self._symbol_prefetch = symbol_prefetch
-        self._nurseries: Nurseries | None = None
         self._pauser = Pauser()
         self._turns = GpuTurns()
         self._closing: asyncio.Task[None] | None = None
-        environment = gdb_environment(os.environ)
-        gdb = gdb_program.find_gdb(setup.gdb) or setup.gdb
-        index_cache = IndexCache(environment, notice)
-        # Held ranks have no program yet, and a single rank shares a nursery with no other.
-        if setup.nursery and not setup.is_held and context.rank_count > 1:
-            nurseries = Nurseries(
-                gdb,
-                environment,
-                notice,
-                index_cache,
-                free=self._pauser.release,
-                symbol_prefetch=symbol_prefetch,
-            )
-            if reason := nursery.why_not(setup.gdb_commands):
-                nurseries.fell_back(reason)
-            else:
-                self._nurseries = nurseries
-        self._gdb_factory = GdbFactory(
-            gdb,
-            environment,
-            setup.gdb_commands,
-            index_cache,
-            self._nurseries,
-            expected_version=setup.gdb_version,
-            notice=notice,
+        self._gdb_factory, self._nurseries = open_gdbs(
+            setup,
+            notice,
+            # Held ranks have no program yet, and a single rank shares a nursery with no other.
+            shares_nursery=not setup.is_held and context.rank_count > 1,
+            free=self._pauser.release,
+            symbol_prefetch=symbol_prefetch,
         )
         if self._nurseries is None and symbol_prefetch is not None:
             self._closing = asyncio.create_task(symbol_prefetch.close())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
@@ -12,12 +13,48 @@ from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import AFTER_ATTACH, Nurseries
+from pgdb.backend.zygote.nursery import AFTER_ATTACH, Nurseries, why_not
+from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
 from pgdb.errors import GdbError
-from pgdb.jobs.gdb_program import MINIMUM_GDB, version_in
+from pgdb.jobs.gdb_program import MINIMUM_GDB, find_gdb, version_in
+from pgdb.overlay.messages import Setup
 
 LOG = logging.getLogger(__name__)
 _WITHOUT_PYTHON = "not supported in this copy of GDB"
+
+
+def open_gdbs(
+    setup: Setup,
+    notice: Callable[[str], None],
+    *,
+    shares_nursery: bool,
+    free: Callable[[int], Awaitable[None]] | None = None,
+    symbol_prefetch: SymbolPrefetch | None = None,
+) -> tuple[GdbFactory, Nurseries | None]:
+    """Return the factory of one aggregator's GDBs, and its nurseries, which the caller closes.
+
+    There are nurseries if the ranks can share them and the session's settings allow it. *free* and
+    *symbol_prefetch* are theirs.
+    """
+    environment = gdb_environment(os.environ)
+    gdb = find_gdb(setup.gdb) or setup.gdb
+    index_cache = IndexCache(environment, notice)
+    nurseries = None
+    if setup.nursery and shares_nursery:
+        nurseries = Nurseries(gdb, environment, notice, index_cache, free, symbol_prefetch)
+        if reason := why_not(setup.gdb_commands):
+            nurseries.fell_back(reason)
+            nurseries = None
+    factory = GdbFactory(
+        gdb,
+        environment,
+        setup.gdb_commands,
+        index_cache,
+        nurseries,
+        expected_version=setup.gdb_version,
+        notice=notice,
+    )
+    return factory, nurseries
 
 
 class GdbFactory:

@@ -14,11 +14,11 @@ from typing import Literal
 import msgspec
 
 from pgdb.errors import CommandError
+from pgdb.frontend.show.json.json_parts import RankText
 from pgdb.frontend.show.json.json_shapes import opened
 from pgdb.ranks import RankSet
 
 SCHEMA_VERSION = 1
-RankText = str
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

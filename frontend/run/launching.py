@@ -11,7 +11,7 @@ from pathlib import Path
 from pgdb.errors import StartError
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.rank_reports import RankReports
-from pgdb.frontend.startup.held import offered_addresses
+from pgdb.frontend.startup.incoming_reports import offered_addresses
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.jobs import rank_watcher
 from pgdb.jobs.launch_lines import LaunchLine, check_program

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import Callable
 
 import msgspec
 
 from pgdb.frontend.run.causes import RankEnd
-from pgdb.frontend.startup.held import MAX_REPORT_BYTES, REPORT_TIMEOUT_S, may_report
-from pgdb.jobs import hold
+from pgdb.frontend.startup.incoming_reports import MAX_REPORT_BYTES, IncomingReports
 from pgdb.overlay.channel import BACKLOG
 
-_LENGTH_DIGITS = 8
 _HEAD_FIELDS = 6
 """Kind, rank, size, local rank, host and world."""
 
@@ -39,8 +36,7 @@ class RankReports:
     """Starts and ends of ranks, as their watchers report them."""
 
     def __init__(self, mark: str) -> None:
-        self._mark = mark
-        self._heard: set[bytes] = set()
+        self._incoming = IncomingReports(mark)
         self._held: list[asyncio.StreamWriter] = []
         self._releases = False
         self.starts: dict[tuple[str, int], RankStart] = {}
@@ -93,9 +89,8 @@ class RankReports:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(REPORT_TIMEOUT_S):
-                fields = await self._read(reader, writer)
-            if fields and self._take(fields) and not self._releases:
+            fields = await self._incoming.read(reader, writer)
+            if fields and self._take(fields[1:]) and not self._releases:
                 self._held.append(writer)
                 await reader.read(1)  # until its launcher ends the watcher, or we close
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -104,18 +99,6 @@ class RankReports:
             pass  # The loop ends; asyncio would report the cancelled task of a server.
         finally:
             writer.close()
-
-    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
-        length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-        if not 0 < length <= MAX_REPORT_BYTES or not may_report(writer):
-            return []
-        code, _, report = (await reader.readexactly(length)).partition(b"\0")
-        if not hmac.compare_digest(code, hold.authentication(self._mark, report)):
-            return []
-        if code in self._heard:
-            return []
-        self._heard.add(code)
-        return report.decode("utf-8", "surrogateescape").split("\0")[1:]
 
     def _take(self, fields: list[str]) -> bool:
         """Take a report; return whether its rank is to be held."""

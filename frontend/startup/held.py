@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from pgdb.errors import StartError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.startup.incoming_reports import IncomingReports, offered_addresses
 from pgdb.frontend.startup.job import JobLauncher, StreamName
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.shipping import carried_program
@@ -20,14 +20,9 @@ from pgdb.jobs import hold, world_keys
 from pgdb.overlay import addresses
 
 _HOLD_MARGIN_S = 30.0
-MAX_REPORT_BYTES = 1 << 14
-"""Limit of a report, in bytes: names of a host and a path, read before their origin is known."""
 _FIELDS = 10
-_LENGTH_DIGITS = 8
 _READ_AHEAD_BYTES = 1 << 14
 """Limit of the data read ahead from each connection, in bytes, before it has reported."""
-REPORT_TIMEOUT_S = 10.0
-"""Time that a connection may take to report, in seconds; the hold program reports at once."""
 MAX_PENDING = 512
 """Largest number of connections without a report; one more replaces the oldest."""
 T = TypeVar("T")
@@ -156,10 +151,9 @@ class Reports:
     """Receives a report from the first held rank of each host; its connection holds the ranks."""
 
     def __init__(self, mark: str) -> None:
-        self._mark = mark
+        self._incoming = IncomingReports(mark)
         self._writers: list[asyncio.StreamWriter] = []
         self._pending: dict[asyncio.StreamWriter, None] = {}  # oldest first
-        self._heard: set[bytes] = set()
         self._local_sizes: dict[tuple[str, str, str], int] = {}
         self._spawned: dict[str, HeldWorld] = {}
         self.on_spawned: Callable[[HeldWorld], None] = HeldWorld.release
@@ -180,8 +174,7 @@ class Reports:
             del self._pending[oldest]
             oldest.transport.abort()
         try:
-            async with asyncio.timeout(REPORT_TIMEOUT_S):
-                fields = await self._read(reader, writer)
+            fields = await self._read(reader, writer)
             self._pending.pop(writer, None)
             if not fields:
                 return
@@ -204,18 +197,9 @@ class Reports:
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[str]:
         """Read the fields of a report; none if it is not of this session, or a repeated one."""
-        length = int((await reader.readuntil(b"\n"))[: _LENGTH_DIGITS + 1])
-        if not 0 < length <= MAX_REPORT_BYTES or not may_report(writer):
-            return []
-        code, _, report = (await reader.readexactly(length)).partition(b"\0")
-        if not hmac.compare_digest(code, hold.authentication(self._mark, report)):
-            return []
-        if code in self._heard:
-            return []
-        fields = report.decode("utf-8", "surrogateescape").split("\0")
+        fields = await self._incoming.read(reader, writer)
         if len(fields) not in (_FIELDS, _FIELDS + 1):
             return []
-        self._heard.add(code)
         name, alias, slurm_job = fields[6:9]
         # The names become words of the line that starts the aggregators.
         if len(fields) > _FIELDS and not world_keys.is_open_mpi(fields[_FIELDS]):
@@ -264,29 +248,8 @@ class Reports:
             writer.close()
 
 
-def may_report(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the peer can be a rank: on this host, a process of the same user.
-
-    The mark is in the ranks' command lines, which any user of their hosts can read.
-    """
-    peer, own = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
-    if not (peer[0].startswith("127.") or peer[0] in addresses.own_addresses()):
-        return True
-    return addresses.user_of_peer(peer[:2], own[:2]) in (os.geteuid(), 0)
-
-
 def _hold_program(options: SessionOptions) -> tuple[str, ...]:
     """Return the words before the program's own; -I and -S make the hold program start quickly."""
     if options.ship:
         return carried_program(Path(hold.__file__), options.remote_python or "python3")
     return (options.remote_python or sys.executable, "-I", "-S", hold.__file__)
-
-
-def offered_addresses(listen: str, *, on_this_host_only: bool) -> list[str]:
-    """Return the addresses to which the first rank of each host may report."""
-    if on_this_host_only:
-        return ["127.0.0.1"]
-    if listen:
-        return [addresses.check_own(listen)]
-    # Each host finds out itself which of them it can reach.
-    return list(addresses.own_addresses()) or ["127.0.0.1"]

@@ -17,9 +17,10 @@ from pgdb.errors import StartError, UsageError
 from pgdb.frontend.api import closing
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.startup import held
+from pgdb.frontend.startup import held, incoming_reports
 from pgdb.frontend.startup import job as job_module
 from pgdb.frontend.startup.held import HeldJob, Reports
+from pgdb.frontend.startup.incoming_reports import offered_addresses
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
 from pgdb.jobs import hold
@@ -27,7 +28,7 @@ from pgdb.overlay import addresses
 
 MARK = "pgdb-mark"
 DEADLINE_S = 20.0
-LIMIT_BYTES = held.MAX_REPORT_BYTES
+LIMIT_BYTES = incoming_reports.MAX_REPORT_BYTES
 
 
 def fields(
@@ -164,7 +165,7 @@ def test_names_that_a_launcher_could_take_for_more_are_refused(wrong: dict[str, 
 def test_a_connection_that_does_not_report_is_closed(
     first: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held, "REPORT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(incoming_reports, "REPORT_TIMEOUT_S", 0.2)
 
     async def test(hearing: Hearing) -> None:
         assert await hearing.is_refused(first)
@@ -398,17 +399,20 @@ def test_ranks_of_this_host_report_over_loopback_others_to_any_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(addresses, "own_addresses", lambda: ("10.0.0.9", "10.1.0.9"))
-    assert held.offered_addresses("", on_this_host_only=True) == ["127.0.0.1"]
-    assert held.offered_addresses("", on_this_host_only=False) == ["10.0.0.9", "10.1.0.9"]
+    assert offered_addresses("", on_this_host_only=True) == ["127.0.0.1"]
+    assert offered_addresses("", on_this_host_only=False) == [
+        "10.0.0.9",
+        "10.1.0.9",
+    ]
     monkeypatch.setattr(addresses, "own_addresses", lambda: ())
-    assert held.offered_addresses("", on_this_host_only=False) == ["127.0.0.1"]
+    assert offered_addresses("", on_this_host_only=False) == ["127.0.0.1"]
 
 
 def test_the_address_that_is_asked_for_is_the_only_one(names: dict[str, str]) -> None:
     names["127.0.0.1"] = "127.0.0.1"
-    assert held.offered_addresses("127.0.0.1", on_this_host_only=False) == ["127.0.0.1"]
+    assert offered_addresses("127.0.0.1", on_this_host_only=False) == ["127.0.0.1"]
     with pytest.raises(UsageError, match="--listen node1: "):
-        held.offered_addresses("node1", on_this_host_only=False)
+        offered_addresses("node1", on_this_host_only=False)
 
 
 def test_the_hold_program_is_run_by_a_python_of_the_hosts() -> None:
