@@ -11,7 +11,7 @@ import struct
 
 from pgdb.backend.mpi_calls import vectors
 from pgdb.backend.mpi_calls.c_library import STUBS, carry_out
-from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.instructions import CONDITIONS, HIGH, REGISTERS, Instruction, Operand
 from pgdb.backend.mpi_calls.memory import Images, Memory
 from pgdb.backend.mpi_calls.values import MASK, signed
@@ -54,8 +54,10 @@ class Emulator:
         self._vectors: dict[str, int] = {}
         self._zero = self._sign = self._carry = self._overflow = False
         self._pc = 0
-        self.reads: list[int] | None = None
-        """Addresses of numbers that are read, if they are wanted."""
+        self.reads: list[tuple[int, int]] | None = None
+        """Addresses and sizes of numbers that are read, if they are wanted."""
+        self.halts: frozenset[int] = frozenset()
+        """Addresses of functions that are not to be run: a call of one is a HaltError."""
         self.steps = 0
         """Number of instructions so far."""
 
@@ -203,7 +205,7 @@ class Emulator:
             return (value >> 8 if operand.reg in HIGH else value) & ((1 << 8 * size) - 1)
         address = self._address(insn, operand)
         if self.reads is not None:
-            self.reads.append(address)
+            self.reads.append((address, operand.size))
         return self.number(address, operand.size)
 
     def _put(self, insn: Instruction, operand: Operand, value: int) -> None:
@@ -269,6 +271,8 @@ class Emulator:
             target = self._get(insn, operand)
             if operand.kind == "mem" and operand.base == "rip":
                 target = self._resolved(insn.next + self._bias + operand.disp, target)
+        if target in self.halts:
+            raise HaltError(f"a call of {target:#x}")
         if is_call:
             self._push(insn.next + self._bias)
         self._pc = target

@@ -123,6 +123,11 @@ class MpiLibrary:
                 return image.symbols[name] + image.bias
         return None
 
+    def addresses(self, name: str) -> frozenset[int]:
+        """Return the addresses in the process of all symbols with a name."""
+        images = (each for each in self._images.all() if name in each.symbols)
+        return frozenset(each.symbols[name] + each.bias for each in images)
+
     @cached_property
     def _with_data(self) -> tuple[Image, ...]:
         program = self._images.program

@@ -23,6 +23,9 @@ _KINDS: dict[int, RequestKind] = {
     4: "persistent recv",
 }
 _COLLECTIVES = (10, 11)
+_PERSISTENT = ("persistent send", "persistent recv")
+_KIND_AT, _COUNTER_AT = 8, 16
+_MOST_LEFT = 1 << 20
 _VERSION_BYTES = 8192
 _VERSION_SYMBOL = "MPII_Version_string"
 _VERSION = pattern(r"MPICH Version:\s+([\w.]+)")
@@ -58,6 +61,8 @@ class MpichRequests:
         self._library = library
         self._memory = library.memory
         self._known_layout: _Layout | None = None
+        self._objects: dict[int, int | None] = {}
+        self._complete: set[int] = set()
 
     def request(self, handle: int) -> Request:
         """Return the request with a handle.
@@ -74,7 +79,7 @@ class MpichRequests:
         data = self._memory.some(address, _OBJECT_BYTES)
         if len(data) < _OBJECT_BYTES:
             return Request()
-        number = struct.unpack_from("<i", data, 8)[0]
+        number = struct.unpack_from("<i", data, _KIND_AT)[0]
         layout = self._layout()
         kind = _KINDS.get(number)
         if kind is None:
@@ -91,18 +96,45 @@ class MpichRequests:
             return self._with_matches(found, data, layout.matches)
         return found
 
+    def is_complete(self, handle: int) -> bool | None:
+        """Return whether a request needs nothing any more, None if that is unknown.
+
+        Behind the kind stands the address of a counter of what is left to do. The counter is in the
+        object of the request itself, or in that of the request that a persistent one has started.
+        """
+        if self._library.family == "abi":
+            return None
+        address = self._object(handle)
+        if handle in self._complete:
+            return True
+        if address is None or (kind := self._memory.word(address + _KIND_AT, 4)) is None:
+            return None
+        counter = self._memory.word(address + _COUNTER_AT) or 0
+        is_own = 0 < counter - address < _OBJECT_BYTES
+        if not is_own and _KINDS.get(kind) not in _PERSISTENT:
+            return None
+        left = self._memory.word(counter, 4)
+        return None if left is None or left > _MOST_LEFT else left == 0
+
     def _object(self, handle: int) -> int | None:
         """Return the address of the object of a request: a query reads it."""
+        if handle not in self._objects:
+            self._objects[handle] = self._find_object(handle)
+        return self._objects[handle]
+
+    def _find_object(self, handle: int) -> int | None:
         place = self._library.emulator.allocate(64)
         reads = self._library.emulator.reads = []
         try:
             self._library.query("Request_get_status", handle, place, place + 16)
+            if self._library.emulator.number(place, 4):
+                self._complete.add(handle)
         except EmulationError:
             # The reads so far may have been enough.
             pass
         finally:
             self._library.emulator.reads = None
-        for read in dict.fromkeys(reads):
+        for read in dict.fromkeys(address for address, _ in reads):
             for at in range(0, 0x140, 8):
                 start = (read - at) & ~7
                 if self._memory.word(start, 4) == handle and self._has_object(start):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 
-from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.mpi_calls import Communicator, Request, RequestKind
 
@@ -69,6 +70,34 @@ class OpenMpiRequests:
         if kind not in ("send", "recv"):
             return request
         return self._with_peer(request, data, handle, communicator.ranks, communicator.record)
+
+    def is_complete(self, address: int) -> bool | None:
+        """Return whether a request needs nothing any more, None if that is unknown.
+
+        The query looks at the request first, and only then for messages. While a call waits for the
+        request, the word that becomes 1 holds the address of the waiter.
+        """
+        emulator = self._library.emulator
+        flag = emulator.allocate(16)
+        reads = emulator.reads = []
+        emulator.halts = self._progress
+        try:
+            self._library.query("Request_get_status", address, flag, 0)
+        except HaltError:
+            return False
+        except EmulationError:
+            return None
+        finally:
+            emulator.reads, emulator.halts = None, frozenset()
+        words = [at for at, size in reads if size == 8 and 0 <= at - address < _OBJECT_BYTES]
+        if not emulator.number(flag, 4):
+            return None
+        return emulator.number(words[-1], 8) == 1 if words else True
+
+    @cached_property
+    def _progress(self) -> frozenset[int]:
+        """The addresses of the function that looks for messages."""
+        return self._library.addresses("opal_progress")
 
     def _class_name(self, data: bytes) -> str:
         class_at = struct.unpack_from("<Q", data)[0]

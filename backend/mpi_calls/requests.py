@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.mpich_requests import MpichRequests
@@ -32,6 +34,9 @@ class RequestReader:
         try:
             if is_fortran:
                 handle = self._library.of_fortran("Request", handle)
-            return self._family.request(handle)
+            found = self._family.request(handle)
         except EmulationError:
             return Request()
+        if found.kind == "null" or found.complete is not None:
+            return found
+        return replace(found, complete=self._family.is_complete(handle))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import pgdb
-from pgdb.mpi_calls import MpiCallStatus
+from pgdb.mpi_calls import MpiCallStatus, Request
 from pgdb.records import Exit
-from tests.conftest import Build
+from tests.conftest import Build, StartJob
 from tests.support.call_truth import Score, compare, truths
+from tests.support.processes import wait_until
 from tests.support.programs import Mpi as AnMpi
 from tests.support.programs import Program, find_mpi
 
@@ -68,3 +69,30 @@ def test_arguments_are_exact_or_unknown(mpi: AnMpi, build: Build, level: str) ->
         ended = session.wait()
         ends = [each.record for each in ended]
         assert all(isinstance(each, Exit) and each.code == 0 for each in ends), ended
+
+
+def test_completed_requests_are_told_from_open_ones(
+    mpi: AnMpi, build: Build, start_job: StartJob
+) -> None:
+    truth = [True, False, True, True, False, True, False]
+    with start_job(2, build("request_states.c")) as job, pgdb.attach(job.pid) as session:
+        found: list[tuple[Request, ...]] = []
+
+        def are_read() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            status = session[0].mpi_calls().for_rank(0)
+            assert isinstance(status, MpiCallStatus), status
+            if status.call is None or status.call.function != "MPI_Waitall":
+                return False
+            found.append(status.call.requests)
+            # A message is in flight until rank 0 has seen it.
+            return [each.complete for each in found[-1][:4]] == truth[:4]
+
+        wait_until(are_read, "the requests of rank 0 are read")
+        *states, last = found[-1]
+        assert last.kind == "null"
+        for each, is_complete in zip(states, truth, strict=True):
+            # The objects of persistent requests are not known everywhere.
+            is_persistent = each.kind not in ("send", "recv")
+            assert each.complete == is_complete or (is_persistent and each.complete is None)

@@ -140,7 +140,7 @@ def test_every_name_of_a_step(builder: Builder, cluster: Slurm, name: str) -> No
         number = number_of_job(cluster)
         for target in (str(job.pid), number, f"{number}.0"):
             finished = run_json("attach", "--verbose", *ex("bt"), target)
-            assert finished.status == 0
+            assert finished.status == 0, finished.out + finished.err
             assert finished.objects[0]["hosts"] == ON_TWO_NODES
             assert f"found 4 ranks on 2 hosts (MPIR_proctable of srun {job.pid})" in finished.err
             assert finished.answer("backtrace")["ranks"] == "0-3"
@@ -197,7 +197,7 @@ def test_srun_in_a_batch_job(cluster: Slurm, mpi: Mpi, ring: Program, tmp_path: 
     number = submit(cluster, tmp_path / "job.sh", line, "--nodes=2", "--ntasks=4")
     ranks = wait_for_ranks(number, ring, 4)
     finished = run_json("attach", "--verbose", *ex("bt"), number)
-    assert finished.status == 0
+    assert finished.status == 0, finished.out + finished.err
     assert places(finished) == RankSet(ranks)
     # That srun runs on a node, where we are not.
     assert f"found a job on 2 hosts (Slurm step {number}.0)" in finished.err
@@ -379,4 +379,4 @@ def test_mpirun_launched_in_an_allocation(builder: Builder, cluster: Slurm) -> N
     stop = finished.of_type("stop")[0]["classes"]
     assert [(each["ranks"], each["reason"]) for each in stop] == [("0-3", "main")], finished.out
     assert len(finished.objects[0]["hosts"]) == 2, finished.objects[0]
-    assert finished.status == 0
+    assert finished.status == 0, finished.out + finished.err

@@ -50,7 +50,7 @@ def explain(
     waiting = solve(parties, watch)
     edges = graph.edges_of(waiting)
     verdicts = sorted(
-        _verdicts(waiting, edges),
+        tuple(_verdicts(waiting, edges)) or _unexplained(waiting),
         key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
     )
     return Explanation(tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting))
@@ -219,6 +219,30 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
         rule="all members of the communicator are in the call",
         evidence=words.evidence(parties),
         decides="a large message may need longer: 'why --for 30' watches for longer",
+    )
+
+
+def _unexplained(waiting: Waiting) -> Iterator[Verdict]:
+    """Yield a verdict for a job all of whose ranks stand still in MPI, if the calls do not say why.
+
+    An unknown request may be one that completes, so that nothing is known to be missing.
+    """
+    watch = waiting.watch
+    parties = [each for each in waiting.parties if not each.is_dead]
+    if not watch.seconds or not parties:
+        return
+    if not all(each.calls and each.ranks <= watch.still for each in parties):
+        return
+    ranks = RankSet.union(each.ranks for each in parties)
+    text = f"{words.named(ranks)} {words.verb(ranks, 'waits')} in MPI, and no call returned within"
+    yield Verdict(
+        kind="no-progress",
+        ranks=ranks,
+        text=f"{text} {watch.seconds:g} s; for whom is unknown",
+        confidence="cannot tell",
+        rule="all ranks are in calls of MPI, and the known arguments do not say what is missing",
+        evidence=words.evidence(parties),
+        decides="the calls of 'why --all', and 'why --for 30', which watches for longer",
     )
 
 

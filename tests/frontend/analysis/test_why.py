@@ -242,3 +242,13 @@ def test_a_ring_of_many_classes_is_one_cycle() -> None:
     (found,) = explained(job, watch).verdicts
     assert (found.kind, len(found.ranks)) == ("cycle", ranks)
     assert len(found.text) < 500
+
+
+def test_ranks_that_stand_still_for_an_unknown_reason_are_told_so() -> None:
+    job: Job = {
+        "0": waits("MPI_Waitall", "all", request("recv", 1, 1), request("recv", 1, 2)),
+        "1": waits("MPI_Waitall", "all", request("send", 0, 1), request("send", 0, 3)),
+    }
+    (only,) = explained(job).verdicts
+    assert (only.kind, only.confidence) == ("no-progress", "cannot tell")
+    assert "for whom is unknown" in only.text
