@@ -25,8 +25,8 @@ from pgdb.ranks import RankSet
 
 LIMIT_S = 0.2
 """Time after which the candidates of PGDB's own are all there is, in seconds."""
-_GDB_S = 0.18
-"""Time that a GDB has for its part, in seconds."""
+_LATEST_S = 20.0
+"""Time after which a GDB's answer is not waited for any longer, in seconds."""
 _MOST_FILES = 10_000
 _TOPICS = (
     "args breakpoints display files frame functions line locals proc registers sharedlibrary "
@@ -82,9 +82,19 @@ class LineCompleter:
         self._workspace = workspace
         self._table = table
         self._ask = ask or self._ask_gdb
+        self._late: dict[tuple[str, RankSet], asyncio.Future[Completed]] = {}
+        """The last question that a GDB has not answered in time: at most one."""
+
+    def forget(self) -> None:
+        """Drop an answer that comes late: a command may change what is right."""
+        self._late.clear()
 
     async def __call__(self, text: str) -> Candidates:
-        """Return the candidates for *text*, within :data:`LIMIT_S`."""
+        """Return the candidates for *text*, within :data:`LIMIT_S`.
+
+        A GDB that reads symbols for the first time can need longer. Its answer is kept for the next
+        call with the same text.
+        """
         plan = self.plan(text)
         word = _last_word(text)
         start = text[: len(text) - len(word)]
@@ -96,7 +106,6 @@ class LineCompleter:
             sources.append(_files(word, start))
         tasks = [asyncio.ensure_future(each) for each in sources]
         if tasks:
-            # An answer that comes later is for nobody: the user has typed on.
             done, late = await asyncio.wait(tasks, timeout=LIMIT_S)
             for each in late:
                 each.cancel()
@@ -112,7 +121,7 @@ class LineCompleter:
 
     async def _of_gdb(self, plan: Plan, text: str) -> Completed:
         """Return GDB's candidates as lines that begin with *text*."""
-        found = await self._ask(plan.gdb_line, plan.ranks)
+        found = await self._answer(plan.gdb_line, plan.ranks)
         typed = plan.gdb_line.removeprefix(plan.replaced)
         start = text[: len(text) - len(typed)]
         lines = []
@@ -122,6 +131,20 @@ class LineCompleter:
                 lines.append(line)
         return Completed(tuple(lines), found.is_cut)
 
+    async def _answer(self, line: str, ranks: RankSet) -> Completed:
+        """Return the answer of one GDB, which goes on if this task is cancelled."""
+        question = line, ranks
+        asked = self._late.get(question)
+        if asked is None:
+            asked = asyncio.ensure_future(self._ask(line, ranks))
+            asked.add_done_callback(_take_exception)
+            self._late = {question: asked}
+        try:
+            return await asyncio.shield(asked)
+        finally:
+            if asked.done():
+                self._late.pop(question, None)
+
     def _is_open(self, line: str) -> bool:
         """Return whether a command word, if it is all of a line, is none that is refused."""
         if " " in line:
@@ -129,7 +152,7 @@ class LineCompleter:
         return line not in gdb_commands.KINDS or _is_gdbs(line) or bool(self._table.find(line))
 
     async def _ask_gdb(self, line: str, ranks: RankSet) -> Completed:
-        return await complete_line(self._workspace.session, line, ranks, timeout_s=_GDB_S)
+        return await complete_line(self._workspace.session, line, ranks, timeout_s=_LATEST_S)
 
     # -- the sources -------------------------------------------------------------------------
 
@@ -244,6 +267,11 @@ def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:
     if command.completes is Completes.BREAKPOINTS:  # the condition behind a number
         return Plan(replaced="print ")
     return Plan()
+
+
+def _take_exception(asked: asyncio.Future[Completed]) -> None:
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _is_gdbs(word: str) -> bool:

@@ -180,6 +180,7 @@ class Repl:
                 line = word.partition("/")[0]
         else:
             self._last_line = line
+        self._completer.forget()
         task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts, self._given_up = 0, ""
         self._pager.begin()

@@ -172,6 +172,38 @@ def test_a_gdb_that_does_not_answer_leaves_the_own_candidates(
     assert asyncio.run(work()).lines == ("info source", "info sources")
 
 
+@pytest.mark.parametrize("command_between", [False, True])
+def test_an_answer_that_comes_late_is_there_for_the_next_tab(
+    monkeypatch: pytest.MonkeyPatch, command_between: bool
+) -> None:
+    monkeypatch.setattr(completion, "LIMIT_S", 0.01)
+    asked: list[str] = []
+
+    async def work() -> None:
+        answered = asyncio.Event()
+
+        async def late(line: str, ranks: RankSet) -> Completed:
+            asked.append(line)
+            await answered.wait()
+            return Completed((f"{line}in",))
+
+        completer = LineCompleter(make_workspace(), ask=late)
+        assert (await completer("break ma")).lines == ()
+        assert (await completer("break ma")).lines == ()
+        assert asked == ["break ma"]
+        answered.set()
+        if command_between:
+            completer.forget()
+        monkeypatch.setattr(completion, "LIMIT_S", 60.0)
+        assert (await completer("break ma")).lines == ("break main",)
+        assert asked == ["break ma"] * (1 + command_between)
+        # A kept answer is for one TAB.
+        await completer("break ma")
+        assert asked == ["break ma"] * (2 + command_between)
+
+    asyncio.run(work())
+
+
 def test_a_gdb_that_fails_leaves_the_own_candidates() -> None:
     async def fail(line: str, ranks: RankSet) -> Completed:
         raise RuntimeError(line)
