@@ -21,6 +21,7 @@ from pgdb.frontend.commands.transcripts import LOGGING_WORDS
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.system.user_files import user_path
 from pgdb.frontend.system.workers import beside
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 LIMIT_S = 0.2
@@ -35,6 +36,7 @@ _TOPICS = (
 _FILE_VALUES = ("FILE", "DIR", "PATH", "LOG")
 _FILES_BEHIND = {("save", "breakpoints"), ("session", "save"), ("set", "logging", "file")}
 _SWITCHES = ("on", "off")
+_CHOICES = pattern(r"[a-z]+(?:\|[a-z]+)+")
 # Behind these words and their arguments begins a command of its own: how many arguments.
 _CARRIERS = {"proc": 1, "timeout": 1, "pipe": 0, "help": 0}
 
@@ -258,8 +260,11 @@ def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:
     """Return the plan of a command by the words of its usage line."""
     is_own = not _is_gdbs(command.word)
     words = [each for each in command.usage.split()[1:] if not each.startswith(("-", "[-"))]
-    if len(words) > len(arguments) and words[len(arguments)].strip("[]") == "FILE":
+    word = words[len(arguments)].strip("[]") if len(words) > len(arguments) else ""
+    if word == "FILE":
         return Plan(is_file=True)
+    if _CHOICES.fullmatch(word):  # layout src|asm|…
+        return Plan(words=word.split("|"))
     if is_own and "LOCATION" in command.usage:
         return Plan(replaced="break ")
     if is_own and "EXPR" in command.usage:

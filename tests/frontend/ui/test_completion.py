@@ -103,6 +103,10 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("stat --bins 3 coun", ["stat --bins 3 counter"]),
         ("condition 1 coun", ["condition 1 counter"]),
         ("edit mai", ["edit main"]),
+        # The words of a usage line; the GDB of a rank has no layouts.
+        ("layout s", ["layout split", "layout src"]),
+        ("tui d", ["tui disable"]),
+        ("layout src ", []),
         # Refused words are not offered, and nothing is made up.
         ("atta", []),
         ("nosuch ", []),
