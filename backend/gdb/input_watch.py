@@ -23,6 +23,7 @@ RECOVER_S = 3.0
 """Time that GDB has to answer after a SIGINT, in seconds."""
 LOST = f"{READS_ITS_INPUT}; another GDB is needed, as 'reattach' gives the rank at the same place"
 READS_INPUT = "it waits for input, which a command cannot have here; GDB was interrupted"
+HAS_READ = "it reads input, which a command cannot have here: it has read a command of PGDB's"
 EATEN = "GDB has read this command as the input of another one"
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.input_watch import EATEN, READS_INPUT, InputWatch
+from pgdb.backend.gdb.input_watch import EATEN, HAS_READ, READS_INPUT, InputWatch
 from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
@@ -82,6 +82,10 @@ class GdbSession:
         """
         # In the order in which they were sent: dicts keep it.
         self._pending: dict[int, _Pending] = {}
+        self._between = 0
+        """Token of the last question that was asked while a command had no answer."""
+        self._held: tuple[_Pending, Line] | None = None
+        """The result of a command that can have read that question."""
         self._ran: int | None = None
         """The latest command that has set the inferior running."""
         self._run_log = ""
@@ -210,7 +214,9 @@ class GdbSession:
 
     def ask_in_between(self) -> asyncio.Future[Result]:
         """Ask as :meth:`ping` does; a setting that PGDB has changed stays."""
-        return self._write(_PING)[0]
+        (asked,) = self._write(_PING)
+        self._between = self._token
+        return asked
 
     def interrupt_reader(self) -> None:
         """Interrupt GDB, whose oldest command reads the commands behind it as its input."""
@@ -429,12 +435,27 @@ class GdbSession:
                 "GDB %d answered a command that nobody sent: token %s", self.pid, part.token
             )
             return
+        held, self._held = self._held, None
+        if held is not None:
+            was_read = part.token != self._between
+            self._finish(*held, HAS_READ if was_read else "")
         self._drop_before(entry, part.token)
+        oldest = next(iter(self._pending), None)
+        is_doubtful = entry.prints and not entry.reads_input and part.name != "running"
+        if is_doubtful and oldest == self._between:
+            # A second question shows whether the command has read the first one.
+            self._held = entry, part
+            self._write(_PING)
+            return
+        self._finish(entry, part, READS_INPUT if entry.reads_input else "")
+
+    def _finish(self, entry: _Pending, part: Line, why: str) -> None:
+        """Hand out a result; *why* is set if the command has read PGDB's commands."""
         future, result = entry.future, entry.result
         if not entry.prints:
             self._give_out(entry.texts)
-        if entry.reads_input and part.name == "error":
-            part = Line("^", part.token, "error", {"msg": READS_INPUT})
+        if why and (part.name == "error" or why == HAS_READ):
+            part = Line("^", part.token, "error", {"msg": why})
         result.kind, result.line, result.text = part.name, part, "".join(entry.texts)
         if part.name == "running":
             self._ran, self._run_log = part.token, ""
@@ -459,6 +480,9 @@ class GdbSession:
         if self._backlog is not None:
             self._how = why
             return
+        held, self._held = self._held, None
+        if held is not None:
+            self._finish(*held, "")
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             if not entry.future.done():

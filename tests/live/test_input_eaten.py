@@ -43,6 +43,9 @@ def test_no_answer_is_shifted_and_a_new_gdb_has_the_breakpoints(
     for number in (1, 2, 3, 4, 5, 6):
         said = [f"100 + {number} = {100 + number}"]
         assert texts(f"print 100 + {number}") == said, finished.out
+    # A command that has got a line of PGDB's instead of input says so.
+    for command in ("python input()", "python import sys; sys.stdin.readline()"):
+        assert all("it reads input" in text for text in texts(command)), finished.out
     (text,) = texts("python import sys; sys.stdin.read()")
     assert "its GDB reads commands as the input" in text, finished.out
     notes = [each["text"] for each in finished.of_type("output") if each["stream"] == "pgdb"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import input_watch
-from pgdb.backend.gdb.input_watch import EATEN, LOST, READS_INPUT
+from pgdb.backend.gdb.input_watch import EATEN, HAS_READ, LOST, READS_INPUT
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import GdbProcess, OnEnd, OnLine
 from pgdb.backend.gdb.session import GdbSession
@@ -37,12 +37,14 @@ class Reader:
 
 
 class ModelGdb(GdbProcess):
-    """A GDB that carries out ``say N`` and ``read LINES [stubborn]``, one after the other."""
+    """A GDB that carries out ``say N`` and ``read LINES [stubborn]``, one after the other,
+    and ``slow MILLISECONDS``."""
 
     def __init__(self, on_line: OnLine, on_end: OnEnd) -> None:
         super().__init__(on_line, on_end)
         self._input: deque[str] = deque()
         self._reader: Reader | None = None
+        self._is_asleep = False
 
     @property
     def pid(self) -> int:
@@ -74,7 +76,14 @@ class ModelGdb(GdbProcess):
     def _print(self, *lines: str) -> None:
         self._read("".join(f"{line}\n" for line in lines).encode())
 
+    def _slept(self, token: str) -> None:
+        self._is_asleep = False
+        self._print(f"{token}^done")
+        self._work()
+
     def _work(self) -> None:
+        if self._is_asleep:
+            return
         while self._input:
             line = self._input.popleft()
             if self._reader is not None:
@@ -89,6 +98,12 @@ class ModelGdb(GdbProcess):
             word, *rest = (command or "-").split()
             if word == "say":
                 self._print(f'~"{rest[0]}\\n"', f"{token}^done")
+            elif word == "slow":
+                self._print('~"slept\\n"')
+                self._is_asleep = True
+                # It reads nothing until then, as GDB does between two commands.
+                asyncio.get_running_loop().call_later(int(rest[0]) / 1e3, self._slept, token)
+                return
             elif word == "read":
                 self._reader = Reader(token, int(rest[0]), "stubborn" not in rest)
             else:
@@ -143,13 +158,24 @@ def test_no_answer_is_given_to_another_command(batches: list[list[str]]) -> None
     assert len(found) == len(commands)
     for command, answer in zip(commands, found, strict=True):
         own = command.removeprefix("say ") if command.startswith("say ") else ""
-        assert answer in (own, EATEN, LOST, READS_INPUT), (command, answer)
+        assert answer in (own, EATEN, LOST, READS_INPUT, HAS_READ), (command, answer)
+        # No command that says something is told to have read.
+        assert answer != HAS_READ or command.startswith("read"), (command, answer)
 
 
 def test_a_command_that_reads_input_ends_and_the_next_one_is_answered() -> None:
     found, gdb = asyncio.run(answers([["say 1"], ["read 1000"], ["say 2"], ["read 1"], ["say 3"]]))
-    assert found == ["1", READS_INPUT, "2", "", "3"]
+    assert found == ["1", READS_INPUT, "2", HAS_READ, "3"]
     assert not gdb.input.is_lost
+
+
+def test_a_command_that_is_slow_and_reads_nothing_keeps_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(procfs, "work_done", lambda pid: (next(ticks), False))
+    found, _ = asyncio.run(answers([["say 1"], ["slow 20"], ["say 2"]]))
+    assert found == ["1", "slept", "2"]
 
 
 def test_a_gdb_that_reads_on_is_given_up() -> None:
