@@ -20,6 +20,11 @@ from pgdb.records import Done, Failure, Record
 _KILL_S = 5.0
 """Time limit for a GDB to end its process, in seconds; a GDB that computes takes for ever."""
 
+_NOTICE_S = 3.0
+"""Time that a GDB has to report the end of a rank that was killed while it ran, in seconds."""
+_LOOK_S = 0.01
+"""Time between two looks at that, in seconds."""
+
 
 class Detacher:
     """Detaches one rank, or kills it."""
@@ -83,7 +88,7 @@ class Detacher:
     async def kill(self, *, keeps_debugger: bool) -> Record:
         """End the process of the rank by SIGKILL.
 
-        :param keeps_debugger: the GDB of a stopped rank ends the process itself, and stays.
+        :param keeps_debugger: GDB stays, if it ends the process itself or reports its end in time.
         """
         executor = self._executor
         if executor.state not in ("stopped", "running"):
@@ -103,6 +108,8 @@ class Detacher:
             pass
         except OSError as error:
             return Failure(message=f"cannot kill process {pid}: {error.strerror}")
+        if keeps_debugger and not executor.gdb.is_remote and await self._is_end_reported():
+            return Done()
         # A GDB that has the rank stopped would not notice. GDB is killed, and not ended by the end
         # of its input: GDB 13.1 then spins for ever if it has not noticed the end of a rank that it
         # was stepping over a breakpoint, as it does for every shared object that MPI_Init loads (3
@@ -110,6 +117,16 @@ class Detacher:
         # breakpoint.
         executor.feed(events.Killed())
         return Done()
+
+    async def _is_end_reported(self) -> bool:
+        """Wait until GDB reports the end of a rank that ran; return whether it does so in time."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _NOTICE_S
+        while self._executor.state == "running":
+            if loop.time() > end_s:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return self._executor.state == "exited"
 
     async def _is_killed_by_gdb(self) -> bool:
         """Have GDB end the process, which must be stopped; return whether GDB has done so."""

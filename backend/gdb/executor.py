@@ -189,7 +189,7 @@ class Executor:
             self.feed(events.StopNotAwaited())
         self.selected_thread.on_stopped(payload)
         self._run_output.stop(
-            is_signal=payload.get("reason") == "signal-received",
+            is_signal=payload.get("reason") in ("signal-received", "exited-signalled"),
             shows_displays=self.stops.shows_displays,
         )
         self.feed(events.HasStopped(payload, decode.exit_of(payload, run=0)))

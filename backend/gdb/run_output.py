@@ -30,6 +30,7 @@ _HALF_HIT = pattern(r"(?:Temporary c|C)atchpoint \d+ \([^\n]*\), \Z")
 _SIGNAL = pattern(
     r'(?:Thread [\d.]+ (?:"[^\n]*" )?|Program )(?:received signal |terminated with signal )'
 )
+_NO_LONGER = "The program no longer exists."
 _PLACE = pattern(
     r"(?:0x[0-9a-f]+\t)?\d+\t|(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)"
     r"(?: at [^\n]*:\d+| from [^\n]*)?\Z|0x[0-9a-f]+ in "
@@ -75,7 +76,7 @@ class RunOutput:
     def stop(self, *, is_signal: bool, shows_displays: bool) -> None:
         """Show what was printed before the announcement of a stop, which has come now.
 
-        :param is_signal: a signal has stopped the rank.
+        :param is_signal: a signal has stopped or ended the rank.
         :param shows_displays: values of ``display`` follow the announcement.
         """
         lines = self._lines + [self._part] * bool(self._part)
@@ -100,6 +101,8 @@ def without_announcement(
     kept = [each for each in lines if not _HALF_HIT.match(each)]
     if is_signal and (at := _last(_SIGNAL, kept)) is not None:
         del kept[at]
+        if kept[at : at + 1] == [_NO_LONGER]:
+            del kept[at]
     # The last ones: a program's own text may look like an announcement.
     begin = _last(_HIT, kept)
     end = _last(_PLACE, kept, at_least=begin or 0)

@@ -486,7 +486,7 @@ class RankView(RankGroups):
     async def kill(self, *, timeout_s: float | None = None) -> Answer:
         """End the processes of the ranks.
 
-        The GDBs of ranks that were stopped answer from the file of the program then.
+        Their GDBs answer from the file of the program then.
         """
         ranks = self.set & self._session.state.live
         operation = Kill(keeps_debugger=True)

@@ -683,7 +683,7 @@ class Ranks:
     def kill(self, *, timeout_s: float | None = None) -> Answer:
         """End the processes of the ranks.
 
-        The GDBs of ranks that were stopped answer from the file of the program then.
+        Their GDBs answer from the file of the program then.
         """
         return self._loop.call(lambda: self._view.kill(timeout_s=timeout_s))
 

@@ -162,6 +162,9 @@ class Traffic:
         self._requests[number] = request
         while len(self._requests) > _MOST_REMEMBERED:
             del self._requests[next(iter(self._requests))]
+        if isinstance(operation, Kill):
+            # The event of the end can come before the answer.
+            core.killed |= reachable
         limit_s = deadline.answers_s(core.options.timeout_s, timeout_s)
         if limit_s <= 0 and operation.only_reads and not transport.is_recorded:
             gathered = Gathered(number, (), Missing(late=reachable))
@@ -252,6 +255,9 @@ class Traffic:
         left = RankSet()
         match operation:
             case Detach() | Kill():
+                if isinstance(operation, Kill):
+                    failed = RankSet.union(each.ranks for each in classes if each.is_error)
+                    self._core.killed -= failed
                 left = RankSet.union(each.ranks for each in classes if not each.is_error)
                 if isinstance(operation, Detach):
                     self._core.state.detach(left)

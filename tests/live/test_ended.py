@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -141,15 +142,20 @@ def test_a_killed_job_is_not_being_run(mpi: Mpi, program: Program) -> None:
     assert finished.status == 1
 
 
-def test_ranks_that_were_killed_while_they_ran_have_no_debuggers(mpi: Mpi, build: Build) -> None:
+def test_ranks_that_were_killed_while_they_ran_answer_from_the_file(mpi: Mpi, build: Build) -> None:
     finished = run_pgdb(
         "launch",
         "--batch",
-        *ex("continue &", "kill", "print sizeof(int)"),
+        *ex("proc 0 continue &", "kill", "print sizeof(int)", "info line main", "list main", "bt"),
         *mpi.line(2, build("storm.c")),
     )
-    assert finished.out.count("\n[0-1] ended\n") == 1, finished.out
-    assert finished.status == 4
+    assert "[0-1] sizeof(int) = 4" in finished.out
+    assert re.search(r'\n\[0-1\] Line \d+ of ".*storm.c" starts at', finished.out), finished.out
+    assert "[0-1] error: No stack." in finished.out
+    ended = re.findall(r"\[([-0-9]+)\] +ended by SIGKILL", finished.out)
+    assert sorted("".join(ended)) in (["-", "0", "1"], ["0", "1"]), finished.out
+    assert "terminated with signal" not in finished.out, finished.out
+    assert finished.status == 1
 
 
 def test_ctrl_c_ends_a_computation_without_a_process(

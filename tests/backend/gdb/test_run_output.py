@@ -37,6 +37,13 @@ def at_stop(text: str, *, is_signal: bool = False, shows_displays: bool = False)
     return said.lines
 
 
+def test_the_announcement_of_an_end_by_a_signal_is_none_of_the_output() -> None:
+    end = "\nProgram terminated with signal SIGKILL, Killed.\nThe program no longer exists.\n"
+    assert at_stop(f"mine\n{end}", is_signal=True) == ["mine"]
+    # A program can say the same.
+    assert at_stop(f"{end}mine\n{end}", is_signal=True)[-1] == "mine"
+
+
 def test_text_is_shown_once_gdb_answers_that_no_stop_came_with_it() -> None:
     said = Said()
     for piece in (THREADS, "at place ", "1", " of rank 0\n", f"\n{USR1}\n", "half"):
