@@ -202,6 +202,8 @@ INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess",
 THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "capstone": ("pgdb.backend.mpi_calls.instructions",),
     "cryptography": ("pgdb.overlay",),
+    # A module of ours, under the name that GDB's Python has it under.
+    "elements_in_gdb": ("pgdb.backend.gdb.numbers_in_gdb",),
     "gdb": ("pgdb.backend.gdb",),
     "jinja2": ("pgdb.frontend.report.forms.html",),
     "matplotlib": SIDES[:1],
@@ -378,8 +380,10 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         for line in parser["options"]["install_requires"].split("\n")
         if line and not line.startswith("#")
     ]
-    # ssl is Python's, gdb exists inside GDB only.
-    expected = set(THIRD_PARTY) - {"ssl", "gdb"} - set().union(*OPTIONAL.values())
+    # ssl is Python's, the other two exist inside GDB only.
+    expected = (
+        set(THIRD_PARTY) - {"ssl", "gdb", "elements_in_gdb"} - set().union(*OPTIONAL.values())
+    )
     assert set(required) == expected
     for extra, packages in OPTIONAL.items():
         lines = parser["options.extras_require"][extra].split()

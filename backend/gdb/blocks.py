@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import unset_bounds
+from pgdb.backend.gdb import container_numbers, quadruple, unset_bounds
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.queries import failure
@@ -40,17 +40,20 @@ _FORTRAN = pattern(
 )
 _FORTRAN_DERIVED = pattern(r"Type (?P<name>\w+)[^(]*(?:\((?P<bounds>.*)\))?\Z", re.S)
 _STD_COMPLEX = pattern(r"(?:class|struct) std::(?:\w+::)?complex<(?:float|double|long double)>")
-_STD_VECTOR = pattern(r"class std::vector<(?!bool\b)")
-_STD_ARRAY = pattern(r"struct std::array<")
 _INTEGER_WORDS = frozenset({"char", "short", "int", "long", "signed", "unsigned"})
 _UNSIGNED = frozenset({"unsigned", "char8_t", "char16_t", "char32_t"})
 _OTHER_INTEGERS = frozenset({"wchar_t", "char8_t", "char16_t", "char32_t"})
 _FLOATS = frozenset({"float", "double", "long double", "_Float16", "_Float32", "_Float64"})
-_QUADRUPLES = frozenset(
-    {"_Float128", "__float128", "_Float64x", "__int128", "unsigned __int128", "__int128 unsigned"}
-)
+_QUADRUPLES = {
+    "_Float128": "q",
+    "__float128": "q",
+    "__int128": "I",
+    "unsigned __int128": "U",
+    "__int128 unsigned": "U",
+}
 _NAME_WIDTH = 40
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8, 12, 16), "c": (8, 16, 32)}
+_SIZES.update(dict.fromkeys(quadruple.LETTERS, (quadruple.ITEM_BYTES,)))
 _FORTRAN_LETTERS = {"real": "f", "integer": "i", "logical": "u", "complex": "c"}
 _COMPLEX = pattern(r"\(?\s*(?P<real>[^\s,()]+)\s*(?:\+|,)\s*(?P<imaginary>[^\s,()i]+|inf)")
 
@@ -83,6 +86,8 @@ class _Numbers(msgspec.Struct, frozen=True):
     """Distance of neighbours along each dimension, if there are gaps between elements."""
     value: bytes | None = None
     """The number, if it is not in memory."""
+    places: container_numbers.Places | None = None
+    """The places of the numbers of a container."""
     lower: tuple[int, ...] = ()
     """Lower bound of each index, in Fortran."""
 
@@ -97,29 +102,37 @@ class _Numbers(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
-async def read_block(gdb: GdbSession, operation: ReadBlock, pid: int) -> Block | Failure:
+async def read_block(
+    gdb: GdbSession, operation: ReadBlock, pid: int, *, is_summed_up: bool = False
+) -> Block | Failure:
     """Read the numbers of *operation* from the stopped rank of process *pid*.
 
     An expression that is no number or array of numbers gives a Failure with the expression to write
     instead.
 
+    :param is_summed_up: whether neither positions nor the last digits of the numbers are needed.
     :raises NeedsStopError: if the rank runs.
     """
     try:
         try:
-            found = await _locate(gdb, operation.expression)
+            found = await _locate(gdb, operation.expression, is_summed_up)
         except CommandError as error:
             if "max-value-size" not in str(error):
                 raise
-            found = await _locate_large(gdb, operation.expression)
+            found = await _locate_large(gdb, operation.expression, is_summed_up)
         start = min(operation.start, found.count)
         count = min(operation.count or found.count, found.count - start)
         _check_size(operation, found, count)
         data = await _read(gdb, pid, found, start, count)
+        kind = found.kind
+        if (letter := kind[1]) in quadruple.LETTERS:
+            if not is_summed_up:
+                raise CommandError(_about_quadruple("numbers of 128 bits", operation.expression))
+            kind, data = quadruple.rounded(data, letter)
     except CommandError as error:
         return Failure(message=str(error))
     return Block(
-        dtype=found.kind,
+        dtype=kind,
         shape=found.shape,
         data=data,
         start=start,
@@ -143,28 +156,24 @@ def _check_size(operation: ReadBlock, found: _Numbers, count: int) -> None:
 # -- where the numbers are ---------------------------------------------------------------------
 
 
-async def _locate_large(gdb: GdbSession, expression: str) -> _Numbers:
+async def _locate_large(gdb: GdbSession, expression: str, is_summed_up: bool) -> _Numbers:
     shown = await gdb.send("-gdb-show max-value-size")
     before = str(shown.payload.get("value", "65536"))
     gdb.send(f"-gdb-set max-value-size {_LARGEST_VALUE_BYTES}")
     try:
-        return await _locate(gdb, expression)
+        return await _locate(gdb, expression, is_summed_up)
     finally:
         gdb.send(f"-gdb-set max-value-size {before}")
 
 
-async def _locate(gdb: GdbSession, expression: str) -> _Numbers:
+async def _locate(gdb: GdbSession, expression: str, is_summed_up: bool) -> _Numbers:
     base, repeats = split_repeats(expression)
     # For the address of ELEMENT@COUNT GDB would allocate all of it, so only ELEMENT is evaluated.
     name = await _type_name(gdb, base)
-    if _STD_ARRAY.match(name):
-        base = f"({base})._M_elems"
-        name = await _type_name(gdb, base)
-    elif _STD_VECTOR.match(name) and not repeats:
-        inner = f"({base})._M_impl"
-        repeats = (f"{inner}._M_finish - {inner}._M_start",)
-        base = f"*{inner}._M_start"
-        name = await _type_name(gdb, base)
+    if container_numbers.is_container(name) and not repeats:
+        return _of_container(
+            await container_numbers.locate(gdb, base, is_positional=not is_summed_up)
+        )
     counts = [await _integer(gdb, repeat) for repeat in repeats]
     for repeat, count in zip(repeats, counts, strict=True):
         if count < 0:
@@ -177,6 +186,13 @@ async def _locate(gdb: GdbSession, expression: str) -> _Numbers:
     if found.order == "F":
         return replace(found, shape=(*found.shape, *reversed(counts)))
     return replace(found, shape=(*counts, *found.shape))
+
+
+def _of_container(places: container_numbers.Places) -> _Numbers:
+    kind, shape = places.dtype, places.shape
+    if places.bits is None and len(places.pieces) == 1:
+        return _Numbers(kind=kind, shape=shape, address=places.pieces[0][0])
+    return _Numbers(kind=kind, shape=shape, places=places)
 
 
 async def _locate_base(gdb: GdbSession, base: str, of: _Type, *, is_repeated: bool) -> _Numbers:
@@ -325,8 +341,8 @@ def _fortran_type(match: re.Match[str], base: str) -> _Type:
         raise CommandError(f"{base} is text, not numbers; 'print' shows it")
     if name not in _FORTRAN_LETTERS:
         raise CommandError(f"{base} is of type {match[0]}, which is no number")
-    if bytes_of_real == 16 and name in ("real", "complex"):
-        raise CommandError(_about_quadruple(match[0], base))
+    if bytes_of_real == 16 and name == "complex":
+        raise CommandError(_about_quadruple(f"numbers of type {match[0]}", base))
     lower, extents = [], []
     for bounds in (match["bounds"] or "").split(",") if match["bounds"] else ():
         low, colon, high = bounds.strip().rpartition(":")
@@ -341,13 +357,19 @@ def _fortran_type(match: re.Match[str], base: str) -> _Type:
             raise CommandError(f"{base} is not allocated or associated") from None
     return _Type(
         item_bytes=bytes_of_real * (2 if name == "complex" else 1),
-        letter=_FORTRAN_LETTERS[name],
+        letter=_fortran_letter(name, bytes_of_real),
         shape=tuple([max(0, each) for each in extents]),
         extents=tuple(extents),
         lower=tuple(lower),
         order="F" if len(extents) > 1 else "C",
         is_fortran=True,
     )
+
+
+def _fortran_letter(name: str, size_bytes: int) -> str:
+    if size_bytes == quadruple.ITEM_BYTES and name in ("real", "integer"):
+        return "q" if name == "real" else "I"
+    return _FORTRAN_LETTERS[name]
 
 
 def _letter(what: str, base: str, shape: tuple[int, ...]) -> str:
@@ -370,7 +392,7 @@ def _letter(what: str, base: str, shape: tuple[int, ...]) -> str:
     if set(words) <= _INTEGER_WORDS or what in _OTHER_INTEGERS:
         return "u" if set(words) & _UNSIGNED else "i"
     if what in _QUADRUPLES:
-        raise CommandError(_about_quadruple(what, base))
+        return _QUADRUPLES[what]
     if what.startswith("<"):
         raise CommandError(f"{base} has no debug information; name its type: *(double *)&{base}")
     raise CommandError(f"{base} is of type {_cut(what)}, which is no number")
@@ -391,8 +413,8 @@ def _about_pointer(rest: str, base: str) -> str:
     return f"{base} is a pointer; write {base}[0]@COUNT for what it points to"
 
 
-def _about_quadruple(name: str, base: str) -> str:
-    return f"{base} is of type {name}, which NumPy has no equal of; 'print' shows it"
+def _about_quadruple(what: str, base: str) -> str:
+    return f"{base} has {what}, which NumPy has no equal of; 'print' and 'stat' show them"
 
 
 def _kind(letter: str, size_bytes: int, base: str) -> str:
@@ -446,6 +468,8 @@ async def _read(gdb: GdbSession, pid: int, found: _Numbers, start: int, count: i
         return b""
     if found.value is not None:
         return found.value
+    if found.places is not None:
+        return await container_numbers.read(gdb, pid, found.places, start, count)
     size = found.item_bytes
     if found.strides_bytes:
         return await _read_with_gaps(gdb, pid, found, start, count)

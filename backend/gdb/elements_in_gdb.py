@@ -23,13 +23,13 @@ import gdb.xmethod
 
 # These have an operator[] of their own, or methods that the library's printers bring along.
 _OTHERS = frozenset(
-    "vector array deque valarray basic_string basic_string_view unique_ptr shared_ptr".split()
+    "vector array deque basic_string basic_string_view unique_ptr shared_ptr".split()
 )
 _NAME = re.compile(r"(?:const )?std::(?:__\w+::)*(\w+)<")
 _MAPS = frozenset("map multimap unordered_map unordered_multimap".split())
 _OF_ONE_TYPE = frozenset(
     "set multiset unordered_set unordered_multiset list forward_list deque vector array stack queue"
-    " priority_queue optional atomic span".split()
+    " priority_queue optional atomic span valarray".split()
 )
 _VALUES = frozenset(("optional", "any"))
 _LABEL = re.compile(r"\[(\d+)\]\Z")
@@ -153,6 +153,17 @@ class _AtIndex(_Worker):
         return (int(found[1]) if found is not None else number) == int(arguments[0])
 
 
+class _AtPlace(_Worker):
+    def __call__(self, value: gdb.Value, *arguments: gdb.Value) -> gdb.Value:
+        """Return an element of a valarray, for which GDB has no printer."""
+        if value.type.code == gdb.TYPE_CODE_PTR:
+            value = value.dereference()
+        index, count = int(arguments[0]), int(value["_M_size"])
+        if index >= count:
+            raise gdb.GdbError(f"The container has {count} elements.")
+        return value["_M_data"][index]
+
+
 class _AtBit(_AtIndex):
     def __call__(self, value: gdb.Value, *arguments: gdb.Value) -> gdb.Value:
         """Return a bit; those that GDB does not print are 0."""
@@ -190,6 +201,8 @@ class ElementMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
             return _AtPosition([index], first)
         if word in _OTHERS:
             return None
+        if word == "valarray":
+            return _AtPlace([index], first)
         if word == "bitset":
             return _AtBit([index], gdb.lookup_type("int"))
         if word not in _MAPS:

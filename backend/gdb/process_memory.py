@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+from collections.abc import Sequence
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.queries import failure
@@ -25,6 +27,21 @@ async def read_memory(gdb: GdbSession, pid: int, address: int, size_bytes: int) 
     except PermissionError:
         # Yama lets only the tracer read, and GDB is the tracer.
         return await _memory_by_gdb(gdb, address, size_bytes)
+
+
+async def read_pieces(gdb: GdbSession, pid: int, pieces: Sequence[tuple[int, int]]) -> bytes:
+    """Return the bytes of several pieces, each with its address and its size in bytes.
+
+    :raises CommandError: if they cannot be read.
+    """
+    if pid and len(pieces) > 1:
+        with contextlib.suppress(PermissionError):
+            return await asyncio.to_thread(_pieces_of_process, pid, pieces)
+    return b"".join([await read_memory(gdb, pid, *each) for each in pieces])
+
+
+def _pieces_of_process(pid: int, pieces: Sequence[tuple[int, int]]) -> bytes:
+    return b"".join([_memory_of_process(pid, *each) for each in pieces])
 
 
 def read_some(pid: int, address: int, size_bytes: int) -> bytes:

@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+import re
+
+from msgspec.structs import replace
+
 from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.blocks import read_block
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import ReadBlock
-from pgdb.records import Failure, Record, Value, parse_number
+from pgdb.patterns import pattern
+from pgdb.records import Block, Failure, Record, Value, parse_number
 
 # Enough to distinguish a number from an array.
 _FEW_ELEMENTS = 4
+_PART = pattern(r"\s*(?P<part>abs|real|imag)\s*\((?P<of>.*)\)\s*\Z", re.S)
 
 
 async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: int) -> Record:
     """Return the value of *expression* if it is one number, else its array.
 
+    ``abs(z)``, ``real(z)`` and ``imag(z)`` are those of complex numbers, an array of them included.
+
     :raises NeedsStopError: if the rank runs.
     """
+    part = _PART.match(expression)
+    if part is not None and _is_one_argument(part["of"]):
+        inner = ReadBlock(expression=part["of"].strip(), limit_bytes=limit_bytes)
+        block = await read_block(gdb, inner, pid, is_summed_up=True)
+        if isinstance(block, Block) and block.dtype[1] == "c":
+            return _part_of(block, part["part"])
     record = await queries.evaluate(gdb, f"-elements {_FEW_ELEMENTS} -- {expression}", "")
     if isinstance(record, Failure) and "max-value-size" not in record.message:
         return record
     if isinstance(record, Value) and parse_number(record.text) is not None:
         return record
     operation = ReadBlock(expression=expression, limit_bytes=limit_bytes)
-    return await read_block(gdb, operation, pid)
+    return await read_block(gdb, operation, pid, is_summed_up=True)
+
+
+def _is_one_argument(text: str) -> bool:
+    """Return whether the parentheses around a text belong together.
+
+    >>> _is_one_argument("z(1)"), _is_one_argument("x) + abs(y"), _is_one_argument("a, b")
+    (True, False, True)
+    """
+    depth = 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return False
+    return not depth
+
+
+def _part_of(block: Block, part: str) -> Block:
+    import numpy  # complex numbers are rare
+
+    values = numpy.frombuffer(block.data, block.dtype)
+    found = numpy.abs(values) if part == "abs" else values.real if part == "real" else values.imag
+    found = numpy.ascontiguousarray(found)
+    return replace(block, dtype=found.dtype.str, data=found.tobytes())

@@ -37,7 +37,8 @@ def _sum_up_block(
     values = numpy.frombuffer(block.data, block.dtype)
     if values.dtype.kind not in "biuf":
         what = f"{operation.expression} is no array of real numbers"
-        return Failure(message=f"{what}; write a part of it, such as __real__ x"), ()
+        ways = ", ".join(f"{part}({operation.expression})" for part in ("abs", "real"))
+        return Failure(message=f"{what}; write {ways} or imag({operation.expression})"), ()
     return NUMBER, (summarize_array(rank, values, bins),)
 
 

@@ -202,7 +202,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def read_all(
-    programs: dict[str, Path], suffix: str, asked: list[ReadBlock | str]
+    programs: dict[str, Path],
+    suffix: str,
+    asked: list[ReadBlock | str],
+    *,
+    is_summed_up: bool = False,
 ) -> list[Block | Failure]:
     """Stop the program in look() and read; a text is run as a GDB command before the next."""
     if suffix not in programs or shutil.which("gdb") is None:
@@ -227,7 +231,9 @@ def read_all(
                 if isinstance(each, str):
                     await gdb.send(console(each))
                 else:
-                    answers.append(await blocks.read_block(gdb, each, int(match[1])))
+                    pid = int(match[1])
+                    found = await blocks.read_block(gdb, each, pid, is_summed_up=is_summed_up)
+                    answers.append(found)
             await gdb.send(console("kill"))
             return answers
         finally:
@@ -322,7 +328,7 @@ def test_numbers_of_c(programs: dict[str, Path]) -> None:
         "look": "is a function",
         "(void)0": "is of type void",
         "quad": "NumPy has no equal",
-        "wide_integer": "is of type __int128, which NumPy has no equal of; 'print' shows it",
+        "wide_integer": "numbers of 128 bits, which NumPy has no equal of; 'print' and 'stat'",
         "wide_unsigned": "NumPy has no equal",
         "nosuch": 'No symbol "nosuch" in current context.',
         "p[0]@-1": "is -1, which is no number of elements",
@@ -348,11 +354,11 @@ def test_numbers_of_cpp(programs: dict[str, Path]) -> None:
         "k": ("|u1", [0, 1]),
         "k[1]": ("|u1", 1),
         "one": ("<f8", 2.0),
+        "bits": ("|b1", [False, False, False]),
     }
     refused = {
-        "bits": "is of type",
         "m": "read a member, such as m.NAME",
-        "names": "names is of type class std::map<std::__cxx11::basic_stri…; read a member",
+        "names": "names has elements without a position; 'stat' and 'print' show it",
     }
     check(programs, "cpp", ["up"], values, refused)
 
