@@ -351,9 +351,7 @@ def _fortran_type(match: re.Match[str], base: str) -> _Type:
             extents.append(int(high) - lower[-1] + 1)
         except ValueError:
             if "allocatable" not in match["attributes"] and "pointer" not in match["attributes"]:
-                raise CommandError(
-                    f"GDB does not know the bounds of {base}; 'print' shows it, if GDB can"
-                ) from None
+                raise CommandError(unset_bounds.about_unknown(base)) from None
             raise CommandError(f"{base} is not allocated or associated") from None
     return _Type(
         item_bytes=bytes_of_real * (2 if name == "complex" else 1),

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import gdb
 
 _UNLIMITED = (1 << 32) - 1
@@ -31,6 +32,7 @@ _LARGEST = 1_000_000
 _UNSET = "<its bounds are not set yet>"
 _UNSET_LENGTH = "<its length is not set yet>"
 _UNKNOWN_LENGTH = "<its length is not known>"
+_WITH_GAPS = "<a section with gaps; name an element>"
 _OPTIMIZED_OUT = "<optimized out>"
 _MARKS = {True: ("(", ")", " ", ", ", ", ..."), False: ("{", "}", ", ", " ", "...")}
 """Of Fortran and of C: brackets, what separates rows, what precedes a repeat, the cut end."""
@@ -203,8 +205,18 @@ def _printer_of_strings(value: gdb.Value, kind: gdb.Type) -> _Printer | _Unset |
     return _Printer(address.cast(whole.pointer()).dereference())
 
 
+def _printer_of_descriptor(value: gdb.Value) -> _Printer | _Unset | None:
+    """Return the printer of an assumed-shape array of strings; None of anything else."""
+    strings = descriptors.strings_of(value)
+    if strings is None:
+        return None
+    return _Printer(strings.whole()) if strings.is_dense else _Unset(_WITH_GAPS)
+
+
 def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     kind = value.type.strip_typedefs()
+    if descriptors.is_bare(kind):
+        return _printer_of_descriptor(value)
     if _is_string(kind):
         if _has_length(kind):
             return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 
+import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import gdb
 
 _FUNCTION = "_element"
@@ -40,6 +41,8 @@ def _is_array_of_strings(name: str) -> bool:
         kind = gdb.parse_and_eval(name).type.strip_typedefs()
     except gdb.error:
         return False
+    if descriptors.is_bare(kind):
+        return descriptors.strings_of(gdb.parse_and_eval(name)) is not None
     if kind.code != gdb.TYPE_CODE_ARRAY or kind.sizeof:
         return False
     while kind.code == gdb.TYPE_CODE_ARRAY:
@@ -56,6 +59,11 @@ class _Element(gdb.Function):  # type: ignore[misc]
         :raises gdb.GdbError: if there is none, or GDB does not know where it is.
         """
         kind = array.type.strip_typedefs()
+        if descriptors.is_bare(kind):
+            strings = descriptors.strings_of(array)
+            if strings is None:
+                raise gdb.GdbError("the bounds of the array are not known")
+            return strings.element(*map(int, indices))
         ranges = []
         while kind.code == gdb.TYPE_CODE_ARRAY:
             ranges.append(kind.range())

@@ -178,12 +178,14 @@ class Operations:
             case Reduce(expression=expression, limit_bytes=limit_bytes):
                 if (why := await self._unset(expression)) is not None:
                     return why
-                return await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
+                numbers = await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
+                return unset_bounds.reworded(numbers, expression)
             case ReadBlock(expression=expression, start=start):
                 # The first part of an array is read first.
                 if not start and (why := await self._unset(expression)) is not None:
                     return why
-                return await blocks.read_block(self._gdb, operation, pid)
+                block = await blocks.read_block(self._gdb, operation, pid)
+                return unset_bounds.reworded(block, expression)
             case Console(command=command):
                 if records(command) and has_several_threads(pid):
                     return Failure(message=_RECORDS_ONE_THREAD)
@@ -269,6 +271,8 @@ class Operations:
         if listed is None:
             listed = await queries.variables(self._gdb, operation.which)
         listed = unset_bounds.reworded(listed)
+        if isinstance(listed, Variables) and self._stacks.arguments.has_fortran:
+            listed = await unset_bounds.with_strings(self._gdb, listed)
         if operation.most_elements and isinstance(listed, Variables):
             return await full_values.look_at_variables(self._gdb, operation, listed, pid)
         return listed

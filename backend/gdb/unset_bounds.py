@@ -14,10 +14,11 @@ from collections.abc import Sequence
 import msgspec
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.queries import with_bounds
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Record, Variable, Variables
+from pgdb.records import Failure, Record, Value, Variable, Variables
 
 LARGEST = 1_000_000
 """Most elements along a dimension of an array without elements that GDB is let print."""
@@ -27,6 +28,10 @@ _NUMBER = pattern(r"-?\d+")
 _COMPILERS = "."
 """First character of the names of gfortran's own variables, which no expression can name."""
 _REQUIRED = pattern(r"requires (\d+) bytes, which is more than max-value-size")
+_UNKNOWN = pattern(r"failed to get range bounds|Lower bound may not be '\*'")
+_IS_UNKNOWN = pattern(r"<error reading variable: failed to get range bounds>")
+UNKNOWN = "<its bounds are not known here>"
+INCOMPLETE = "<incomplete type>"
 NOT_SHOWN = "<not shown while bounds of other variables are not set>"
 UNSET = "<its bounds are not set yet>"
 
@@ -90,19 +95,46 @@ async def variables(gdb: GdbSession, which: str) -> Record | None:
     return Variables(items=items, empty=f"No {which}.")
 
 
+async def with_strings(gdb: GdbSession, listed: Variables) -> Variables:
+    """Return variables with the arrays of strings that GDB lists as ``<incomplete type>``.
+
+    :raises GdbError: if GDB ends.
+    """
+    items = []
+    for item in listed.items:
+        if item.value == INCOMPLETE:
+            # Only "print" and "output" ask the printer of such arrays.
+            result = await gdb.send(console(f"output {item.name}"))
+            if result.kind == "done" and result.text:
+                item = msgspec.structs.replace(item, value=result.text.rstrip("\n"))
+        items.append(item)
+    return msgspec.structs.replace(listed, items=tuple(items))
+
+
 def reworded(answer: Record, expression: str = "") -> Record:
-    """Name the cause where a value, or that of a listed variable, has an impossible size."""
+    """Name the cause where a value, or that of a listed variable, has no or impossible bounds.
+
+    A value in whose place GDB shows that error is a Failure.
+    """
     match answer:
         case Failure(message=message) if is_impossible(message):
             return Failure(message=about(expression))
+        case Failure(message=text) if _UNKNOWN.search(text):
+            return Failure(message=about_unknown(expression)) if expression else answer
+        case Value(text=text) if _IS_UNKNOWN.fullmatch(text):
+            return Failure(message=about_unknown(expression)) if expression else answer
         case Variables(items=items):
-            told = tuple(
-                msgspec.structs.replace(each, value=UNSET) if is_impossible(each.value) else each
-                for each in items
-            )
-            return msgspec.structs.replace(answer, items=told)
+            return msgspec.structs.replace(answer, items=tuple(map(_reworded_variable, items)))
         case _:
             return answer
+
+
+def _reworded_variable(item: Variable) -> Variable:
+    if is_impossible(item.value):
+        return msgspec.structs.replace(item, value=UNSET)
+    if _IS_UNKNOWN.fullmatch(item.value):
+        return msgspec.structs.replace(item, value=UNKNOWN)
+    return item
 
 
 def is_impossible(refusal: str) -> bool:
@@ -117,4 +149,13 @@ def about(expression: str, shape: str = "") -> str:
     return (
         f"{expression} {what}: its bounds are not set yet or are damaged; "
         "'next' sets those of a procedure that was just entered"
+    )
+
+
+def about_unknown(expression: str) -> str:
+    """Return why GDB has no bounds of an array, with the ways out."""
+    return (
+        f"{expression}: its bounds are not known here, since it is declared with (*), or they are "
+        "optimized out; -O0 or -Og keeps them, and 'up' may reach a frame that has the array with "
+        "bounds"
     )

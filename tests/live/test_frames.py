@@ -206,3 +206,35 @@ def test_a_gdb_that_prints_without_end_is_replaced_where_the_rank_stands(
     (refused,) = shown(finished.out, "bt full")[0]
     assert refused.startswith("[0-1] error: 'backtrace full' would print density, pressure in #0 ")
     assert shown(finished.out, "c")[-1][0] == "[0-1] exited normally", finished.out
+
+
+def test_assumed_shape_arrays_of_strings(mpi: Mpi, build: Build) -> None:
+    program = build("lengths.f90")
+    # GDB by itself shows <incomplete type>, and has no elements.
+    values = {
+        "p names": "names = ('hello', 'world')",
+        "p names(2)": "names(2) = 'world'",
+        "p names(2)(1:3)": "names(2)(1:3) = 'wor'",
+        "output names(1)": "'hello'",
+        "p names(3)": "error: no such vector element: 3 is not in 1:2",
+    }
+    commands = (f"tbreak {program.at('several')}", "c", "info args", *values)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(2, program))
+    assert finished.status == 1, finished.out
+    for command, text in values.items():
+        assert shown(finished.out, command) == [[f"[0-1] {text}"]], finished.out
+    (listed,) = shown(finished.out, "info args")
+    assert "[0-1] names = ('hello', 'world')" in listed, finished.out
+
+
+def test_arrays_whose_bounds_are_not_known(mpi: Mpi, build: Build) -> None:
+    program = build("unknown.f90")
+    commands = (f"tbreak {program.at('look')}", "c", "info args", "p part(2)")
+    refused = ("p part", "stat part", "assert part in 0..9")
+    finished = run_pgdb("launch", "--batch", *ex(*commands, *refused), *mpi.line(2, program))
+    assert finished.status == 1, finished.out
+    (listed,) = shown(finished.out, "info args")
+    assert "[0-1] part = <its bounds are not known here>" in listed, finished.out
+    assert shown(finished.out, "p part(2)") == [["[0-1] part(2) = 7"]], finished.out
+    for command in refused:
+        assert "part: its bounds are not known here" in "".join(shown(finished.out, command)[0])

@@ -1,0 +1,102 @@
+"""Descriptors of assumed-shape arrays of strings; runs inside GDB, in its Python.
+
+gfortran (12) describes a dummy argument ``character(len=*) :: names(:)`` as a structure without
+members, so that GDB shows ``<incomplete type>``. The structure is the array's descriptor, whose
+layout gfortran has in ``libgfortran.h``.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import gdb
+
+_HEAD = struct.Struct("=QqQibbhq")
+_DIMENSION = struct.Struct("=qqq")
+_IS_CHARACTER = 6
+"""Number of the type ``character`` in a descriptor."""
+_MOST_DIMENSIONS = 15
+_MOST_ELEMENTS = 1 << 40
+_LONGEST = 1 << 24
+
+
+class Strings:
+    """An array of strings that a descriptor describes; its lower bounds are those of a dummy."""
+
+    def __init__(
+        self, address: int, length: int, extents: tuple[int, ...], steps: tuple[int, ...]
+    ) -> None:
+        self.address = address
+        self.length = length
+        self.extents = extents
+        self.steps = steps
+        """Distance of neighbours along each dimension, in bytes."""
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are no gaps between the elements."""
+        expected = self.length
+        for extent, step in zip(self.extents, self.steps):  # noqa: B905  # GDB may have Python 3.7
+            if extent > 1 and step != expected:
+                return False
+            expected *= extent
+        return True
+
+    def string(self) -> gdb.Type:
+        """Return the type of an element."""
+        return gdb.lookup_type("character").array(1, self.length)
+
+    def whole(self) -> gdb.Value:
+        """Return the array, if its elements are dense."""
+        kind = self.string()
+        for extent in self.extents:
+            kind = kind.array(1, extent)
+        return gdb.Value(self.address).cast(kind.pointer()).dereference()
+
+    def element(self, *indices: int) -> gdb.Value:
+        """Return an element.
+
+        :raises gdb.GdbError: if there is none.
+        """
+        if len(indices) != len(self.extents):
+            raise gdb.GdbError("Wrong number of subscripts")
+        at = self.address
+        for index, extent, step in zip(indices, self.extents, self.steps):  # noqa: B905
+            if not 1 <= index <= extent:
+                raise gdb.GdbError(f"no such vector element: {index} is not in 1:{extent}")
+            at += (index - 1) * step
+        return gdb.Value(at).cast(self.string().pointer()).dereference()
+
+
+def is_bare(kind: gdb.Type) -> bool:
+    """Return whether a type is the structure without name, size and members."""
+    return bool(
+        kind.code == gdb.TYPE_CODE_STRUCT
+        and not kind.sizeof
+        and not (kind.name or kind.tag)
+        and not kind.fields()
+    )
+
+
+def strings_of(value: gdb.Value) -> Strings | None:
+    """Return the array of strings at a structure without members; None if there is none."""
+    if value.address is None or gdb.lookup_type("long").sizeof != 8:
+        return None
+    memory = gdb.selected_inferior()
+    at = int(value.address)
+    try:
+        head = _HEAD.unpack(memory.read_memory(at, _HEAD.size).tobytes())
+        address, _, length, _, rank, letter, _, span = head
+        if letter != _IS_CHARACTER or not 0 < rank <= _MOST_DIMENSIONS or length > _LONGEST:
+            return None
+        data = memory.read_memory(at + _HEAD.size, rank * _DIMENSION.size).tobytes()
+    except (gdb.error, struct.error):
+        return None
+    extents, steps, count = [], [], 1
+    for stride, low, high in _DIMENSION.iter_unpack(data):
+        extents.append(max(0, high - low + 1))
+        steps.append(stride * (span or length))
+        count *= extents[-1]
+    if count > _MOST_ELEMENTS:
+        return None
+    return Strings(address, length, tuple(extents), tuple(steps))
