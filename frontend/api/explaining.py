@@ -20,15 +20,17 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects
 from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
 from pgdb.frontend.analysis.why.waiting import Watch
-from pgdb.frontend.api import absentees
+from pgdb.frontend.api import absentees, polls
+from pgdb.frontend.api.polls import PollSearch, PollWatch, is_poll, sleeping, with_polls
 from pgdb.frontend.api.sampling import go_on
 from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import RunWord
 from pgdb.ranks import RankSet
-from pgdb.records import Running, Stop, is_error
+from pgdb.records import Record, Running, Stop, is_error
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -116,7 +118,8 @@ class _Explainer:
                 await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
                 answer = await self._look()
                 elsewhere = self._elsewhere(answer)
-                found = explain(answer.classes, elsewhere, ran.outcome(answer))
+                looked = with_polls(answer.classes, ran.polls)
+                found = explain(looked, elsewhere, ran.outcome(answer))
                 if ran.is_late:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)
@@ -208,6 +211,8 @@ class _Run:
         self._returned = RankSet()
         self._ran = RankSet()
         self._seconds = 0.0
+        self.polls: tuple[EquivalenceClass[Record], ...] = ()
+        """The tests and probes of ranks that sleep between them."""
 
     async def watch(self, watch_s: float, patience_s: float) -> None:
         """Let the ranks run for *watch_s* seconds, and stop them again.
@@ -221,33 +226,65 @@ class _Run:
             if ready:
                 self._advanced = await self._start("advance", "*$pc", ready)
             self._ran = self._advanced
-            if others := (self._chosen - self._advanced) & state.stopped:
+            tests = PollWatch(session, self.before.classes, self._chosen)
+            others = (self._chosen - self._advanced - tests.ranks) & state.stopped
+            if others:
                 self._ran = self._ran | await self._start("continue", "", others)
+            for turn in range(tests.turns):
+                self._advanced = self._advanced | await tests.start(turn)
+                self._ran = self._ran | self._advanced
+                waited_for = self._advanced or self._ran
+                await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s / tests.turns)
             waited_for = self._advanced or self._ran
-            await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s)
-            while waited_for <= state.running and time.monotonic() - begun_s < patience_s:
-                await session.runs.wait_stopped("why", waited_for, timeout_s=_GLANCE_S)
+            search = PollSearch(session, sleeping(self.before.classes) & self._ran)
+            while patience_s and waited_for <= state.running and not search.found:
+                if not await search.step():
+                    if time.monotonic() - begun_s >= patience_s:
+                        break
+                    await session.runs.wait_stopped("why", waited_for, timeout_s=_GLANCE_S)
                 self.is_late = not waited_for <= state.running
+            self.polls = () if self.is_late else search.found
             self._seconds = time.monotonic() - begun_s
         finally:
             await to_its_end(self._stop())
 
     async def _select_calls(self) -> RankSet:
-        """Select, on each rank in a call, the frame that has called it; return those ranks."""
-        found = []
+        """Select, on each rank in a call, the frame that has called MPI; return those ranks."""
+        by_call: dict[tuple[str, str], RankSet] = {}
         for each in self.before.classes:
             status, ranks = each.record, each.ranks & self._chosen
             if not ranks or not isinstance(status, MpiCallStatus) or status.call is None:
                 continue
-            if status.state != "in_call" or status.call.thread or status.call.blocking is False:
+            if status.state != "in_call" or status.call.thread or is_poll(status):
                 continue
-            if status.where is None or not status.where.function:
-                continue
-            line = f"frame function {status.where.function}"
-            answer = await self._session.ranks(ranks).select_frame(line)
-            failed = RankSet.union(part.ranks for part in answer.errors)
-            found.append(ranks - failed - answer.missing.ranks)
+            place = status.where.function if status.where is not None else ""
+            key = (status.call.function, place)
+            by_call[key] = by_call.get(key, RankSet()) | ranks
+        found = []
+        for (function, place), ranks in by_call.items():
+            left = ranks
+            # The frame of MPI's function is found in programs without symbols too, and below
+            # Python's frames; libraries whose frames have inner names leave the caller's name.
+            for lines in (
+                (f"frame function P{function}", polls.UP),
+                (f"frame function {function}", polls.UP),
+                (f"frame function {place}",) if place else (),
+            ):
+                if left and lines:
+                    selected = await self._select(lines, left)
+                    found.append(selected)
+                    left = left - selected
         return RankSet.union(found)
+
+    async def _select(self, lines: Sequence[str], ranks: RankSet) -> RankSet:
+        for line in lines:
+            if ranks:
+                view = self._session.ranks(ranks)
+                is_up = line == polls.UP
+                answer = await (view.execute_plain(line) if is_up else view.select_frame(line))
+                failed = RankSet.union(part.ranks for part in answer.errors)
+                ranks = ranks - failed - answer.missing.ranks
+        return ranks
 
     async def _start(self, word: RunWord, argument: str, ranks: RankSet) -> RankSet:
         answer = await self._session.runs.start(word, argument, ranks, held_too=True)
@@ -282,9 +319,12 @@ class _Run:
 
         A rank that GDB could not stop behind its call has moved if it is in another one now.
         """
-        still = self._advanced - self._returned
+        polling = RankSet.union(each.ranks for each in self.polls)
+        still = self._advanced - self._returned | polling
         for rank_set, before, now in self._pairs(after, self._ran - self._advanced):
-            if before.state == now.state and _place(before) == _place(now):
+            # A loop comes back to an equal call. Only a stop behind a call shows that it returned.
+            is_seen = before.call is None or bool(before.call.thread)
+            if is_seen and before.state == now.state and _place(before) == _place(now):
                 still = still | rank_set
         return Watch(still=still, moved=self._returned, seconds=round(self._seconds, 1))
 

@@ -42,15 +42,25 @@ def test_a_receive_with_another_tag_is_named(build: Build, start_job: StartJob) 
         assert looked.confidence == "cannot tell"
 
 
+@pytest.mark.parametrize("program", ["healthy_pingpong.c", "healthy_test_pingpong.c"])
 def test_a_job_that_communicates_is_healthy_wherever_it_is_stopped(
-    build: Build, start_job: StartJob
+    build: Build, start_job: StartJob, program: str
 ) -> None:
-    with start_job(RANKS, build("healthy_pingpong.c")) as job, pgdb.attach(job.pid) as session:
+    with start_job(RANKS, build(program)) as job, pgdb.attach(job.pid) as session:
         for _ in range(LOOKS):
             found = session.why(watch_s=0.5)
             assert found.verdicts == (), found.verdicts[0].text
             session.continue_(wait=False)
             session.interrupt()
+
+
+def test_a_rank_that_sleeps_between_its_tests_waits_for_what_it_tests(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(RANKS, build("testsome_sleeps.c")) as job, pgdb.attach(job.pid) as session:
+        (only,) = verdict(session, "unmatched-receive").verdicts
+        assert (str(only.ranks), str(only.victims)) == ("0", "1-3")
+        assert "waits in MPI_Testsome" in only.text
 
 
 def test_ranks_that_run_are_looked_at_and_run_on(build: Build, start_job: StartJob) -> None:

@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,9 @@ pytestmark = [
     pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_waits.py"
+HEALTHY = ROOT / "tests" / "why" / "py_healthy_farm.py"
 RANKS = 3
+LOOKS = 4
 
 
 def line_of(text: str) -> int:
@@ -32,9 +35,9 @@ def line_of(text: str) -> int:
 
 
 @contextmanager
-def waiting_job(mpi: Mpi) -> Iterator[int]:
+def waiting_job(mpi: Mpi, program: Path = PROGRAM) -> Iterator[int]:
     """Run the program until all ranks have said that they are ready; yield the launcher's pid."""
-    line = mpi.line(RANKS, sys.executable, str(PROGRAM))
+    line = mpi.line(RANKS, sys.executable, str(program))
     mark = f"PGDB_WAITING_JOB={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
     job = subprocess.Popen(
@@ -68,3 +71,14 @@ def test_a_call_of_mpi4py_stands_at_its_line_of_python(mpi: Mpi) -> None:
         status = session.mpi_calls().for_rank(2)
         assert isinstance(status, MpiCallStatus) and isinstance(status.where, CallSite)
         assert (status.where.function, status.where.line) == ("collect", line_of("WORLD.recv"))
+
+
+def test_a_loop_of_python_is_healthy_wherever_it_is_stopped(mpi: Mpi) -> None:
+    """The ranks come back to an equal call at one line again and again."""
+    with waiting_job(mpi, HEALTHY) as pid, pgdb.attach(pid) as session:
+        for _ in range(LOOKS):
+            found = session.why(watch_s=0.5)
+            sure = [each.text for each in found.verdicts if each.confidence != "cannot tell"]
+            assert sure == []
+            session.continue_(wait=False)
+            session.interrupt()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pgdb.frontend.analysis.why import graph, matching, words
-from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.matching import Difference
 from pgdb.frontend.analysis.why.needs import CONNECTIONS, NEIGHBOURHOOD, ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party
@@ -173,7 +173,7 @@ def different(knot: Knot) -> Verdict | None:
         "all members of a communicator make the same collective calls in one order",
         ranks=concerned if cause is None else cause,
         known=knot.is_known and is_sure,
-        decides="" if knot.is_known and is_sure else _SOMEBODY_PASSED,
+        decides=ASK_RECORDER if is_sure else _SOMEBODY_PASSED,
     )
 
 

@@ -16,6 +16,7 @@ NOT_WATCHED = (
     "the ranks did not run while they were watched, so that a message may be in flight: 'why' "
     "without --look lets them run for a moment"
 )
+NOT_SEEN = "some calls may have returned, and begun again: 'why --for 10' watches for longer"
 ASK_RECORDER = (
     "arguments of some calls are unknown; debug information, or the flight recorder, would have "
     "them"
@@ -118,5 +119,5 @@ def confidence_in(waiting: Waiting, ranks: RankSet, *, is_known: bool) -> tuple[
     """Return the confidence in a verdict about *ranks*, and the step that would decide."""
     dead = RankSet.union(each.ranks for each in waiting.parties if each.is_dead)
     if not ranks - dead <= waiting.watch.still:
-        return "cannot tell", NOT_WATCHED
+        return "cannot tell", NOT_SEEN if waiting.watch.seconds else NOT_WATCHED
     return ("certain", "") if is_known else ("likely", ASK_RECORDER)

@@ -1,0 +1,197 @@
+"""Ranks that test and probe, without waiting: whether they still look for the same thing.
+
+Two looks at such a rank say nothing: a loop that works comes back to an equal test. So the rank
+runs to the functions that begin the next message or operation, one after the other; a rank that
+comes to one of them has moved.
+
+A rank that sleeps between two tests is nearly always outside MPI when it is looked at. It runs to
+the functions that test and probe. A rank that comes to one of them twice, from one place and with
+equal arguments, polls. Only ranks that sleep are searched so: a rank that computes between two
+tests works, and may answer others later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.mpi_calls import MpiCallStatus
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Running, Stop
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+_FUNCTIONS = (
+    "PMPI_Test",
+    "PMPI_Iprobe",
+    "PMPI_Testall",
+    "PMPI_Testany",
+    "PMPI_Testsome",
+    "PMPI_Improbe",
+    "PMPI_Request_get_status",
+)
+"""The functions, by the names to which those of all languages lead."""
+_NEXT = {
+    "send": ("PMPI_Isend", "PMPI_Issend", "PMPI_Start", "PMPI_Startall"),
+    "recv": ("PMPI_Irecv", "PMPI_Start", "PMPI_Startall"),
+    "persistent send": ("PMPI_Start", "PMPI_Startall"),
+    "persistent recv": ("PMPI_Start", "PMPI_Startall"),
+    "partitioned send": ("PMPI_Start", "PMPI_Startall"),
+    "partitioned recv": ("PMPI_Start", "PMPI_Startall"),
+    "collective": ("PMPI_Ibarrier", "PMPI_Iallreduce", "PMPI_Ibcast", "PMPI_Ireduce"),
+    "persistent collective": ("PMPI_Start", "PMPI_Startall"),
+}
+"""The functions to which a rank comes that goes on behind its request, by the request's kind."""
+_BEHIND_PROBES = ("PMPI_Recv", "PMPI_Irecv", "PMPI_Mrecv")
+_MOST_TURNS = 4
+_GLANCE_S = 0.25
+UP = "up-silently"
+"""Selects the next outer frame of GDB's; PGDB's own ``up`` goes by Python's frames too."""
+Classes = Sequence[EquivalenceClass[Record]]
+
+
+def sleeping(classes: Classes) -> RankSet:
+    """Return the ranks that sleep outside MPI."""
+    return RankSet.union(
+        each.ranks
+        for each in classes
+        if isinstance(each.record, MpiCallStatus)
+        and each.record.state == "outside"
+        and each.record.activity == "sleeping"
+    )
+
+
+def is_poll(status: MpiCallStatus) -> bool:
+    """Return whether a rank is in a test or a probe that returns at once."""
+    call = status.call
+    return call is not None and call.blocking is False and call.kind in ("test", "probe")
+
+
+class PollWatch:
+    """A watch of ranks in tests and probes: whether they come to anything else."""
+
+    def __init__(self, session: Session, classes: Classes, chosen: RankSet) -> None:
+        self._session = session
+        self._functions: dict[tuple[str, ...], RankSet] = {}
+        for each in classes:
+            status, ranks = each.record, each.ranks & chosen
+            if ranks and isinstance(status, MpiCallStatus) and is_poll(status):
+                functions = _behind(status)
+                self._functions[functions] = self._functions.get(functions, RankSet()) | ranks
+
+    @property
+    def ranks(self) -> RankSet:
+        """The ranks that are watched so."""
+        return RankSet.union(self._functions.values())
+
+    @property
+    def turns(self) -> int:
+        """The number of functions to which one rank runs, at least 1."""
+        return max(map(len, self._functions), default=1)
+
+    async def start(self, turn: int) -> RankSet:
+        """Let the ranks run to the next function; return those that run."""
+        session, found = self._session, []
+        if turn and (running := self.ranks & session.state.running):
+            with deadline.unlimited():
+                await session.ranks(running).interrupt()
+        for functions, ranks in self._functions.items():
+            function = functions[turn % len(functions)]
+            waiting = RankSet.union(
+                each.ranks
+                for each in session.state.latest(ranks & session.state.stopped)
+                if isinstance(each.record, Stop) and each.record.reason != "location-reached"
+            )
+            if waiting:
+                found.append(await _advance(session, function, waiting))
+        return RankSet.union(found)
+
+
+async def _advance(session: Session, function: str, ranks: RankSet) -> RankSet:
+    """Let ranks run to a function; return those that run."""
+    # 'advance' stops at the end of the selected frame too: the outermost has none.
+    await session.ranks(ranks).execute_plain(f"{UP} 100000")
+    answer = await session.runs.start("advance", function, ranks, held_too=True)
+    return RankSet.union(each.ranks for each in answer.classes if isinstance(each.record, Running))
+
+
+def _behind(status: MpiCallStatus) -> tuple[str, ...]:
+    call = status.call
+    assert call is not None
+    if call.kind == "probe":
+        return _BEHIND_PROBES
+    kinds = dict.fromkeys(each.kind for each in call.requests if not each.complete)
+    found = dict.fromkeys(name for kind in kinds for name in _NEXT.get(kind or "", ()))
+    return tuple(found)[:_MOST_TURNS] or ("PMPI_Irecv", "PMPI_Isend", "PMPI_Start")
+
+
+class PollSearch:
+    """A search for the polls of some ranks."""
+
+    def __init__(self, session: Session, ranks: RankSet) -> None:
+        self._session = session
+        self._left = ranks
+        self._functions = iter(_FUNCTIONS)
+        self.found: tuple[EquivalenceClass[Record], ...] = ()
+        """The polls, as the statuses of the ranks inside them."""
+
+    async def step(self) -> bool:
+        """Look for one function; return False if there is no further one."""
+        function = next(self._functions, None) if self._left else None
+        if function is None:
+            return False
+        once = await self._at(function, self._left)
+        twice = await self._at(function, RankSet.union(each.ranks for each in once))
+        for one in once:
+            for other in twice:
+                both = one.ranks & other.ranks
+                if both and one.record == other.record:
+                    self.found = (*self.found, EquivalenceClass(both, one.record))
+                    self._left = self._left - both
+        if stopped := self._stopped:
+            await self._session.runs.start("continue", "", stopped, held_too=True)
+        return True
+
+    @property
+    def _stopped(self) -> RankSet:
+        found = self._session.state.stopped
+        return RankSet.union(each.ranks for each in self.found) & found | self._left & found
+
+    async def _at(self, function: str, ranks: RankSet) -> Classes:
+        """Let ranks run to a function, and return the statuses of those that come there."""
+        session = self._session
+        if running := ranks & session.state.running:
+            with deadline.unlimited():
+                await session.ranks(running).interrupt()
+        ready = ranks & session.state.stopped
+        running = await _advance(session, function, ready) if ready else RankSet()
+        await session.runs.wait_stopped("why", running, timeout_s=_GLANCE_S)
+        there = RankSet.union(
+            each.ranks
+            for each in session.state.latest(running & session.state.stopped)
+            if isinstance(each.record, Stop) and each.record.reason == "location-reached"
+        )
+        if not there:
+            return ()
+        with deadline.renewed():
+            answer: Answer = await session.ranks(there).mpi_calls()
+        return [
+            each
+            for each in answer.classes
+            if isinstance(each.record, MpiCallStatus) and each.record.state == "in_call"
+        ]
+
+
+def with_polls(classes: Classes, polls: Classes) -> Classes:
+    """Return classes with the statuses of polls in place of those of their ranks."""
+    polling = RankSet.union(each.ranks for each in polls)
+    if not polling:
+        return classes
+    rest = [
+        EquivalenceClass(ranks, each.record) for each in classes if (ranks := each.ranks - polling)
+    ]
+    return [*rest, *polls]
