@@ -9,7 +9,8 @@ import msgspec
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
-from pgdb.backend.mpi_calls.sites import Called, CallSites, Raw
+from pgdb.backend.mpi_calls.sites import Called, CallSites
+from pgdb.backend.mpi_calls.tails import Raw
 from pgdb.mpi_calls import ArgumentSource
 from pgdb.mpi_functions import PROTOTYPES, Argument, Prototype
 

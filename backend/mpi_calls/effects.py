@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from pgdb.backend.mpi_calls.instructions import (
-    ARGUMENTS,
-    REGISTERS,
-    VOLATILE,
-    Instruction,
-    Operand,
-)
+from pgdb.backend.mpi_calls.conditions import ConditionEffects, keeps_flags
+from pgdb.backend.mpi_calls.instructions import ARGUMENTS, REGISTERS, VOLATILE, Instruction, Operand
 from pgdb.backend.mpi_calls.values import (
-    DEEPEST,
     MASK,
     State,
     Value,
-    depth,
     low,
     operation,
     plus,
+    select,
     sign_extended,
     signed,
 )
 
 _NOTHING = frozenset(
-    "endbr64 nop test cmp pause fnop ucomisd ucomiss comisd comiss bt prefetcht0".split()
+    "endbr64 nop pause fnop ucomisd ucomiss comisd comiss vucomisd vucomiss vcomisd vcomiss"
+    " ptest prefetcht0".split()
 )
 _BINARY = {
     "add": "+",
@@ -36,24 +31,14 @@ _BINARY = {
     "xor": "^",
     "shr": ">>",
 }
+_SHIFTS = frozenset("shl sal shr sar".split())
 _VECTOR_MOVES = frozenset(
     "movaps movups movdqa movdqu movapd movupd vmovdqa vmovdqu vmovaps vmovups vmovdqu64".split()
 )
 
 
-class Effects:
-    """Carries instructions out on states.
-
-    A *caller* is followed with symbols for unknown values, since a value that it has kept elsewhere
-    is as good. Its stack slots are unknown after a call. In a *callee* only the values that it was
-    entered with count, and a slot is lost once its address is passed on.
-    """
-
-    def __init__(self, *, is_caller: bool) -> None:
-        self.is_caller = is_caller
-        self.escaped: set[int] = set()
-        """Stack slots whose address was passed on or stored."""
-        self._now = 0
+class Effects(ConditionEffects):
+    """Carries instructions out on states."""
 
     def apply(self, state: State, insn: Instruction) -> None:
         """Apply an instruction that is no jump."""
@@ -62,13 +47,23 @@ class Effects:
             self._call(state, insn)
             return
         name = insn.mnemonic
+        if not keeps_flags(insn):
+            self.before, state.flags = state.flags, None
+        else:
+            self.before = state.flags
         if name in _NOTHING:
             return
         if insn.prefix in ("rep", "repz", "repne"):
             self._forget_written(state, insn)
-            state.age = max(state.age, insn.address)
+            # It may have filled an array of the frame.
+            to = state.registers.get("rdi")
+            if insn.mnemonic[:4] in ("movs", "stos") and to is not None:
+                self._store_element(state, to)
+            elif insn.mnemonic[:4] in ("movs", "stos"):
+                state.slots.clear()
+            state.note_call(insn.address)
             return
-        special = getattr(self, f"_{name}", None)
+        special = getattr(self, f"_{name}", None) or self.conditional(name)
         try:
             if special is not None and special(state, insn):
                 return
@@ -84,103 +79,6 @@ class Effects:
         elif name in ("movq", "movd", "vmovq", "vmovd") and self._vector_word(state, insn):
             return
         self._forget_written(state, insn)
-
-    # -- operands ------------------------------------------------------------------------------
-
-    def address(self, state: State, insn: Instruction, operand: Operand) -> Value:
-        """Return the address of a place in memory."""
-        if operand.segment in ("fs", "gs"):
-            return None
-        if operand.base == "rip":
-            found: Value = ("image", insn.next)
-        elif operand.base:
-            found = self.register(state, operand.base)
-        else:
-            found = ("const", 0)
-        if operand.index:
-            index = self.register(state, operand.index)
-            if index is None or found is None:
-                return None
-            if operand.scale != 1:
-                index = (
-                    ("const", index[1] * operand.scale & MASK)
-                    if index[0] == "const"
-                    else operation("*", index, ("const", operand.scale))
-                )
-            if index is not None and index[0] == "const":
-                found = plus(found, signed(index[1]))
-            elif found[0] == "const":
-                found = plus(index, signed(found[1]))
-            else:
-                found = operation("+", found, index)
-        return plus(found, operand.disp)
-
-    def register(self, state: State, name: str) -> Value:
-        """Return the value of a register by any of its names."""
-        full, size = REGISTERS.get(name, ("", 0))
-        if not full or name[1:] == "h":
-            return None
-        return low(state.registers.get(full), size)
-
-    def get(self, state: State, insn: Instruction, operand: Operand) -> Value:
-        """Return the value of an operand."""
-        if operand.kind == "reg":
-            return self.register(state, operand.reg)
-        if operand.kind == "imm":
-            return ("const", operand.imm & MASK)
-        return self._load(state, self.address(state, insn, operand), operand.size)
-
-    def _load(self, state: State, address: Value, size: int) -> Value:
-        if address is None:
-            return None
-        if address[0] != "cfa":
-            return operation_load(address, size, state.age)
-        held = state.slots.get(address[1])
-        if held is not None:
-            value, held_size = held
-            return low(value, size) if held_size >= size else None
-        begin, end = address[1], address[1] + size
-        if any(at < end and begin < at + held_size for at, (_, held_size) in state.slots.items()):
-            return None
-        return operation_load(address, size, state.age)
-
-    def _set(self, state: State, name: str, value: Value) -> None:
-        full, size = REGISTERS.get(name, ("", 0))
-        if not full:
-            return
-        if value is None or size < 4:
-            if self.is_caller and size >= 4:
-                state.registers[full] = ("some", self._now, full)
-            else:
-                state.registers.pop(full, None)
-            return
-        found = low(value, 4) if size == 4 else value
-        assert found is not None
-        state.registers[full] = found
-
-    def _store(self, state: State, address: Value, value: Value, size: int) -> None:
-        if value is not None and value[0] == "cfa":
-            self.escaped.add(value[1])
-        if address is None or address[0] != "cfa":
-            state.age = max(state.age, self._now)
-            return
-        if value is None and self.is_caller:
-            value = ("some", self._now, address[1])
-        begin = address[1]
-        overlapping = [
-            at for at, (_, held) in state.slots.items() if at < begin + size and begin < at + held
-        ]
-        for at in overlapping:
-            del state.slots[at]
-        if value is not None:
-            state.slots[begin] = (low(value, size), size)
-
-    def _put(self, state: State, insn: Instruction, operand: Operand, value: Value) -> None:
-        if operand.kind == "reg":
-            self._set(state, operand.reg, value)
-        else:
-            address = self.address(state, insn, operand)
-            self._store(state, address, value, operand.size)
 
     # -- instructions; each returns whether it was carried out ---------------------------------
 
@@ -250,7 +148,9 @@ class Effects:
 
     def _inc(self, state: State, insn: Instruction) -> bool:
         value = self.get(state, insn, insn.operands[0])
-        self._put(state, insn, insn.operands[0], plus(value, 1 if insn.mnemonic == "inc" else -1))
+        found = plus(value, 1 if insn.mnemonic == "inc" else -1)
+        self._put(state, insn, insn.operands[0], found)
+        self.set_result(state, insn.operands[0].size, found)
         return True
 
     _dec = _inc
@@ -258,6 +158,8 @@ class Effects:
     def _neg(self, state: State, insn: Instruction) -> bool:
         value = self.get(state, insn, insn.operands[0])
         self._put(state, insn, insn.operands[0], operation(insn.mnemonic, value, ("const", 0)))
+        if insn.mnemonic == "neg":
+            self.set_flags(state, "sub", insn.operands[0].size, ("const", 0), value)
         return True
 
     _not = _neg
@@ -271,29 +173,21 @@ class Effects:
         self._put(state, insn, other, a)
         return True
 
-    def _cdq(self, state: State, insn: Instruction) -> bool:
-        value = self.register(state, "eax")
-        self._set(state, "rdx", None if value is None else ("sign of", value))
-        return True
-
-    def _idiv(self, state: State, insn: Instruction) -> bool:
-        divisor = insn.operands[0]
-        high, value = state.registers.get("rdx"), self.register(state, "eax")
-        b = self.get(state, insn, divisor)
-        if divisor.size != 4 or value is None or b is None or high != ("sign of", value):
-            return False
-        self._set(state, "eax", operation("/", value, b))
-        self._set(state, "edx", operation("%", value, b))
-        return True
-
     def _arithmetic(self, state: State, insn: Instruction) -> bool:
         operands = insn.operands
-        if any(each.is_xmm for each in operands) or len(operands) < 2:
+        if any(each.is_xmm for each in operands) or not operands:
             return False
-        to, other = operands[0], operands[1]
+        to = operands[0]
         name = insn.mnemonic
+        if len(operands) == 1:
+            # A shift by one.
+            if name not in _SHIFTS:
+                return False
+            return self._combine(state, insn, name, self.get(state, insn, to), ("const", 1))
+        other = operands[1]
         if name in ("xor", "sub") and to.kind == other.kind == "reg" and to.reg == other.reg:
             self._put(state, insn, to, ("const", 0))
+            self.set_flags(state, "logic", to.size, ("const", 0))
             return True
         if other.kind == "imm" and len(operands) == 2:
             # Short code for constants: or $-1, and $0.
@@ -308,9 +202,17 @@ class Effects:
             self._put(state, insn, to, operation("*", a, b))
             return True
         left, right = self.get(state, insn, to), self.get(state, insn, other)
+        if name in _SHIFTS and right is not None and right[0] != "const":
+            right = operation("&", right, ("const", 8 * to.size - 1 if to.size == 8 else 31))
+        return self._combine(state, insn, name, left, right)
+
+    def _combine(
+        self, state: State, insn: Instruction, name: str, left: Value, right: Value
+    ) -> bool:
+        to = insn.operands[0]
         value: Value = None
         if right is not None and right[0] == "const" and name in ("add", "sub"):
-            number = signed(right[1], other.size)
+            number = signed(right[1], insn.operands[1].size)
             value = plus(left, number if name == "add" else -number)
             if to.size == 4:
                 value = low(value, 4)
@@ -318,6 +220,12 @@ class Effects:
             sign = f">>{to.size}" if name == "sar" else _BINARY[name]
             value = operation(sign, left, right)
         self._put(state, insn, to, value)
+        if name in ("add", "sub"):
+            self.set_flags(state, name, to.size, left, right)
+        elif name in ("and", "or", "xor"):
+            self.set_flags(state, "logic", to.size, value)
+        elif name in _SHIFTS and right is not None and right[0] == "const" and right[1]:
+            self.set_result(state, to.size, value)
         return True
 
     # -- vector registers, which spill two arguments at once -----------------------------------
@@ -363,6 +271,45 @@ class Effects:
 
     _vpinsrq = _pinsrq
 
+    def _pinsrd(self, state: State, insn: Instruction) -> bool:
+        *places, what, which = insn.operands
+        halves = list(state.vectors.get(places[-1].reg, (None, None)))
+        half, value = which.imm >> 1 & 1, self.get(state, insn, what)
+        if which.imm & 1:
+            halves[half] = _joined(halves[half], value)
+        else:
+            old = halves[half]
+            halves[half] = ("insert", 4, old, value) if value is not None else None
+        state.vectors[places[0].reg] = (halves[0], halves[1])
+        return True
+
+    _vpinsrd = _pinsrd
+
+    def _punpckldq(self, state: State, insn: Instruction) -> bool:
+        operands = insn.operands
+        first = operands[-2] if len(operands) == 3 else operands[0]
+        a, b = (self._halves(state, insn, each)[0] for each in (first, operands[-1]))
+        state.vectors[operands[0].reg] = (_joined(a, b), None)
+        return True
+
+    _vpunpckldq = _punpckldq
+
+    def _least(self, state: State, insn: Instruction) -> bool:
+        """Carry out a minimum or maximum of numbers of 32 bits, of which the first one counts."""
+        operands = insn.operands
+        first = operands[-2] if len(operands) == 3 else operands[0]
+        a, b = (low(self._halves(state, insn, each)[0], 4) for each in (first, operands[-1]))
+        name = insn.mnemonic.removeprefix("v")
+        condition = {"pminsd": "l", "pmaxsd": "g", "pminud": "b", "pmaxud": "a"}[name]
+        flags = ("sub", 4, a, b) if a is not None and b is not None else None
+        value = select(condition, flags, a, b)
+        found = ("insert", 4, None, value) if value is not None else None
+        state.vectors[operands[0].reg] = (found, None)
+        return True
+
+    _pminsd = _pmaxsd = _pminud = _pmaxud = _least
+    _vpminsd = _vpmaxsd = _vpminud = _vpmaxud = _least
+
     def _movhps(self, state: State, insn: Instruction) -> bool:
         to, what = insn.operands
         if not to.is_xmm:
@@ -403,7 +350,7 @@ class Effects:
             value = state.registers.get(name)
             if value is not None and value[0] == "cfa":
                 self.escaped.add(value[1])
-        state.age = max(state.age, insn.address)
+        state.note_call(insn.address)
         if self.is_caller:
             state.slots.clear()
         else:
@@ -420,8 +367,9 @@ class Effects:
                 del state.slots[at]
 
 
-def operation_load(address: Value, size: int, age: int) -> Value:
-    """Return the value of memory, None where it nests too deep."""
-    if address is None or size not in (1, 2, 4, 8):
+def _joined(lower: Value, upper: Value) -> Value:
+    """Return the value of eight bytes that two numbers of four bytes make."""
+    shifted = operation("<<", low(upper, 4), ("const", 32))
+    if lower is None or shifted is None:
         return None
-    return ("load", address, size, age) if depth(address) < DEEPEST else None
+    return ("insert", 4, shifted, low(lower, 4))

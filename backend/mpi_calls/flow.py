@@ -9,7 +9,8 @@ import msgspec
 
 from pgdb.backend.mpi_calls.effects import Effects
 from pgdb.backend.mpi_calls.instructions import Instruction
-from pgdb.backend.mpi_calls.values import State, entry_state, meet
+from pgdb.backend.mpi_calls.values import Joins, State, entry_state, meet
+from pgdb.backend.mpi_calls.ways import Branch, Ways
 
 MOST_INSTRUCTIONS = 12000
 _MOST_ROUNDS = 60
@@ -41,6 +42,8 @@ class Reached(msgspec.Struct, frozen=True):
     state: State
     call: Instruction | None
     """The call instruction; None if the target was another instruction."""
+    ways: Ways | None = None
+    """The ways through the function, of a caller."""
 
 
 class Flow:
@@ -53,6 +56,7 @@ class Flow:
         self._is_caller = is_caller
         self._insns: dict[int, Instruction] = {}
         self._following: dict[int, list[int]] = {}
+        self._ways: Ways | None = None
         self.has_indirect = False
         """Whether there is a jump whose targets are unknown."""
 
@@ -77,7 +81,12 @@ class Flow:
         for at in effects.escaped:
             state.slots.pop(at, None)
         insn = self._insns[where]
-        return Reached(state, insn if insn.is_call else None)
+        return Reached(state, insn if insn.is_call else None, self._ways)
+
+    def instructions(self, start: int) -> tuple[dict[int, Instruction], dict[int, list[int]]]:
+        """Return all instructions that can be reached from *start*, and those that follow each."""
+        self._explore(start, -1, is_return=False)
+        return self._insns, self._following
 
     # -- reachable instructions ----------------------------------------------------------------
 
@@ -175,26 +184,33 @@ class Flow:
             or len(self._following.get(before[at][0], ())) != 1
         ]
         blocks = set(heads)
+        heads = self._in_order(start, heads)
         previous = {insn.next: at for at, insn in self._insns.items()}
         ends: dict[int, State] = {}
         found: State | None = None
+        joins: Joins = {}
         dirty = {start}
         for _ in range(_MOST_ROUNDS):
             if not dirty:
+                if self._is_caller:
+                    self._ways = self._ways_of(effects, start, heads, ends, joins)
                 return found
-            todo = [head for head in heads if head in dirty]
-            dirty = set()
-            for head in todo:
+            for head in heads:
+                if head not in dirty:
+                    continue
+                dirty.discard(head)
+                sources = [at for at in before.get(head, ()) if at in ends]
                 states = [
-                    self._over_edge(ends[at], self._insns[at], head, previous)
-                    for at in before.get(head, ())
-                    if at in ends
+                    self._over_edge(ends[at], self._insns[at], head, previous) for at in sources
                 ]
                 if head == start:
                     states.insert(0, entry_state())
+                    sources.insert(0, -1)
                 if not states:
                     continue
-                state = meet(states, head, keeps_symbols=self._is_caller)
+                state = meet(
+                    states, head, keeps_symbols=self._is_caller, sources=sources, joins=joins
+                )
                 at = head
                 while True:
                     insn = self._insns[at]
@@ -214,6 +230,66 @@ class Flow:
                     break
         # Values that have not settled are not known.
         return None
+
+    def _in_order(self, start: int, heads: list[int]) -> list[int]:
+        """Return blocks so that each comes behind those before it, except in loops."""
+        own = set(heads)
+        found: list[int] = []
+        seen = {start}
+        stack = [(start, iter(self._next_blocks(start, own)))]
+        while stack:
+            block, rest = stack[-1]
+            following = next((each for each in rest if each not in seen), None)
+            if following is None:
+                found.append(block)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(self._next_blocks(following, own))))
+        return found[::-1]
+
+    def _next_blocks(self, head: int, own: set[int]) -> list[int]:
+        at = head
+        while True:
+            following = self._following.get(at, [])
+            if len(following) != 1 or following[0] in own or following[0] not in self._insns:
+                return [each for each in following if each in own]
+            at = following[0]
+
+    def _ways_of(
+        self,
+        effects: Effects,
+        start: int,
+        heads: list[int],
+        ends: dict[int, State],
+        joins: Joins,
+    ) -> Ways:
+        """Return the ways through the function, with the conditions of its branches."""
+        own = set(heads)
+        last: dict[int, int] = {}
+        jumps: dict[int, int] = {}
+        for head in heads:
+            at = head
+            while True:
+                if self._insns[at].is_jump:
+                    jumps[at] = head
+                following = self._following[at]
+                if len(following) != 1 or following[0] in own or following[0] not in self._insns:
+                    break
+                at = following[0]
+            last[head] = at
+        branches: dict[int, Branch] = {}
+        for at in last.values():
+            insn, state = self._insns[at], ends.get(at)
+            if state is None or not insn.is_jump:
+                continue
+            if insn.is_branch and insn.target is not None:
+                branches[at] = Branch(insn.target, insn.next, insn.mnemonic[1:], state.flags)
+            elif insn.target is None:
+                value = effects.get(state, insn, insn.operands[0])
+                branches[at] = Branch(0, 0, target=value)
+        nexts = {head: tuple(self._following[at]) for head, at in last.items()}
+        return Ways(start, nexts, last, branches, joins, jumps)
 
     def _over_edge(
         self, state: State, insn: Instruction, to: int, previous: dict[int, int]

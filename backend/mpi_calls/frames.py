@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from pgdb.backend.mpi_calls.conditions import is_true
+from pgdb.backend.mpi_calls.flow import Reached
+from pgdb.backend.mpi_calls.gates import Gates
 from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.memory import Memory
-from pgdb.backend.mpi_calls.values import MASK, Known, State, Value, signed
+from pgdb.backend.mpi_calls.values import MASK, Flags, Known, State, Value, signed
 
-_DEEPEST = 16
+_DEEPEST = 100
+"""Values inside each other that are evaluated."""
 
 
 class MachineFrame(msgspec.Struct, frozen=True):
@@ -39,25 +43,46 @@ class Evaluator:
         self,
         memory: Memory,
         frame: MachineFrame,
-        state: State,
+        reached: Reached,
         *,
         bias: int,
         cfa: int | None,
         entry: Entry,
+        is_gone: bool = False,
     ) -> None:
+        """Prepare for the frame of a function.
+
+        :param is_gone: the function has left its frame by a tail call.
+        """
         self._memory = memory
         self._frame = frame
-        self._state = state
+        self._state = reached.state
+        ways = reached.ways
+        self.gates = Gates(ways, self.value, self.holds, bias) if ways is not None else None
+        """The way that the execution has taken, of a caller."""
         self._bias = bias
         self._cfa = cfa
         self._entry = entry
-        self.is_stale = False
-        """Whether memory was read that the function, or a call of it, may have changed since."""
+        self._is_gone = is_gone
+        self._known: dict[Known, int | None] = {}
+        self._deep = 0
 
-    def value(self, value: Value, deep: int = 0) -> int | None:
+    def value(self, value: Value) -> int | None:
         """Return the number that *value* stands for, None if it cannot be known any longer."""
-        if value is None or deep > _DEEPEST:
+        if value is None or self._deep > _DEEPEST:
             return None
+        try:
+            return self._known[value]
+        except KeyError:
+            pass
+        # A value that depends on itself is unknown.
+        self._known[value] = None
+        self._deep += 1
+        found = self._known[value] = self._value(value)
+        self._deep -= 1
+        return found
+
+    def _value(self, value: Known) -> int | None:
         kind = value[0]
         if kind == "const":
             return int(value[1]) & MASK
@@ -70,53 +95,111 @@ class Evaluator:
             return found
         match value:
             case ("low", size, inner):
-                number = self.value(inner, deep + 1)
+                number = self._low(inner, size)
                 return None if number is None else number & ((1 << 8 * size) - 1)
             case ("signed", inner):
-                number = self.value(inner, deep + 1)
+                number = self._low(inner, 4)
                 return None if number is None else signed(number, 4) & MASK
+            case ("extended", size, inner):
+                number = self._low(inner, size)
+                return None if number is None else signed(number, size) & MASK
             case ("load", address, size, age):
-                place = self.value(address, deep + 1)
-                if place is None:
-                    return None
-                self.is_stale |= age != self._state.age
-                return self._memory.word(place, size)
+                return self._load(address, size, age)
             case ("op", sign, a, b):
-                left, right = self.value(a, deep + 1), self.value(b, deep + 1)
+                left, right = self.value(a), self.value(b)
                 return None if left is None or right is None else compute(sign, left, right)
+            case ("insert", size, old, new):
+                left, right = self.value(old), self.value(new)
+                mask = (1 << 8 * size) - 1
+                return None if left is None or right is None else left & ~mask | right & mask
+            case ("holds", condition, flags):
+                holds = self.holds(condition, flags)
+                return None if holds is None else int(holds)
+            case ("select", condition, flags, a, b):
+                holds = self.holds(condition, flags)
+                if holds is not None:
+                    return self.value(a if holds else b)
+                left, right = self.value(a), self.value(b)
+                return left if left == right else None
             case ("stacked", number):
                 return None if self._cfa is None else self._memory.word(self._cfa + 8 * number)
             case ("entry", _):
                 return self._entry(value)
+            case ("some", "join", where, _) if self.gates is not None:
+                return self.gates.joined(value, where)
             case _:
                 return None
 
+    def _low(self, value: Value, size: int) -> int | None:
+        """Return a number whose lowest bytes are those of *value*."""
+        found = self._located(("low", size, value)) if value is not None else None
+        return self.value(value) if found is None else found
+
+    def _load(self, address: Known, size: int, age: object) -> int | None:
+        """Return a number in memory, unless something may have changed it since."""
+        if age != self._state.age_of(address, size):
+            return None
+        if self._is_gone and address[0] == "cfa" and address[1] < 0:
+            return None
+        place = self.value(address)
+        return None if place is None else self._memory.word(place, size)
+
+    def holds(self, condition: str, flags: Flags) -> bool | None:
+        """Return whether a condition holds, None if that cannot be known."""
+        if flags is None:
+            return None
+        kind, size, *values = flags
+        numbers = [self.value(each) for each in values]
+        known = [each for each in numbers if each is not None]
+        return is_true(condition, kind, size, known) if len(known) == len(numbers) else None
+
     def _located(self, value: Known) -> int | None:
-        """Return the value from a preserved register or a stack slot that still holds it."""
+        """Return the value from a preserved register or a stack slot that still holds it, or that
+        holds it with a constant added."""
         state, registers = self._state, self._frame.registers
+        width = 4 if value[:2] == ("low", 4) else 8
+        wanted, offset = _split(value, width)
         for name in SAVED:
             held = state.registers.get(name)
             if held is None or name not in registers:
                 continue
             if held == value:
                 return registers[name]
-            if value[:2] == ("low", 4) and _lowest(held) == _lowest(value):
-                return registers[name] & 0xFFFFFFFF
-        if self._cfa is None:
+            base, more = _split(held, width)
+            if base == wanted and base[0] not in _EVALUATED:
+                return registers[name] + offset - more & ((1 << 8 * width) - 1)
+        if self._cfa is None or self._is_gone:
             return None
         for at, (slot, size) in state.slots.items():
-            if slot == value and size >= 4:
-                return self._memory.word(self._cfa + at, size)
+            if slot is None or size < width:
+                continue
+            base, more = _split(slot, width)
+            if slot == value or (base == wanted and base[0] not in _EVALUATED):
+                number = self._memory.word(self._cfa + at, size)
+                if number is not None:
+                    return number + offset - more & ((1 << 8 * width) - 1)
         return None
 
 
-def _lowest(value: Known) -> Known:
-    """Return the value whose lowest four bytes are those of *value*."""
-    match value:
-        case ("low", 4, inner) | ("signed", inner):
-            return inner  # type: ignore[no-any-return]
-        case _:
-            return value
+_EVALUATED = ("const", "image", "cfa")
+
+
+def _split(value: Known, width: int) -> tuple[Known, int]:
+    """Return a value as a base and a constant that is added.
+
+    Of four bytes only those count: the lowest bytes of a sum are the sum of the lowest bytes.
+    """
+    offset = 0
+    while True:
+        match value:
+            case ("low", 4, inner) if width == 4:
+                value = inner
+            case ("signed", inner) if width == 4:
+                value = inner
+            case ("op", "+", inner, ("const", number)):
+                value, offset = inner, offset + number
+            case _:
+                return value, offset
 
 
 def compute(sign: str, a: int, b: int) -> int | None:
@@ -142,12 +225,14 @@ def compute(sign: str, a: int, b: int) -> int | None:
             return -a & MASK
         case "not":
             return ~a & MASK
-        case "/" | "%":
-            left, right = signed(a, 4), signed(b, 4)
+        case "/s4" | "%s4" | "/s8" | "%s8" | "/u4" | "%u4" | "/u8" | "%u8":
+            size = int(sign[2])
+            mask = (1 << 8 * size) - 1
+            left, right = (signed(n, size) if sign[1] == "s" else n & mask for n in (a, b))
             if not right:
                 return None
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return (quotient if sign == "/" else left - quotient * right) & 0xFFFFFFFF
+            return (quotient if sign[0] == "/" else left - quotient * right) & mask
         case _ if sign.startswith(">>"):
             return signed(a, int(sign[2:])) >> (b & 63) & MASK
         case _:

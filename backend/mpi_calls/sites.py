@@ -6,7 +6,7 @@ file and two addresses alone. So it is computed once for all ranks of an aggrega
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,11 +14,11 @@ from pgdb.backend.mpi_calls.flow import Flow, Reached
 from pgdb.backend.mpi_calls.frames import Evaluator, MachineFrame, held_arguments
 from pgdb.backend.mpi_calls.instructions import ARGUMENTS, SAVED, Instruction
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
+from pgdb.backend.mpi_calls.tails import Raw, Reader, Tails
 from pgdb.backend.mpi_calls.values import Known, State
 from pgdb.mpi_functions import CalledName, called_name
 
 _MOST_KEPT = 4096
-_MOST_JUMPS = 3000
 _MOST_OUTER = 4
 _FINAL = frozenset(
     "__assert_fail __GI___assert_fail __assert_perror_fail abort __stack_chk_fail exit _exit _Exit"
@@ -33,14 +33,6 @@ _STATES: dict[tuple[object, ...], tuple[Reached | None, bool]] = {}
 """States at active calls, and whether a jump with unknown targets was on the way."""
 
 
-class Raw(msgspec.Struct, frozen=True):
-    """The bits of an argument."""
-
-    number: int
-    size_bytes: int = 8
-    """Number of bytes that are known."""
-
-
 class Called(msgspec.Struct, frozen=True):
     """The active call of MPI in a stack."""
 
@@ -49,9 +41,9 @@ class Called(msgspec.Struct, frozen=True):
     """Address of the function in the process."""
     level: int
     """Index of the caller's frame."""
-    tail: int | None = None
-    """Address in the process of the jump to the function, at the end of a function that the caller
-    has called."""
+    tails: tuple[tuple[int, int], ...] = ()
+    """Tail calls between the caller and the function: the addresses in the process of functions,
+    and of the jumps by which they were left."""
 
 
 class CallSites:
@@ -61,22 +53,33 @@ class CallSites:
         self._memory = memory
         self._images = images
         self._frames = frames
+        self._tails = Tails(self, memory, images, frames)
 
     # -- the called function -------------------------------------------------------------------
 
     def called(self, level: int) -> Called | None:
         """Return the function of MPI that the frame *level* has called, None if it is unknown."""
         target = self.target(level)
+        inner = self._inner_start(level)
+        if target is None:
+            # The frame inside is of the function that was called, or of one that this has left for.
+            target = inner
         if target is None:
             return None
         name = self.mpi_name(target)
         if name is not None:
             return Called(name, target, level)
-        jump = self._tail(target, lambda at: self.mpi_name(at) is not None)
-        if jump is None:
-            return None
-        name = self.mpi_name(jump[1])
-        return Called(name, jump[1], level, jump[0]) if name is not None else None
+        reader = self.caller_arguments(level)
+        found = self._tails.find(
+            target, level, reader, lambda at: self.mpi_name(at) is not None, inner
+        )
+        name = self.mpi_name(found.target) if found is not None else None
+        return Called(name, found.target, level, found.tails) if name and found else None
+
+    def _inner_start(self, level: int) -> int | None:
+        """Return the start of the function of the frame that *level* has called."""
+        inner = next((at for at in range(level - 1, -1, -1) if not self.is_tail_frame(at)), None)
+        return None if inner is None else self._start(inner)
 
     def mpi_name(self, address: int) -> CalledName | None:
         """Return the function of MPI at an address of the process."""
@@ -106,7 +109,7 @@ class CallSites:
         from pgdb.backend.mpi_calls.effects import Effects
 
         value = Effects(is_caller=True).get(reached.state, insn, operand)
-        evaluator = self._evaluator(level, reached.state, 0)
+        evaluator = self._evaluator(level, reached, 0)
         return evaluator.value(value) if evaluator is not None else None
 
     def is_tail_frame(self, level: int) -> bool:
@@ -133,7 +136,7 @@ class CallSites:
             image = self._images.at(address)
             if image is None:
                 return address
-            slot = self._slot(image, address - image.bias)
+            slot = self.slot(image, address - image.bias)
             if slot is None:
                 return address
             target = self._memory.word(slot + image.bias)
@@ -143,7 +146,7 @@ class CallSites:
             address = target
         return address
 
-    def _slot(self, image: Image, at: int) -> int | None:
+    def slot(self, image: Image, at: int) -> int | None:
         """Return the address of the word that a stub at *at* jumps through, None if it is none."""
         insn = image.instruction(at)
         if insn is not None and insn.mnemonic == "endbr64":
@@ -155,61 +158,29 @@ class CallSites:
             return None
         return insn.next + operand.disp
 
-    def _tail(self, function: int, is_wanted: Callable[[int], bool]) -> tuple[int, int] | None:
-        """Return the one jump by which *function* leaves for a wanted function, and that function;
-        None if there is none, or several."""
-        image = self._images.at(function)
-        if image is None:
-            return None
-        found = set()
-        seen: set[int] = set()
-        work = [function - image.bias]
-        while work and len(seen) < _MOST_JUMPS:
-            at = work.pop()
-            while at not in seen and len(seen) < _MOST_JUMPS:
-                seen.add(at)
-                insn = image.instruction(at)
-                if insn is None or insn.is_return:
-                    break
-                if insn.is_jump:
-                    target = insn.target
-                    if target is None:
-                        slot = self._slot(image, at)
-                        real = self._memory.word(slot + image.bias) if slot is not None else None
-                        if real is not None and is_wanted(real):
-                            found.add((at + image.bias, real))
-                        break
-                    real = self.behind_plt(target + image.bias)
-                    if is_wanted(real):
-                        if insn.is_branch:
-                            return None
-                        found.add((at + image.bias, real))
-                        break
-                    if insn.is_branch:
-                        work.append(target)
-                    else:
-                        at = target
-                        continue
-                if insn.is_call and self._ends(image, insn):
-                    break
-                at = insn.next
-        return found.pop() if len(found) == 1 else None
-
-    def _ends(self, image: Image, insn: Instruction) -> bool:
-        inside = image.function(insn.address)
-        return inside is not None and not inside[0] <= insn.next < inside[1]
-
     # -- states at active calls ----------------------------------------------------------------
 
-    def _state(
+    def state(
         self, image: Image, start: int, target: int, *, is_return: bool, is_caller: bool
     ) -> tuple[Reached | None, bool]:
+        """Return the state of a function at an instruction or a call, and whether a jump with
+        unknown targets was on the way."""
         key = (image.key, start, target, is_return, is_caller)
         if key in _STATES:
             return _STATES[key]
 
+        flow = self.flow(image, is_caller=is_caller)
+        reached = flow.state_at(start, target, is_return=is_return)
+        while len(_STATES) >= _MOST_KEPT:
+            del _STATES[next(iter(_STATES))]
+        found = _STATES[key] = (reached, flow.has_indirect)
+        return found
+
+    def flow(self, image: Image, *, is_caller: bool) -> Flow:
+        """Return a flow through a function of an object file."""
+
         def is_final(at: int) -> bool:
-            slot = self._slot(image, at)
+            slot = self.slot(image, at)
             names = (
                 image.functions.get(at, ())
                 if slot is None
@@ -217,12 +188,7 @@ class CallSites:
             )
             return any(each in _FINAL or each.startswith(_FINAL_BEGIN) for each in names)
 
-        flow = Flow(image, is_final, is_caller=is_caller)
-        reached = flow.state_at(start, target, is_return=is_return)
-        while len(_STATES) >= _MOST_KEPT:
-            del _STATES[next(iter(_STATES))]
-        found = _STATES[key] = (reached, flow.has_indirect)
-        return found
+        return Flow(image, is_final, is_caller=is_caller)
 
     def caller_state(self, level: int) -> Reached | None:
         """Return the state of the frame *level* at its active call."""
@@ -234,7 +200,7 @@ class CallSites:
         function = image.function(at - 1)
         if function is None:
             return None
-        return self._state(image, function[0], at, is_return=True, is_caller=True)[0]
+        return self.state(image, function[0], at, is_return=True, is_caller=True)[0]
 
     def _cfa(self, level: int, state: State) -> int | None:
         """Return the canonical frame address, None where the flow contradicts the debugger."""
@@ -246,16 +212,16 @@ class CallSites:
             return frame.cfa
         return sp - state.sp if sp is not None and state.sp is not None else None
 
-    def _evaluator(self, level: int, state: State, depth: int) -> Evaluator | None:
+    def _evaluator(self, level: int, reached: Reached, depth: int) -> Evaluator | None:
         frame = self._frames[level]
         image = self._images.at(frame.pc - 1)
-        cfa = self._cfa(level, state)
+        cfa = self._cfa(level, reached.state)
         if image is None or (cfa is None and frame.cfa is not None):
             return None
         return Evaluator(
             self._memory,
             frame,
-            state,
+            reached,
             bias=image.bias,
             cfa=cfa,
             entry=lambda value: self._entry(level, value, depth),
@@ -274,15 +240,15 @@ class CallSites:
         target = self.target(level + 1)
         if start is None or target is None:
             return None
-        outer = self.caller_arguments(level + 1, depth + 1)
-        if target == start:
-            found = outer(ARGUMENTS.index(name))
-        else:
+        reader = self.caller_arguments(level + 1, depth + 1)
+        if target != start:
             # The caller's function may have left for this one by a tail call.
-            jump = self._tail(target, lambda at: at == start)
-            if jump is None:
+            left = self._tails.find(target, level + 1, reader, lambda at: at == start, start)
+            if left is None:
                 return None
-            found = self._through(target, jump[0], level + 1, outer)(ARGUMENTS.index(name))
+            for function, jump in left.tails:
+                reader = self._tails.through(function, jump, level + 1, reader)
+        found = reader(ARGUMENTS.index(name))
         return found.number if found is not None else None
 
     def _start(self, level: int) -> int | None:
@@ -293,12 +259,12 @@ class CallSites:
 
     # -- arguments -----------------------------------------------------------------------------
 
-    def caller_arguments(self, level: int, depth: int = 0) -> Callable[[int], Raw | None]:
+    def caller_arguments(self, level: int, depth: int = 0) -> Reader:
         """Return a reader of the arguments that the frame *level* gives to its active call."""
         reached = self.caller_state(level)
         if reached is None:
             return lambda number: None
-        evaluator = self._evaluator(level, reached.state, depth)
+        evaluator = self._evaluator(level, reached, depth)
         if evaluator is None:
             return lambda number: None
         sp = self._frames[level].registers.get("rsp")
@@ -309,57 +275,19 @@ class CallSites:
                     return None
                 word = self._memory.word(sp + 8 * (number - len(ARGUMENTS)))
                 return Raw(word) if word is not None else None
-            evaluator.is_stale = False
             found = evaluator.value(reached.state.registers.get(ARGUMENTS[number]))
-            return None if found is None or evaluator.is_stale else Raw(found)
+            return None if found is None else Raw(found)
 
         return argument
 
-    def call_arguments(self, called: Called) -> Callable[[int], Raw | None]:
+    def call_arguments(self, called: Called) -> Reader:
         """Return a reader of the arguments of a call, from the caller's code."""
-        outer = self.caller_arguments(called.level)
-        if called.tail is None:
-            return outer
-        target = self.target(called.level)
-        if target is None:
-            return lambda number: None
-        return self._through(target, called.tail, called.level, outer)
+        reader = self.caller_arguments(called.level)
+        for function, jump in called.tails:
+            reader = self._tails.through(function, jump, called.level, reader)
+        return reader
 
-    def _through(
-        self, function: int, jump: int, level: int, outer: Callable[[int], Raw | None]
-    ) -> Callable[[int], Raw | None]:
-        """Return a reader of the arguments behind a tail call, from those of *function*."""
-        image = self._images.at(function)
-        if image is None:
-            return lambda number: None
-        reached, _ = self._state(
-            image, function - image.bias, jump - image.bias, is_return=False, is_caller=True
-        )
-        if reached is None:
-            return lambda number: None
-        state = reached.state
-        nothing = MachineFrame(pc=0, registers={})
-        frame = self._frames[level]
-
-        def entry(value: Known) -> int | None:
-            name = value[1]
-            if name in ARGUMENTS:
-                found = outer(ARGUMENTS.index(name))
-                return found.number if found is not None else None
-            return frame.registers.get(name) if name in SAVED else None
-
-        evaluator = Evaluator(self._memory, nothing, state, bias=image.bias, cfa=None, entry=entry)
-
-        def argument(number: int) -> Raw | None:
-            if number >= len(ARGUMENTS):
-                return None
-            evaluator.is_stale = False
-            found = evaluator.value(state.registers.get(ARGUMENTS[number]))
-            return None if found is None or evaluator.is_stale else Raw(found)
-
-        return argument
-
-    def callee_arguments(self, address: int, level: int) -> Callable[[int], Raw | None]:
+    def callee_arguments(self, address: int, level: int) -> Reader:
         """Return a reader of the arguments of the function at *address*, whose frame is *level*."""
         frame = self._frames[level]
         image = self._images.at(address)
@@ -367,12 +295,12 @@ class CallSites:
             return lambda number: None
         at, start = frame.pc - image.bias, address - image.bias
         is_return = level > 0
-        reached, has_indirect = self._state(image, start, at, is_return=is_return, is_caller=False)
+        reached, has_indirect = self.state(image, start, at, is_return=is_return, is_caller=False)
         if reached is None and has_indirect and is_return:
             # The function may have left by an indirect jump for one with the same arguments.
             own = image.function(at - 1)
             if own is not None and own[0] != start:
-                reached, _ = self._state(image, own[0], at, is_return=True, is_caller=False)
+                reached, _ = self.state(image, own[0], at, is_return=True, is_caller=False)
         if reached is None:
             return lambda number: None
         cfa = self._cfa(level, reached.state)

@@ -160,9 +160,9 @@ def test_values() -> None:
     ("sign", "a", "b", "result"),
     [
         ("-", 1, 2, (1 << 64) - 1),
-        ("/", 7, 0xFFFFFFFE, 0xFFFFFFFD),
-        ("%", 7, 2, 1),
-        ("/", 1, 0, None),
+        ("/s4", 7, 0xFFFFFFFE, 0xFFFFFFFD),
+        ("%s4", 7, 2, 1),
+        ("/u4", 1, 0, None),
         (">>4", 0xFFFFFFF0, 2, (1 << 64) - 4),
         ("<<", 1, 65, 2),
         ("?", 1, 1, None),
