@@ -15,6 +15,7 @@ from pgdb.mpi_calls import (
     ANY_TAG,
     PROC_NULL,
     ROOT,
+    CallKind,
     Communicator,
     FieldSource,
     Group,
@@ -25,7 +26,7 @@ from pgdb.mpi_calls import (
     RequestKind,
     Tag,
 )
-from pgdb.mpi_functions import NUMBERED
+from pgdb.mpi_functions import NUMBERED, Prototype, Role
 from pgdb.mpi_recorder import layout
 from pgdb.process_maps import Mapping
 from pgdb.ranks import RankSet
@@ -35,17 +36,19 @@ Read = Callable[[int, int], bytes]
 
 _MOST_MEMBERS = 1 << 22
 """More members than any communicator has; a larger number is damage."""
-_KINDS: dict[int, tuple[RequestKind, RequestKind]] = {
-    layout.SEND: ("send", "persistent send"),
-    layout.RECEIVE: ("recv", "persistent recv"),
-    layout.COLLECTIVE: ("collective", "persistent collective"),
-    layout.RMA: ("rma", "rma"),
-    layout.IO: ("file", "file"),
-    layout.GENERALIZED: ("generalized", "generalized"),
+_KINDS: dict[CallKind, tuple[RequestKind, RequestKind]] = {
+    "send": ("send", "persistent send"),
+    "sendrecv": ("send", "persistent send"),
+    "recv": ("recv", "persistent recv"),
+    "collective": ("collective", "persistent collective"),
+    "comm": ("collective", "persistent collective"),
+    "rma": ("rma", "rma"),
+    "file": ("file", "file"),
 }
-_PARTITIONED: dict[int, RequestKind] = {
-    layout.SEND: "partitioned send",
-    layout.RECEIVE: "partitioned recv",
+"""Kinds of requests by those of the functions that make them, and of the persistent ones."""
+_PARTITIONED: dict[str, RequestKind] = {
+    "MPI_Psend_init": "partitioned send",
+    "MPI_Precv_init": "partitioned recv",
 }
 _NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "waits_for")
 """Fields of a call that no single source gives."""
@@ -80,7 +83,7 @@ def read_recorded(source: Source) -> Recorded | None:
         with source.opened() as read:
             for begin in _candidates(own, mappings):
                 if read(begin, len(layout.MAGIC)) == layout.MAGIC:
-                    return decode(read(begin, ctypes.sizeof(layout.Memory)), read)
+                    return decode(begin, read)
     except OSError:
         return None
     return None
@@ -95,25 +98,22 @@ def _candidates(own: Sequence[Mapping], mappings: Sequence[Mapping]) -> Iterator
         yield from range(each.start, each.end, layout.ALIGNMENT_BYTES)
 
 
-def decode(data: bytes, read: Read) -> Recorded | None:
-    """Return the calls in a copy of the recorder's memory; None if it is of another layout.
-
-    *read* reads the lists of members, which the memory points to.
-    """
-    if len(data) < ctypes.sizeof(layout.Memory):
+def decode(begin: int, read: Read) -> Recorded | None:
+    """Return the calls in the recorder's memory at *begin*; None if it is of another layout."""
+    size = layout.Memory.thread.offset
+    data = read(begin, size)
+    if len(data) < size:
         return None
-    memory = layout.Memory.from_buffer_copy(data)
-    if memory.version != layout.VERSION:
+    head = layout.Memory.from_buffer_copy(data.ljust(ctypes.sizeof(layout.Memory), b"\0"))
+    if head.version != layout.VERSION:
         return None
-    decoder = _Decoder(memory, read)
+    decoder = _Decoder(begin, head, read)
     calls, counts = {}, {}
-    for thread in memory.thread[: min(memory.threads, len(memory.thread))]:
-        if not thread.tid:
-            continue
+    for thread in decoder.threads():
         counts[thread.tid] = thread.calls
         if (call := decoder.current(thread)) is not None:
             calls[thread.tid] = call
-    return Recorded(is_ready=memory.state == layout.READY, calls=calls, counts=counts)
+    return Recorded(is_ready=head.state == layout.READY, calls=calls, counts=counts)
 
 
 def with_records(
@@ -143,6 +143,9 @@ def with_recorded(call: MpiCall, recorded: MpiCall) -> MpiCall:
         for field in recorded.__struct_fields__
         if field not in _NO_SOURCES and (value := getattr(recorded, field)) not in (None, ())
     }
+    if len(call.requests) == len(recorded.requests):
+        pairs = zip(recorded.requests, call.requests, strict=True)
+        values["requests"] = tuple(_with_request(*each) for each in pairs)
     order = {field: at for at, field in enumerate(call.__struct_fields__)}
     kept = [each for each in call.sources if each.field not in values]
     sources = [*kept, *(FieldSource(field, "recorder") for field in values)]
@@ -156,47 +159,70 @@ def with_recorded(call: MpiCall, recorded: MpiCall) -> MpiCall:
     )
 
 
+def _with_request(recorded: Request, seen: Request) -> Request:
+    """Return a recorded request with the rest of it from MPI's memory: whether it is complete."""
+    missing = {
+        field: value
+        for field in seen.__struct_fields__
+        if getattr(recorded, field) is None and (value := getattr(seen, field)) is not None
+    }
+    return msgspec.structs.replace(recorded, **missing)
+
+
 class _Decoder:
     """Makes calls of the entries of one memory."""
 
-    def __init__(self, memory: layout.Memory, read: Read) -> None:
-        self._memory = memory
+    def __init__(self, begin: int, head: layout.Memory, read: Read) -> None:
+        self._begin = begin
+        self._head = head
         self._read = read
-        self._datatypes = _names(memory.datatypes)
-        self._operations = _names(memory.operations)
-        self._requests = {each.handle: each for each in memory.request if each.handle}
+        self._datatypes = _names(head.datatypes)
+        self._operations = _names(head.operations)
+        self._groups: dict[int, layout.Group | None] = {}
+
+    def _bytes(self, offset: int, size: int) -> bytes | None:
+        data = self._read(self._begin + offset, size)
+        return data if len(data) == size else None
+
+    def threads(self) -> Iterator[layout.Thread]:
+        """Yield the threads that are there."""
+        size = ctypes.sizeof(layout.Thread)
+        for place in range(min(self._head.threads, layout.MOST_THREADS)):
+            data = self._bytes(layout.Memory.thread.offset + place * size, size)
+            if data is not None and (thread := layout.Thread.from_buffer_copy(data)).tid:
+                yield thread
 
     def current(self, thread: layout.Thread) -> MpiCall | None:
         """Return the call that a thread has not returned from, None if it is in none."""
-        if not thread.calls:
+        if not thread.calls or not thread.frame:
             return None
         entry = thread.ring[(thread.calls - 1) % layout.MOST_CALLS]
-        if entry.ended or not 0 < entry.function <= len(NUMBERED):
-            return None
-        return self._call(entry, thread)
+        function = _function(entry)
+        return None if function is None else self._call(entry, function, thread)
 
-    def _call(self, entry: layout.Call, thread: layout.Thread) -> MpiCall:
-        function = NUMBERED[entry.function - 1]
+    def _call(self, entry: layout.Call, function: Prototype, thread: layout.Thread) -> MpiCall:
         group = self._group(entry.group)
-        communicator = self._communicator(group, entry.group_calls)
+        names = {each.name for each in function.arguments}
+        counts = "comm" in names and Role.COLLECTIVE in function.role
+        peer = self._peer(entry.peer, group)
         call = MpiCall(
             function=function.name,
             kind=function.kind,
             blocking=function.blocking,
             waits_for=function.waits_for,
-            communicator=communicator,
-            dest=self._peer(entry.dest, group),
-            source=self._peer(entry.source, group),
-            tag=self._tag(entry.tag),
-            receive_tag=self._tag(entry.receive_tag),
-            root=self._peer(entry.root, group),
-            operation=self._operations.get(entry.operation),
-            count=_count(entry.count),
-            receive_count=_count(entry.receive_count),
-            datatype=self._datatypes.get(entry.datatype),
+            communicator=self._communicator(group, entry.group_calls if counts else 0),
+            dest=peer if names & {"dest", "target"} else None,
+            source=self._peer(entry.source, group) if "source" in names else None,
+            tag=self._tag(entry.tag) if "tag" in names else None,
+            receive_tag=self._tag(entry.receive_tag) if "tag2" in names else None,
+            root=peer if "root" in names else None,
+            operation=self._operations.get(entry.operation) if "op" in names else None,
+            count=entry.count if "count" in names else None,
+            receive_count=entry.receive_count if "count2" in names else None,
+            datatype=self._datatypes.get(entry.datatype) if "datatype" in names else None,
             window=self._other(group, layout.WINDOW),
             file_handle=self._other(group, layout.FILE),
-            requests=self._waited_for(entry, thread),
+            requests=self._waited_for(entry, function, thread),
         )
         fields = (each for each in call.__struct_fields__ if each not in _NO_SOURCES)
         known = (each for each in fields if getattr(call, each) not in (None, ()))
@@ -205,8 +231,13 @@ class _Decoder:
         )
 
     def _group(self, place: int) -> layout.Group | None:
-        groups = self._memory.group
-        return groups[place - 1] if 0 < place <= len(groups) else None
+        if place not in self._groups:
+            data = None
+            if 0 < place <= layout.MOST_GROUPS:
+                size = ctypes.sizeof(layout.Group)
+                data = self._bytes(layout.Memory.group.offset + (place - 1) * size, size)
+            self._groups[place] = None if data is None else layout.Group.from_buffer_copy(data)
+        return self._groups[place]
 
     def _members(self, address: int, size: int) -> list[int]:
         """Return the ranks in MPI_COMM_WORLD of a group; -1 for one that is of another world."""
@@ -242,9 +273,7 @@ class _Decoder:
         return Group(name=_text(group.name), members=self._rank_set(group.members, group.size))
 
     def _peer(self, rank: int, group: layout.Group | None) -> Peer | None:
-        memory = self._memory
-        if rank == layout.NONE:
-            return None
+        memory = self._head
         if rank == memory.any_source:
             return ANY_SOURCE
         if rank == memory.proc_null:
@@ -265,39 +294,59 @@ class _Decoder:
         return found if found >= 0 else None
 
     def _tag(self, tag: int) -> Tag | None:
-        if tag == layout.NONE:
-            return None
-        return ANY_TAG if tag == self._memory.any_tag else tag
+        return ANY_TAG if tag == self._head.any_tag else tag
 
-    def _waited_for(self, entry: layout.Call, thread: layout.Thread) -> tuple[Request, ...]:
-        handles = thread.requests[: min(entry.requests, layout.MOST_HANDLES)]
-        found = [self._request(each) for each in handles]
-        if entry.requests > len(handles):
-            found.append(Request())  # stands for the rest
-        return tuple(found)
+    def _waited_for(
+        self, entry: layout.Call, function: Prototype, thread: layout.Thread
+    ) -> tuple[Request, ...]:
+        if Role.OPENS in function.role:
+            return ()
+        if any(each.name == "requests" for each in function.arguments):
+            handles = thread.requests[: max(0, min(entry.count, layout.MOST_HANDLES))]
+            found = [self._request(each) for each in handles]
+            if entry.count > len(handles):
+                found.append(Request())  # stands for the rest
+            return tuple(found)
+        if any(each.standard_name == "request" for each in function.arguments):
+            return (self._request(entry.request),)
+        return ()
+
+    def _places(self, handle: int) -> Iterator[layout.Call]:
+        """Yield the places at which a request can be."""
+        size = ctypes.sizeof(layout.Call)
+        first = layout.request_place(handle)
+        for at in range(layout.PROBES if self._head.displaced else 1):
+            place = (first + at) % layout.MOST_REQUESTS
+            data = self._bytes(layout.Memory.request.offset + place * size, size)
+            if data is not None:
+                yield layout.Call.from_buffer_copy(data)
 
     def _request(self, handle: int) -> Request:
-        found = self._requests.get(handle)
-        if found is None:
+        found = next((each for each in self._places(handle) if each.request == handle), None)
+        function = None if found is None or not handle else _function(found)
+        if found is None or function is None:
             return Request()
+        names = {each.name for each in function.arguments}
         group = self._group(found.group)
-        base = found.kind & 15
-        kind: RequestKind | None = None
-        if found.kind & layout.PARTITIONED:
-            kind = _PARTITIONED.get(base)
-        elif base in _KINDS:
-            kind = _KINDS[base][bool(found.kind & layout.PERSISTENT)]
+        kind = _PARTITIONED.get(function.name)
+        if kind is None and function.kind in _KINDS:
+            kind = _KINDS[function.kind][Role.PERSISTENT in function.role]
+        peer = None
+        if names & {"dest", "target", "source"} and "root" not in names:
+            is_receive = "source" in names and "dest" not in names
+            peer = self._peer(found.source if is_receive else found.peer, group)
         return Request(
             kind=kind,
             communicator=self._communicator(group, 0),
-            peer=self._peer(found.peer, group),
-            tag=self._tag(found.tag),
-            count=_count(found.count),
+            peer=peer,
+            tag=self._tag(found.tag) if "tag" in names else None,
+            count=found.count if "count" in names else None,
         )
 
 
-def _count(value: int) -> int | None:
-    return None if value == layout.NO_COUNT else value
+def _function(entry: layout.Call) -> Prototype | None:
+    number = entry.function & ~layout.PERSISTENT
+    return NUMBERED[number - 1] if 0 < number <= len(NUMBERED) else None
 
 
 def _names(table: ctypes.Array[layout.Name]) -> dict[int, str]:

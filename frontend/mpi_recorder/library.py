@@ -22,7 +22,7 @@ _BUILD_S = 300.0
 _DIRECTORY = "mpi-recorder"
 _MOST_WORDS = 300
 _LAUNCHER = re.compile(r"(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|prun)(\.\w+)?\Z")
-_FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=default", "-w")
+FLAGS = ("-O2", "-fno-plt", "-shared", "-fPIC", "-fvisibility=default", "-w")
 
 
 def compiler_of(launcher: str, compiler: str = "") -> str:
@@ -101,7 +101,7 @@ async def build(compiler: str, on_step: Callable[[str], None] = lambda step: Non
         made, text = place / f"{own}.so", place / f"{own}.c"
         try:
             await asyncio.to_thread(text.write_text, source)
-            await _run(compiler, *_FLAGS, "-o", str(made), str(text), "-ldl", "-lpthread")
+            await _run(compiler, *FLAGS, "-o", str(made), str(text), "-ldl", "-lpthread")
             await asyncio.to_thread(made.replace, library)
         finally:
             for each in (made, text):

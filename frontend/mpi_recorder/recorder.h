@@ -1,8 +1,11 @@
 /* The memory of the flight recorder, and the work of its wrappers. The wrappers are generated;
  * pgdb/mpi_recorder/layout.py has the same structures for those who read the memory from outside.
  *
- * A field that a call does not have is NONE. Each thread writes only to its own part. A reader of a
- * running process reads the number of calls twice. */
+ * The path of each call is short, since a message of 8 bytes takes no longer than 100 ns. It has no
+ * lock, it fills one line of the cache, and only with the fields that the function has; the reader
+ * knows these from the number of the function. It does not read the counter of the processor, which
+ * takes 17 ns in a virtual machine: see stamp. Each thread writes only to its own part. A reader of
+ * a running process reads the number of calls twice. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NONE INT32_MIN
-#define NO_COUNT INT64_MIN
 #define MOST_THREADS 64
 #define MOST_CALLS 64 /* of each thread that are kept */
 #define MOST_HANDLES 128 /* of requests of one call that are kept */
@@ -20,23 +21,38 @@
 #define MOST_REQUESTS 16384
 #define MOST_NAMES 64
 #define PROBES 64 /* entries of a table that are looked at for one request */
-#define RATE_CALLS 0xffff /* calls between two readings of the clock, less one */
+#define PERSISTENT 0x80000000u /* bit of the number of a function whose request stays open */
 
+/* A call, in one line of the cache. */
 struct call {
-  uint64_t began, ended; /* ticks; 0 while the call lasts */
-  int64_t count, receive_count;
-  uint64_t datatype, operation;
-  int32_t dest, source, tag, receive_tag, root, group; /* group: place in the table plus 1 */
-  uint32_t function, requests;                         /* function: place in the table plus 1 */
-  uint64_t group_calls; /* collective calls on the communicator, this one included */
-};
+  uint64_t began;   /* see stamp; of a request: the number of the thread that has this place */
+  uint64_t request; /* handle that the call makes or uses; 0: none, of a request: a free place */
+  uint32_t function; /* place in the table plus 1 */
+  int32_t group;     /* communicator, window or file: place in the table plus 1; 0: unknown */
+  int32_t peer, tag; /* peer: destination, target or root */
+  int64_t count;     /* of elements or of requests */
+  uint64_t datatype;
+  union {
+    uint64_t group_calls; /* collective calls on the communicator, this one included */
+    struct {
+      int32_t source, receive_tag;
+    };
+  };
+  union {
+    int64_t receive_count;
+    uint64_t operation;
+  };
+} __attribute__((aligned(64)));
 
 struct thread {
   uint64_t calls; /* the latest is at (calls - 1) % MOST_CALLS */
-  int32_t tid, depth;
-  uint64_t requests[MOST_HANDLES]; /* of the latest call */
+  uint64_t frame; /* address in the stack of the latest call; 0 when it has returned */
+  uint64_t second, now_ns; /* of CLOCK_REALTIME; now_ns is its first reading in this second */
+  int32_t tid;
+  uint32_t number;
+  uint64_t requests[MOST_HANDLES] __attribute__((aligned(64))); /* of the latest call */
   struct call ring[MOST_CALLS];
-};
+} __attribute__((aligned(64)));
 
 /* A communicator, a window or a file. */
 struct group {
@@ -45,13 +61,6 @@ struct group {
   int32_t kind, size, remote_size, rank;
   int32_t *members, *remote; /* ranks in MPI_COMM_WORLD; null: 0 to size - 1 */
   char name[64];
-};
-
-struct request {
-  uint64_t handle; /* 0: free */
-  uint64_t datatype;
-  int64_t count;
-  int32_t group, peer, tag, kind;
 };
 
 struct name {
@@ -63,44 +72,38 @@ struct memory {
   char magic[8];
   uint64_t version;
   int32_t any_source, any_tag, proc_null, root;
-  uint64_t first_ticks, first_ns, last_ticks, last_ns; /* ns of CLOCK_MONOTONIC */
   uint64_t lost_requests, lost_groups, lost_threads;
+  uint64_t displaced; /* requests that were ever put at another place than their first one */
   int32_t state; /* 0 before MPI_Init, 1 from its return on, 2 from MPI_Finalize's on */
   uint32_t threads;
   struct name datatypes[MOST_NAMES], operations[MOST_NAMES];
   struct thread thread[MOST_THREADS];
   struct group group[MOST_GROUPS];
-  struct request request[MOST_REQUESTS];
+  struct call request[MOST_REQUESTS];
 };
 
 enum { COMMUNICATOR = 1, WINDOW, A_FILE };
-enum { SEND = 1, RECEIVE, COLLECTIVE, RMA, IO, GENERALIZED, PERSISTENT = 16, PARTITIONED = 32 };
 
-struct memory pgdb_mpi_recorder __attribute__((aligned(4096), visibility("default")));
-#define M pgdb_mpi_recorder
+static struct memory M __attribute__((aligned(4096)));
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_exit_of_thread;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static inline uint64_t ticks(void) {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-  uint64_t value;
-  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
-  return value;
-#else
+/* Say when a call began. The clock's second, which needs no counter of the processor, is read at
+ * each call, and the whole clock at the first call in a second. So the time of the first call in a
+ * second is exact, and the others began after it in the same second. */
+static __attribute__((noinline, cold)) void read_clock(struct thread *t, uint64_t second) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-#endif
+  clock_gettime(CLOCK_REALTIME, &now);
+  t->second = second;
+  t->now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t nanoseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+static inline void stamp(struct thread *t) {
+  uint64_t second = (uint64_t)time(NULL);
+  if (!LIKELY(second == t->second)) read_clock(t, second);
 }
 
 static void thread_ends(void *slot) { __atomic_store_n(&((struct thread *)slot)->tid, 0, __ATOMIC_RELEASE); }
@@ -108,8 +111,8 @@ static void thread_ends(void *slot) { __atomic_store_n(&((struct thread *)slot)-
 static void make_key(void) { pthread_key_create(&at_exit_of_thread, thread_ends); }
 
 /* Threads beyond the last slot share one that no reader looks at. */
-static struct thread *new_thread(void) {
-  static struct thread beyond;
+static __attribute__((noinline, cold)) struct thread *new_thread(void) {
+  static struct thread beyond = {.number = MOST_THREADS + 1};
   pthread_once(&once, make_key);
   pthread_mutex_lock(&lock);
   struct thread *found = &beyond;
@@ -117,7 +120,8 @@ static struct thread *new_thread(void) {
     if (M.thread[i].tid == 0) {
       found = &M.thread[i];
       found->calls = 0;
-      found->depth = 0;
+      found->frame = 0;
+      found->number = i + 1;
       found->tid = (int32_t)syscall(SYS_gettid);
       if (i >= M.threads) M.threads = i + 1;
       break;
@@ -128,33 +132,23 @@ static struct thread *new_thread(void) {
   return own = found;
 }
 
-/* Return the entry of a call to fill in; null inside another call, which hides it. */
-static inline struct call *enter(void) {
+static inline struct thread *thread(void) {
   struct thread *t = own;
-  if (__builtin_expect(t == NULL, 0)) t = new_thread();
-  if (t->depth++) return NULL;
-  return &t->ring[t->calls % MOST_CALLS];
+  return LIKELY(t != NULL) ? t : new_thread();
+}
+
+/* Return the entry of a call to fill in; null inside another call, which hides it. A call is inside
+ * another one if its frame lies below. A frame that an exception or longjmp has left is above. */
+static inline struct call *enter(struct thread *t, uint64_t frame) {
+  return LIKELY(t->frame <= frame) ? &t->ring[t->calls % MOST_CALLS] : NULL;
 }
 
 /* The entry is filled in. */
-static inline void begin(struct call *c) {
-  struct thread *t = own;
-  c->ended = 0;
-  c->began = ticks();
+static inline void begin(struct thread *t, struct call *c, uint64_t frame) {
+  c->began = t->now_ns;
   __asm__ volatile("" ::: "memory");
   t->calls++;
-  __asm__ volatile("" ::: "memory");
-}
-
-static inline void leave(struct call *c) {
-  struct thread *t = own;
-  t->depth--;
-  if (c == NULL) return;
-  c->ended = ticks();
-  if (__builtin_expect((t->calls & RATE_CALLS) == 0, 0)) {
-    M.last_ns = nanoseconds();
-    M.last_ticks = ticks();
-  }
+  t->frame = frame;
 }
 
 static inline uint32_t hashed(uint64_t handle, uint32_t size) {
@@ -318,77 +312,102 @@ static inline void collective(struct call *c) {
   if (c->group > 0) c->group_calls = ++M.group[c->group - 1].collectives;
 }
 
-static void open_request(uint64_t handle, int32_t kind, const struct call *c) {
-  uint32_t i = hashed(handle, MOST_REQUESTS);
-  struct request *found = NULL;
-  for (int n = 0; n < PROBES; n++, i = (i + 1) & (MOST_REQUESTS - 1)) {
-    struct request *q = &M.request[i];
-    if (q->handle == handle) {
-      found = q;
-      break;
-    }
-    if (q->handle == 0 && found == NULL) found = q;
-  }
-  if (found == NULL) {
-    M.lost_requests++;
-    return;
-  }
-  found->datatype = c->datatype;
-  found->count = c->count;
-  found->group = c->group;
-  found->peer = c->dest != NONE ? c->dest : c->source;
-  found->tag = c->tag != NONE ? c->tag : c->receive_tag;
-  found->kind = kind;
+static inline void put_request(struct call *q, const struct call *c, uint64_t handle) {
+  uint64_t owner = q->began;
+  q->request = 0;
   __asm__ volatile("" ::: "memory");
-  found->handle = handle;
+  *q = (struct call){.began = owner,
+                     .function = c->function,
+                     .group = c->group,
+                     .peer = c->peer,
+                     .tag = c->tag,
+                     .count = c->count,
+                     .datatype = c->datatype,
+                     .group_calls = c->group_calls,
+                     .operation = c->operation};
+  __asm__ volatile("" ::: "memory");
+  q->request = handle;
 }
 
-static struct request *find_request(uint64_t handle) {
+static struct call *find_request(uint64_t handle) {
   uint32_t i = hashed(handle, MOST_REQUESTS);
   for (int n = 0; n < PROBES; n++, i = (i + 1) & (MOST_REQUESTS - 1))
-    if (M.request[i].handle == handle) return &M.request[i];
+    if (M.request[i].request == handle) return &M.request[i];
   return NULL;
 }
 
+/* Find a place of this thread for a request. A place belongs to the thread that has used it first,
+ * so that the thread can use it again without a lock. */
+static __attribute__((noinline)) void place_request(struct thread *t, const struct call *c, uint64_t handle) {
+  uint32_t first = hashed(handle, MOST_REQUESTS), i = first;
+  pthread_mutex_lock(&lock);
+  struct call *found = find_request(handle);
+  for (int n = 0; n < PROBES && found == NULL; n++, i = (i + 1) & (MOST_REQUESTS - 1)) {
+    struct call *q = &M.request[i];
+    uint64_t owner = q->began;
+    int is_free = owner == 0 || owner == t->number || owner > M.threads || M.thread[owner - 1].tid == 0;
+    if (q->request == 0 && is_free) found = q;
+  }
+  if (found == NULL)
+    M.lost_requests++;
+  else {
+    if (found != &M.request[first]) M.displaced++;
+    found->began = t->number;
+    put_request(found, c, handle);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static inline void open_request(struct thread *t, struct call *c, uint64_t handle) {
+  struct call *q = &M.request[hashed(handle, MOST_REQUESTS)];
+  c->request = handle;
+  if (LIKELY(q->began == t->number && (q->request == 0 || q->request == handle)))
+    put_request(q, c, handle);
+  else
+    place_request(t, c, handle);
+}
+
 static inline void close_request(uint64_t handle, int always) {
-  struct request *q = find_request(handle);
-  if (q != NULL && (always || !(q->kind & PERSISTENT))) q->handle = 0;
+  struct call *q = &M.request[hashed(handle, MOST_REQUESTS)];
+  if (!LIKELY(q->request == handle)) {
+    if (M.displaced == 0 || (q = find_request(handle)) == NULL) return;
+  }
+  if (always || !(q->function & PERSISTENT)) q->request = 0;
 }
 
 /* Return a place for the handles of the requests of a call, which MPI overwrites; null without
  * memory for them. */
-static uint64_t *handles_of(struct call *c, int count) {
-  c->requests = count > 0 ? (uint32_t)count : 0;
-  return count <= MOST_HANDLES ? own->requests : malloc(sizeof(uint64_t) * (size_t)count);
+static inline uint64_t *handles_of(struct thread *t, int count) {
+  return LIKELY(count <= MOST_HANDLES) ? t->requests : malloc(sizeof(uint64_t) * (size_t)count);
 }
 
-static uint64_t *kept(uint64_t *handles) {
-  if (handles != NULL && handles != own->requests) memcpy(own->requests, handles, sizeof own->requests);
+static inline uint64_t *kept(struct thread *t, uint64_t *handles) {
+  if (!LIKELY(handles == t->requests) && handles != NULL) memcpy(t->requests, handles, sizeof t->requests);
   return handles;
 }
 
-static uint64_t *handles_in_c(struct call *c, int count, const MPI_Request *requests) {
-  uint64_t *handles = handles_of(c, count);
+static inline uint64_t *handles_in_c(struct thread *t, int count, const MPI_Request *requests) {
+  uint64_t *handles = handles_of(t, count);
   for (int i = 0; handles != NULL && i < count; i++) handles[i] = BITS(requests[i]);
-  return kept(handles);
+  return kept(t, handles);
 }
 
-static uint64_t *handles_in_fortran(struct call *c, int count, const MPI_Fint *requests) {
-  uint64_t *handles = handles_of(c, count);
+static uint64_t *handles_in_fortran(struct thread *t, int count, const MPI_Fint *requests) {
+  uint64_t *handles = handles_of(t, count);
   for (int i = 0; handles != NULL && i < count; i++) handles[i] = BITS(PMPI_Request_f2c(requests[i]));
-  return kept(handles);
+  return kept(t, handles);
 }
 
-static void free_handles(uint64_t *handles) {
-  if (handles != own->requests) free(handles);
+static inline void free_handles(struct thread *t, uint64_t *handles) {
+  if (!LIKELY(handles == t->requests)) free(handles);
 }
 
-static void close_at(const uint64_t *handles, int count, int at) {
+static inline void close_at(const uint64_t *handles, int count, int at) {
   if (handles != NULL && at >= 0 && at < count) close_request(handles[at], 0);
 }
 
-static void close_all(const uint64_t *handles, int count) {
-  for (int i = 0; i < count; i++) close_at(handles, count, i);
+static inline void close_all(const uint64_t *handles, int count) {
+  for (int i = 0; handles != NULL && i < count; i++) close_request(handles[i], 0);
 }
 
 __attribute__((constructor)) static void loaded(void) {
@@ -409,17 +428,11 @@ static void name_constants(void);
 
 static void initialised(void) {
   if (M.state == 1) return;
-  struct timespec some = {0, 1000000};
   name_constants();
   M.any_source = MPI_ANY_SOURCE;
   M.any_tag = MPI_ANY_TAG;
   M.proc_null = MPI_PROC_NULL;
   M.root = MPI_ROOT;
-  M.first_ns = nanoseconds();
-  M.first_ticks = ticks();
-  nanosleep(&some, NULL);
-  M.last_ns = nanoseconds();
-  M.last_ticks = ticks();
   M.state = 1;
   new_communicator(MPI_COMM_WORLD, 1);
   new_communicator(MPI_COMM_SELF, 2);

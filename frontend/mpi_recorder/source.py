@@ -70,12 +70,16 @@ def header_source() -> str:
 def generate(found: Mapping[str, Prototype]) -> str:
     """Return the source of the recorder for an MPI with these functions."""
     parts = [
-        "#define _GNU_SOURCE\n#include <mpi.h>\n#include <dlfcn.h>",
+        "#define _GNU_SOURCE\n#include <mpi.h>\n#include <dlfcn.h>\n#include <stddef.h>",
         f"#define VERSION {layout.VERSION:#x}ull\n",
         header_source(),
         *(
             f'_Static_assert(sizeof(struct {name}) == {ctypes.sizeof(each)}, "{name}");'
             for name, each in layout.STRUCTURES.items()
+        ),
+        *(
+            f'_Static_assert(offsetof(struct {name}, {field}) == {offset}, "{name}.{field}");'
+            for name, field, offset in layout.offsets()
         ),
         _constants(),
     ]
@@ -144,7 +148,7 @@ class _Arguments:
     def requests(self) -> str:
         """Return a call that keeps the handles of an array of requests."""
         function = "handles_in_fortran" if self.is_fortran else "handles_in_c"
-        return f"{function}(c, n, {self._meant['requests']})"
+        return f"{function}(t, n, {self._meant['requests']})"
 
     def element(self, argument: str, index: str) -> str:
         """Return the number at an index of an array that MPI has set."""
@@ -158,13 +162,12 @@ class _Arguments:
 
 
 _NUMBERS = {
-    "count": ("count",),
+    "count": ("count", "number"),
     "receive_count": ("count2",),
-    "dest": ("dest", "target"),
+    "peer": ("dest", "target", "root"),
     "source": ("source",),
     "tag": ("tag",),
     "receive_tag": ("tag2",),
-    "root": ("root",),
 }
 """The fields of an entry that are numbers, with the meanings of their arguments."""
 _HANDLES = {
@@ -178,26 +181,29 @@ words in names of MPI."""
 
 def _fill(number: int, function: mpi_functions.Prototype, of: _Arguments) -> Iterator[str]:
     """Yield the statements that fill the entry of a call."""
-    yield f"c->function = {number};"
+    persistent = " | PERSISTENT" if function.role & Role.PERSISTENT else ""
+    yield f"c->function = {number}{persistent};"
     for field, candidates in _NUMBERS.items():
-        name = next((each for each in candidates if each in of), None)
-        none = "NO_COUNT" if field.endswith("count") else "NONE"
-        yield f"c->{field} = {none if name is None else of.number(name)};"
+        yield from (f"c->{field} = {of.number(each)};" for each in candidates if each in of)
     for field, word, name in (("datatype", "Type", "datatype"), ("operation", "Op", "op")):
-        yield f"c->{field} = {f'BITS({of.handle(name, word)})' if name in of else 0};"
-    yield "c->group_calls = 0;"
-    yield "c->requests = 0;"
+        if name in of:
+            yield f"c->{field} = BITS({of.handle(name, word)});"
     yield f"c->group = {_group(function, of)};"
     if function.role & Role.COLLECTIVE and "comm" in of:
         yield "collective(c);"
-    if of.has("request") and not function.role & Role.OPENS:
-        is_pointer = "request" in of
-        yield "c->requests = 1;"
-        yield "handles = own->requests;"
-        yield f"handles[0] = BITS({of.handle('request', 'Request', is_pointer=is_pointer)});"
+    if _uses_request(function, of):
+        handle = of.handle("request", "Request", is_pointer="request" in of)
+        yield f"c->request = handle = BITS({handle});"
     if "requests" in of:
         yield f"n = {of.number('number')};"
         yield f"handles = {of.requests()};"
+    if function.blocking:
+        yield "stamp(t);"
+
+
+def _uses_request(function: mpi_functions.Prototype, of: _Arguments) -> bool:
+    """Return whether a function has one request, which another call has made."""
+    return of.has("request") and not function.role & Role.OPENS
 
 
 def _group(function: mpi_functions.Prototype, of: _Arguments) -> str:
@@ -223,14 +229,13 @@ def _after(function: mpi_functions.Prototype, of: _Arguments) -> Iterator[str]:
     if of.has(_MADE) and not function.role & Role.OPENS:
         yield f"made_communicator(c->group, {of.handle(_MADE, 'Comm', is_pointer=True)});"
     if function.role & Role.OPENS:
-        handle = of.handle("request", "Request", is_pointer=True)
-        yield f"open_request(BITS({handle}), {_kind(function)}, c);"
+        yield f"open_request(t, c, BITS({of.handle('request', 'Request', is_pointer=True)}));"
     elif name == "MPI_Request_free":
-        yield "close_request(handles[0], 1);"
+        yield "close_request(handle, 1);"
     elif name == "MPI_Wait":
-        yield "close_request(handles[0], 0);"
+        yield "close_request(handle, 0);"
     elif name == "MPI_Test":
-        yield f"if ({of.result('flag')}) close_request(handles[0], 0);"
+        yield f"if ({of.result('flag')}) close_request(handle, 0);"
     elif name == "MPI_Waitall":
         yield "close_all(handles, n);"
     elif name == "MPI_Testall":
@@ -242,19 +247,6 @@ def _after(function: mpi_functions.Prototype, of: _Arguments) -> Iterator[str]:
         yield "for (int k = 0; done != MPI_UNDEFINED && k < done; k++)"
         at = f"{of.element('array_of_indices', 'k')} - {of.first_index}"
         yield f"  close_at(handles, n, {at});"
-    if "requests" in of:
-        yield "free_handles(handles);"
-
-
-def _kind(function: mpi_functions.Prototype) -> str:
-    if function.role & Role.COLLECTIVE:
-        kind = "COLLECTIVE"
-    else:
-        kind = {"recv": "RECEIVE", "rma": "RMA", "file": "IO"}.get(function.kind, "SEND")
-    if function.role & Role.PERSISTENT:
-        kind += " | PERSISTENT"
-    is_partitioned = function.name in ("MPI_Psend_init", "MPI_Precv_init")
-    return f"{kind} | PARTITIONED" if is_partitioned else kind
 
 
 def _body(
@@ -262,21 +254,28 @@ def _body(
 ) -> str:
     fill, after = [*_fill(number, function, of)], [*_after(function, of)]
     frees = any(each.is_pointed for each in function.arguments)
-    lines = ["  struct call *c = enter();"]
-    if any("handles" in each for each in fill):
-        lines.append("  uint64_t *handles = NULL;")
-    if any(each.startswith("n = ") for each in fill):
-        lines.append("  int n = 0;")
-    lines.append("  if (c != NULL) {")
-    lines += [f"    {each}" for each in [*fill, "begin(c);"]]
+    lines = [
+        "  char here;",
+        "  uint64_t frame = (uint64_t)(uintptr_t)&here;",
+        "  struct thread *t = thread();",
+        "  struct call *c = enter(t, frame);",
+    ]
+    if _uses_request(function, of):
+        lines.append("  uint64_t handle = 0;")
+    if "requests" in of:
+        lines.append("  uint64_t *handles = NULL;\n  int n = 0;")
+    lines.append("  if (LIKELY(c != NULL)) {")
+    lines += [f"    {each}" for each in [*fill, "begin(t, c, frame);"]]
     if frees:
         lines.append("    if (c->group > 0) forget_group(M.group[c->group - 1].handle);")
-    lines += ["  }", f"  {call}"]
+    lines += ["  }", f"  {call}", "  if (LIKELY(t->frame == frame)) {"]
     if after:
-        lines.append(f"  if (c != NULL && {succeeded}) {{")
-        lines += [f"    {each}" for each in after]
-        lines.append("  }")
-    return "\n".join([*lines, "  leave(c);"])
+        lines.append(f"    if (LIKELY({succeeded})) {{")
+        lines += [f"      {each}" for each in after]
+        lines.append("    }")
+    if "requests" in of:
+        lines.append("    free_handles(t, handles);")
+    return "\n".join([*lines, "    t->frame = 0;", "  }"])
 
 
 def _c_wrapper(

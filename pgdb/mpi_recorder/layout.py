@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import ctypes
 import zlib
+from collections.abc import Iterator
 from ctypes import c_char, c_int32, c_int64, c_uint32, c_uint64
 
 from pgdb.mpi_functions import NUMBERED
 
 LIBRARY = "libpgdb-mpi-recorder.so"
 """File name of the library."""
-SYMBOL = "pgdb_mpi_recorder"
 MAGIC = b"PGDBREC\0"
 ALIGNMENT_BYTES = 4096
 """The block begins at such an address."""
-NONE = -(1 << 31)
-"""Stands for a number that a call does not have."""
-NO_COUNT = -(1 << 63)
 MOST_CALLS = 64
 """Calls of each thread that are kept."""
 MOST_HANDLES = 128
 """Requests of one call that are kept."""
-_MOST_THREADS = 64
-_MOST_GROUPS = 1024
-_MOST_REQUESTS = 16384
+MOST_THREADS = 64
+MOST_GROUPS = 1024
+MOST_REQUESTS = 16384
+PROBES = 64
+"""Places of the table of requests, from the first one of a request on, at which it can be."""
 _MOST_NAMES = 64
-_REVISION = 1
+_REVISION = 2
 """Goes up whenever a field gets another meaning."""
 
 VERSION = _REVISION << 32 | zlib.crc32(repr(NUMBERED).encode())
@@ -36,33 +35,41 @@ VERSION = _REVISION << 32 | zlib.crc32(repr(NUMBERED).encode())
 
 COMMUNICATOR, WINDOW, FILE = 1, 2, 3
 """Kinds of a :class:`Group`."""
-SEND, RECEIVE, COLLECTIVE, RMA, IO, GENERALIZED = 1, 2, 3, 4, 5, 6
-"""Kinds of a :class:`Request`, which PERSISTENT and PARTITIONED can be added to."""
-PERSISTENT, PARTITIONED = 16, 32
+PERSISTENT = 1 << 31
+"""Bit of the number of a function that makes a request which stays open when it is complete."""
 BEFORE_INIT, READY, FINALIZED = 0, 1, 2
 """States of :class:`Memory`."""
 
 
+class _SourceAndTag(ctypes.Structure):
+    _fields_ = (("source", c_int32), ("receive_tag", c_int32))
+
+
+class _Collective(ctypes.Union):
+    _fields_ = (("group_calls", c_uint64), ("_parts", _SourceAndTag))
+    _anonymous_ = ("_parts",)
+
+
+class _Receive(ctypes.Union):
+    _fields_ = (("receive_count", c_int64), ("operation", c_uint64))
+
+
 class Call(ctypes.Structure):
-    """``struct call``."""
+    """``struct call``: a call, or a request as the call that has made it."""
 
     _fields_ = (
         ("began", c_uint64),
-        ("ended", c_uint64),
-        ("count", c_int64),
-        ("receive_count", c_int64),
-        ("datatype", c_uint64),
-        ("operation", c_uint64),
-        ("dest", c_int32),
-        ("source", c_int32),
-        ("tag", c_int32),
-        ("receive_tag", c_int32),
-        ("root", c_int32),
-        ("group", c_int32),
+        ("request", c_uint64),
         ("function", c_uint32),
-        ("requests", c_uint32),
-        ("group_calls", c_uint64),
+        ("group", c_int32),
+        ("peer", c_int32),
+        ("tag", c_int32),
+        ("count", c_int64),
+        ("datatype", c_uint64),
+        ("_collective", _Collective),
+        ("_receive", _Receive),
     )
+    _anonymous_ = ("_collective", "_receive")
 
 
 class Thread(ctypes.Structure):
@@ -70,8 +77,12 @@ class Thread(ctypes.Structure):
 
     _fields_ = (
         ("calls", c_uint64),
+        ("frame", c_uint64),
+        ("second", c_uint64),
+        ("now_ns", c_uint64),
         ("tid", c_int32),
-        ("depth", c_int32),
+        ("number", c_uint32),
+        ("_to_the_line", c_uint64 * 3),
         ("requests", c_uint64 * MOST_HANDLES),
         ("ring", Call * MOST_CALLS),
     )
@@ -95,20 +106,6 @@ class Group(ctypes.Structure):
     )
 
 
-class Request(ctypes.Structure):
-    """``struct request``."""
-
-    _fields_ = (
-        ("handle", c_uint64),
-        ("datatype", c_uint64),
-        ("count", c_int64),
-        ("group", c_int32),
-        ("peer", c_int32),
-        ("tag", c_int32),
-        ("kind", c_int32),
-    )
-
-
 class Name(ctypes.Structure):
     """``struct name``."""
 
@@ -125,20 +122,18 @@ class Memory(ctypes.Structure):
         ("any_tag", c_int32),
         ("proc_null", c_int32),
         ("root", c_int32),
-        ("first_ticks", c_uint64),
-        ("first_ns", c_uint64),
-        ("last_ticks", c_uint64),
-        ("last_ns", c_uint64),
         ("lost_requests", c_uint64),
         ("lost_groups", c_uint64),
         ("lost_threads", c_uint64),
+        ("displaced", c_uint64),
         ("state", c_int32),
         ("threads", c_uint32),
         ("datatypes", Name * _MOST_NAMES),
         ("operations", Name * _MOST_NAMES),
-        ("thread", Thread * _MOST_THREADS),
-        ("group", Group * _MOST_GROUPS),
-        ("request", Request * _MOST_REQUESTS),
+        ("_to_the_line", c_uint64 * 7),
+        ("thread", Thread * MOST_THREADS),
+        ("group", Group * MOST_GROUPS),
+        ("request", Call * MOST_REQUESTS),
     )
 
 
@@ -146,8 +141,23 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "call": Call,
     "thread": Thread,
     "group": Group,
-    "request": Request,
     "name": Name,
     "memory": Memory,
 }
 """The structures by their names in recorder.h."""
+
+
+def request_place(handle: int) -> int:
+    """Return the first place at which a request can be: ``hashed`` of recorder.h."""
+    mixed = handle * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    return (mixed >> 40) & (MOST_REQUESTS - 1)
+
+
+def offsets() -> Iterator[tuple[str, str, int]]:
+    """Yield the structures and their fields in recorder.h, with the offsets of the fields."""
+    for name, structure in STRUCTURES.items():
+        for field, *_ in structure._fields_:
+            if not field.startswith("_"):
+                yield name, field, getattr(structure, field).offset
+    for field in ("source", "receive_tag", "group_calls", "receive_count", "operation"):
+        yield "call", field, getattr(Call, field).offset

@@ -6,12 +6,13 @@ import ctypes
 import random
 import struct
 
-from pgdb.backend.mpi_calls.recorder import decode, with_recorded
-from pgdb.mpi_calls import ANY_SOURCE, FieldSource, MpiCall, Request
-from pgdb.mpi_functions import NUMBERED
+from pgdb.backend.mpi_calls.recorder import Read, decode, with_recorded
+from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, FieldSource, MpiCall, Request
+from pgdb.mpi_functions import NUMBERED, Role
 from pgdb.mpi_recorder import layout
 
 MEMBERS_AT = 0x5000
+BEGIN = 0x100000
 NUMBERS = {each.name: number for number, each in enumerate(NUMBERED, 1)}
 
 
@@ -24,33 +25,42 @@ def memory() -> layout.Memory:
     world.handle, world.kind, world.size, world.name = 8, layout.COMMUNICATOR, 4, b"MPI_COMM_WORLD"
     part.handle, part.kind, part.size, part.identity = 9, layout.COMMUNICATOR, 2, 0xABC
     part.members = MEMBERS_AT
-    request = made.request[7]
-    request.handle, request.kind, request.group = 555, layout.RECEIVE | layout.PERSISTENT, 5
-    request.peer, request.tag, request.count = 1, -2, 3
+    place_request(made, 555, "MPI_Recv_init", group=5, source=1, tag=-2, count=3)
     thread = made.thread[0]
-    thread.tid, thread.calls = 77, 3
-    thread.requests[0] = 555
-    fill(thread.ring[2], "MPI_Wait", requests=1)
+    thread.tid, thread.calls, thread.frame = 77, 3, 0x7FFF0000
+    fill(thread.ring[2], "MPI_Wait", request=555)
     return made
 
 
+def place_request(
+    made: layout.Memory, handle: int, function: str, *, after: int = 0, **fields: int
+) -> None:
+    """Put a request *after* so many other places into the table."""
+    place = (layout.request_place(handle) + after) % layout.MOST_REQUESTS
+    fill(made.request[place], function, request=handle, **fields)
+
+
 def fill(entry: layout.Call, function: str, **fields: int) -> None:
-    """Fill in an entry, of whose numbers only *fields* are there."""
-    entry.function, entry.ended = NUMBERS[function], 0
-    entry.count = entry.receive_count = layout.NO_COUNT
-    for field in ("dest", "source", "tag", "receive_tag", "root"):
-        setattr(entry, field, layout.NONE)
+    """Fill in an entry with *fields*, as the recorder does: the others keep what they were."""
+    entry.function = NUMBERS[function]
     for field, value in fields.items():
         setattr(entry, field, value)
 
 
-def read(address: int, size_bytes: int) -> bytes:
-    data = struct.pack("2i", 3, 1)
-    return data[address - MEMBERS_AT :][:size_bytes] if address >= MEMBERS_AT else b""
+def reader(made: layout.Memory | bytes) -> Read:
+    """Return a reader of the memory at BEGIN, and of a list of members."""
+    data, members = bytes(made), struct.pack("2i", 3, 1)
+
+    def read(address: int, size_bytes: int) -> bytes:
+        if address >= BEGIN:
+            return data[address - BEGIN :][:size_bytes]
+        return members[address - MEMBERS_AT :][:size_bytes] if address >= MEMBERS_AT else b""
+
+    return read
 
 
 def call_in(made: layout.Memory) -> MpiCall | None:
-    found = decode(bytes(made), read)
+    found = decode(BEGIN, reader(made))
     assert found is not None and found.is_ready
     return found.calls.get(77)
 
@@ -74,41 +84,76 @@ def test_a_peer_is_a_rank_of_the_world() -> None:
     call = call_in(made)
     assert call is not None
     assert (call.source, call.tag, call.count, call.datatype) == (3, 5, 2, "MPI_INT")
-    fill(made.thread[0].ring[3], "MPI_Recv", source=-1, group=4)
+    fill(made.thread[0].ring[3], "MPI_Recv", source=-1, tag=-2, group=4)
     call = call_in(made)
-    assert call is not None and (call.source, call.tag) == (ANY_SOURCE, None)
+    assert call is not None and (call.source, call.tag) == (ANY_SOURCE, ANY_TAG)
     assert call.communicator is not None and call.communicator.members == "0-3"
 
 
 def test_a_call_that_has_returned_is_none() -> None:
     made = memory()
-    made.thread[0].ring[2].ended = 1
+    made.thread[0].frame = 0
     assert call_in(made) is None
-    found = decode(bytes(made), read)
+    found = decode(BEGIN, reader(made))
     assert found is not None and found.counts == {77: 3}
+
+
+def test_fields_of_earlier_calls_in_the_same_place_are_no_fields_of_a_call() -> None:
+    made = memory()
+    entry = made.thread[0].ring[2]
+    fill(entry, "MPI_Sendrecv", group=4, peer=1, source=2, tag=7, receive_tag=8, count=9)
+    fill(entry, "MPI_Barrier", group=4, group_calls=12)
+    call = call_in(made)
+    assert call is not None and call.communicator is not None
+    assert call.communicator.collectives == 12
+    known = {each.field for each in call.sources}
+    assert known == {"function", "communicator"}
+
+
+def test_parts_of_an_entry_that_share_bytes_are_of_different_functions() -> None:
+    for each in NUMBERED:
+        names = {argument.name for argument in each.arguments}
+        assert len(names & {"dest", "target", "root"}) <= 1, each.name
+        assert not {"count", "number"} <= names, each.name
+        assert not {"op", "count2"} <= names, each.name
+        if Role.COLLECTIVE in each.role:
+            assert not names & {"source", "tag2"}, each.name
 
 
 def test_a_memory_of_another_version_is_not_read() -> None:
     made = memory()
     made.version += 1
-    assert decode(bytes(made), read) is None
-    assert decode(bytes(memory())[:-1], read) is None
+    assert decode(BEGIN, reader(made)) is None
+    assert decode(BEGIN, reader(bytes(memory())[:100])) is None
 
 
 def test_requests_and_members_that_are_not_known() -> None:
     made = memory()
-    made.thread[0].requests[0] = 556
+    made.thread[0].ring[2].request = 556
     call = call_in(made)
     assert call is not None and call.requests == (Request(),)
-    made.thread[0].ring[2].requests = 200
+    fill(made.thread[0].ring[2], "MPI_Waitall", count=200)
     call = call_in(made)
     assert call is not None and len(call.requests) == layout.MOST_HANDLES + 1
-    made.request[7].handle = 556
+    assert call.count is None
+    fill(made.thread[0].ring[2], "MPI_Wait", request=555)
     made.group[4].members = 1
     call = call_in(made)
     assert call is not None and call.requests[0].peer is None
     assert call.requests[0].communicator is not None
     assert call.requests[0].communicator.members is None
+
+
+def test_a_request_that_is_not_at_its_first_place() -> None:
+    made = memory()
+    made.thread[0].ring[2].request = 900
+    place_request(made, 900, "MPI_Ibcast", after=3, peer=1, group=5, count=6)
+    call = call_in(made)
+    assert call is not None and call.requests == (Request(),)
+    made.displaced = 1
+    call = call_in(made)
+    assert call is not None and call.requests[0].kind == "collective"
+    assert (call.requests[0].count, call.requests[0].peer) == (6, None)
 
 
 def test_damaged_memory_never_ends_the_reader() -> None:
@@ -123,7 +168,12 @@ def test_damaged_memory_never_ends_the_reader() -> None:
         for at in (layout.Memory.thread.offset, layout.Memory.group.offset):
             data[at : at + 600] = rng.randbytes(600)
         data[layout.Memory.threads.offset :][:4] = rng.randbytes(4)
-        decode(bytes(data), lambda address, size: rng.randbytes(min(size, 1 << 16)))
+        inside = reader(bytes(data))
+
+        def read(address: int, size: int, inside: Read = inside) -> bytes:
+            return inside(address, size) or rng.randbytes(min(size, 1 << 16))
+
+        decode(BEGIN, read)
 
 
 def test_fields_of_the_recorder_replace_others() -> None:
@@ -136,3 +186,11 @@ def test_fields_of_the_recorder_replace_others() -> None:
     assert both.source_of("requests") == "recorder"
     other = MpiCall(function="MPI_Recv", sources=(FieldSource("function", "caller code"),))
     assert with_recorded(other, recorded) is other
+
+
+def test_a_recorded_request_is_complete_if_mpi_says_so() -> None:
+    recorded = call_in(memory())
+    assert recorded is not None
+    seen = MpiCall(function="MPI_Wait", requests=(Request(complete=True, tag=99),))
+    (both,) = with_recorded(seen, recorded).requests
+    assert both.complete and both.tag == ANY_TAG

@@ -39,9 +39,3 @@ def test_a_function_with_a_request_makes_it_or_uses_it() -> None:
         assert len(names) == len(set(names)), each.name
         if each.role & Role.OPENS:
             assert names[-1] == "request" and each.arguments[-1].name == "_", each.name
-
-
-def test_the_number_of_requests_is_no_count_of_elements() -> None:
-    source = generate(prototypes(HEADER))
-    waitall = source[source.index("int MPI_Waitall(") :].partition("\n}")[0]
-    assert "c->count = NO_COUNT;" in waitall and "n = count;" in waitall
