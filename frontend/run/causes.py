@@ -58,6 +58,11 @@ class RankEnd(msgspec.Struct, frozen=True):
         return self.signal in _FROM_OUTSIDE
 
     @property
+    def is_by_request(self) -> bool:
+        """Whether a signal ended the rank by which batch systems and users ask a job to end."""
+        return self.is_from_outside and self.signal != signal.SIGKILL
+
+    @property
     def in_words(self) -> str:
         """The end in words, without a subject: ``ended with status 3``."""
         if self.signal:

@@ -12,10 +12,10 @@ from pgdb.frontend.run.options import in_words
 from pgdb.frontend.run.run_report import RunRecord
 from pgdb.ranks import RankSet
 
-LEAST_RUNNING = 19.0
+LEAST_RUNNING = 9.0
 """Least time between two looks, as a multiple of the time for which the last one held ranks.
 
-Looks hold a rank for 5 % of its time at most, however slow the host is.
+Looks hold a rank for 10 % of its time at most, however slow the host is.
 """
 POLL_S = 0.25
 

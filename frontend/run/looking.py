@@ -133,6 +133,11 @@ class Looker:
                 raise StartError("no rank is running")
             starting = attach("", replace(options, ranks=None), pids=pids, on_step=on_step)
         else:
+            # The processes of ended ranks are their watchers.
+            if gone := RankSet(each.rank for each in self._ends()):
+                everyone = gone | RankSet(each.rank for each in living)
+                wanted = everyone if options.ranks is None else options.ranks
+                options = replace(options, ranks=wanted - gone)
             starting = attach(self._launcher_pid, options, on_step=on_step)
         try:
             session = await starting

@@ -19,6 +19,7 @@ class Publisher:
     def __init__(self, options: RunOptions) -> None:
         self._paths = options.outputs
         self._quiet = options.quiet
+        self._alone = asyncio.Lock()
         self._unwritten = ""
         """The text of the last report, if a file of it could not be written."""
         self.problems: list[str] = []
@@ -42,7 +43,8 @@ class Publisher:
         """
         if self._paths:
             paths = [numbered(each, number) for each in self._paths]
-            text, errors = await writing.write_all(report, paths)
+            async with self._alone:
+                text, errors = await writing.write_all(report, paths)
             self.problems += [each for each in errors if each not in self.problems]
             self._unwritten = text
         if number and (self._unwritten or not self._paths):

@@ -129,10 +129,9 @@ class Supervisor:
     def _handle_signals(self, job: JobProcess) -> None:
         loop = asyncio.get_running_loop()
         for number in _STOPPING:
-            loop.add_signal_handler(
-                number, self._put, Trigger("signal", signal.Signals(number).name, number)
-            )
-        loop.add_signal_handler(signal.SIGUSR1, self._put, Trigger("request", "SIGUSR1"))
+            loop.add_signal_handler(number, self._on_stopping, number, job)
+        text = "a report was requested with SIGUSR1"
+        loop.add_signal_handler(signal.SIGUSR1, self._put, Trigger("request", text))
         loop.add_signal_handler(signal.SIGUSR2, job.send_signal, signal.SIGUSR2)
         loop.add_signal_handler(signal.SIGWINCH, job.resize_terminals)
         loop.add_signal_handler(signal.SIGINT, self._on_interrupt, job)
@@ -144,6 +143,9 @@ class Supervisor:
         self._reports.release()
         if not _is_foreground():
             job.send_signal(signal.SIGINT)
+
+    def _on_stopping(self, number: signal.Signals, job: JobProcess) -> None:
+        self._begin(self._announce(number, job))
 
     def _put(self, trigger: Trigger) -> None:
         self._triggers.put_nowait(trigger)
@@ -162,7 +164,8 @@ class Supervisor:
     async def _snapshot_always(self) -> None:
         while True:
             await asyncio.sleep(self._options.snapshot_every_s)
-            self._put(Trigger("snapshot"))
+            every = in_words(self._options.snapshot_every_s)
+            self._put(Trigger("snapshot", f"a report every {every}"))
 
     async def _wait_time_limit(self) -> None:
         options = self._options
@@ -202,40 +205,54 @@ class Supervisor:
         if trigger.kind == "death":
             await self._on_death(job, looker)
             return
-        kind = "ended" if trigger.kind == "signal" else trigger.kind
-        what = {
-            "signal": f"{trigger.text} came to pgdb run: the batch system or the user ends the job",
-            "request": "a report was requested with SIGUSR1",
-            "snapshot": f"a report every {in_words(self._options.snapshot_every_s)}",
-        }.get(trigger.kind, trigger.text)
-        is_note = trigger.kind in ("request", "snapshot")
-        cause = Cause(
-            kind="request" if is_note else kind,
-            what=what,
-            who=str(self._all_ranks()),
-            severity="note" if is_note else "warning" if kind == "hang" else "error",
-        )
-        self._record.add(trigger.kind, what, is_error=not is_note)
-        if not is_note:
-            self._cause = self._cause or cause
-            # Should this process be killed meanwhile, there is a report at least.
-            await self._publisher.write(self._report(cause, job))
-        if trigger.kind != "hang":
-            await self._look(looker)
-        if is_note:
-            self._snapshots += 1
-            await self._publisher.write(self._report(cause, job), self._snapshots)
-            return
-        await self._publisher.write(self._report(cause, job))
         if trigger.kind == "signal":
+            await self._look(looker)
+            await self._publisher.write(self._report(self._cause, job))
             job.send_signal(trigger.number)
             return
+        if trigger.kind in ("request", "snapshot"):
+            await self._on_request(trigger, job, looker)
+            return
+        self._add_cause(trigger.kind, trigger.text)
+        # Should this process be killed meanwhile, there is a report at least.
+        await self._publisher.write(self._report(self._cause, job))
+        if trigger.kind != "hang":
+            await self._look(looker)
+            await self._publisher.write(self._report(self._cause, job))
         await self._then(job)
+
+    async def _on_request(self, trigger: Trigger, job: JobProcess, looker: Looker) -> None:
+        self._record.add(trigger.kind, trigger.text)
+        await self._look(looker)
+        self._snapshots += 1
+        ranks = str(self._all_ranks())
+        cause = Cause(kind="request", what=trigger.text, who=ranks, severity="note")
+        await self._publisher.write(self._report(cause, job), self._snapshots)
+
+    async def _announce(self, number: signal.Signals, job: JobProcess) -> None:
+        """Write what is known before a batch system's grace time is over, and let a look follow."""
+        self._add_cause(
+            "ended", f"{number.name} came to pgdb run: the batch system or the user ends the job"
+        )
+        await self._publisher.write(self._report(self._cause, job))
+        self._put(Trigger("signal", number.name, number))
+
+    def _add_cause(self, kind: str, what: str) -> None:
+        """Add an event that is the cause, unless there is an earlier one."""
+        self._record.add(kind, what, is_error=True)
+        if self._cause is None and not self._has_failed:
+            self._cause = Cause(
+                kind=kind,
+                what=what,
+                who=str(self._all_ranks()),
+                severity="warning" if kind == "hang" else "error",
+            )
 
     async def _on_death(self, job: JobProcess, looker: Looker) -> None:
         first = first_failure(list(self._reports.ends.values()))
         assert first is not None
         await asyncio.sleep(SETTLE_S)
+        await self._publisher.write(self._report(None, job))
         if self._reports.living and not first.is_from_outside:
             await self._look(looker)
         elif self._reports.living:
@@ -273,6 +290,12 @@ class Supervisor:
             self._record.look = await looker.report()
         except PgdbError as error:
             self._record.note(f"the stacks of running ranks: {error}")
+
+    @property
+    def _has_failed(self) -> bool:
+        """Whether a rank has failed, by itself or because it was killed."""
+        first = first_failure(list(self._reports.ends.values()))
+        return first is not None and not first.is_by_request
 
     # -- reports -----------------------------------------------------------------------------------
 

@@ -261,6 +261,23 @@ def test_rank_is_held_for_a_debugger(mpi: Mpi, build: Build, tmp_path: Path) -> 
 
 
 @pytest.mark.any_mpi
+def test_death_is_the_cause_although_the_batch_system_ends_the_job_later(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("deaths.c")
+    with Run(tmp_path, "--then", "hold", "--", *mpi.line(3, program, "2")) as run:
+        assert run.process.stderr is not None
+        while b"pgdb attach" not in run.process.stderr.readline():
+            assert run.process.poll() is None
+        run.process.send_signal(signal.SIGTERM)
+        assert run.finish().status == 8
+    report = json.loads(run.report.read_bytes())
+    assert report["cause"]["what"] == "rank 2 ended with status 4"
+    assert any("SIGTERM came" in each["text"] for each in report["timeline"])
+    assert_nothing_left(run.mark)
+
+
+@pytest.mark.any_mpi
 def test_report_that_cannot_be_written_is_printed(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     line = mpi.line(3, build("deaths.c"), "2")
     finished = run_pgdb("run", "-o", "/nonexistent/r.txt", "--", *line, cwd=tmp_path)

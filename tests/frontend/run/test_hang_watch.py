@@ -102,7 +102,7 @@ def test_looks_hold_ranks_for_a_small_share_of_the_time(result: Result) -> None:
     hangs, record = watch(looker, 100000.0)
     assert not hangs
     assert len(looker.looks_s) > 10
-    assert len(looker.looks_s) * looker.held_s <= 0.06 * 100000.0
+    assert len(looker.looks_s) * looker.held_s <= 0.11 * 100000.0
     if isinstance(result, RankSet):
         assert any("[1]" in each.text for each in record.timeline)
     else:
