@@ -171,9 +171,9 @@ async def _locate(gdb: GdbSession, expression: str, is_summed_up: bool) -> _Numb
     # For the address of ELEMENT@COUNT GDB would allocate all of it, so only ELEMENT is evaluated.
     name = await _type_name(gdb, base)
     if container_numbers.is_container(name) and not repeats:
-        return _of_container(
-            await container_numbers.locate(gdb, base, is_positional=not is_summed_up)
-        )
+        is_positional = not is_summed_up
+        places = await container_numbers.locate(gdb, base, is_positional=is_positional)
+        return _of_container(base, places)
     counts = [await _integer(gdb, repeat) for repeat in repeats]
     for repeat, count in zip(repeats, counts, strict=True):
         if count < 0:
@@ -188,8 +188,11 @@ async def _locate(gdb: GdbSession, expression: str, is_summed_up: bool) -> _Numb
     return replace(found, shape=(*counts, *found.shape))
 
 
-def _of_container(places: container_numbers.Places) -> _Numbers:
+def _of_container(base: str, places: container_numbers.Places) -> _Numbers:
     kind, shape = places.dtype, places.shape
+    if places.count * places.size_bytes >= unset_bounds.LARGEST_BYTES:
+        what = f"{base} would have {places.count} elements"
+        raise CommandError(f"{what}: it is not constructed, or is damaged")
     if places.bits is None and len(places.pieces) == 1:
         return _Numbers(kind=kind, shape=shape, address=places.pieces[0][0])
     return _Numbers(kind=kind, shape=shape, places=places)

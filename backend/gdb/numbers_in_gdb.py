@@ -93,8 +93,11 @@ def locate(expression: str, is_positional: bool) -> None:
         }
     except NotNumbersError as error:
         answer = {"error": f"{expression} {error}"}
-    except (gdb.error, RuntimeError, LookupError) as error:
+    except (gdb.error, gdb.GdbError) as error:
         answer = {"error": str(error)}
+    except Exception as error:  # noqa: BLE001  # the printers are the library's, and memory is any
+        why = f"GDB's printer fails ({type(error).__name__}: {error})"
+        answer = {"error": f"{expression} is damaged, or lacks debug information: {why}"}
     gdb.write(json.dumps(answer) + "\n")
     gdb.flush()
 
@@ -307,7 +310,11 @@ def _add_deque(
     in_node = max(1, 512 // element.sizeof)
     shapes: set[tuple[int, ...]] = set()
     total = 0
-    if not 0 <= int(end_node - node) <= _MOST_PIECES:
+    is_whole = 0 <= int(end_node - node) <= _MOST_PIECES
+    for end in (first, last):
+        is_whole &= int(end["_M_first"]) <= int(end["_M_cur"]) <= int(end["_M_last"])
+        is_whole &= int(end["_M_last"]) - int(end["_M_first"]) == in_node * element.sizeof
+    if not is_whole:
         raise NotNumbersError("is not constructed, or is damaged")
     start = int(first["_M_cur"])
     while True:

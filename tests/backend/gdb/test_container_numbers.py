@@ -100,6 +100,15 @@ int main()
     std::map<int, point> points{{1, {1, 2}}};
     std::list<point> no_points;
     point plain{1, 2};
+    long memory[32];
+    for (int i = 0; i < 32; i++)
+        memory[i] = 0x4141414141414141;
+    auto &bad_deque = *(std::deque<double> *)memory;
+    auto &bad_list = *(std::list<int> *)memory;
+    auto &bad_map = *(std::map<std::string, double> *)memory;
+    auto &bad_vector = *(std::vector<double> *)(memory + 2);
+    auto &bad_bits = *(std::vector<bool> *)memory;
+    memory[3] += 1l << 50;
     return look((int)(dq.size() + sp.size() + fixed.size() + ref.size() + plain.x));
 }
 """
@@ -162,6 +171,11 @@ REFUSED = {
     "pointers": "each is a pointer",
     "points": "is of type point",
     "no_points": "has no elements, and they would be of type point",
+    "bad_deque": "is not constructed, or is damaged",
+    "bad_list": "Cannot access memory at address 0x4141414141414141",
+    "bad_map": "Cannot access memory at address 0x414",
+    "bad_vector": "elements: it is not constructed, or is damaged",
+    "bad_bits": "bits: it is not constructed, or is damaged",
     "plain": "plain is of type struct point; read a member, such as plain.NAME",
 }
 """Values that have no numbers, with a part of the error."""
