@@ -197,7 +197,7 @@ def _about(word: str, kind: gdb.Type, name: str) -> str:
 
 
 def _member(word: str, name: str) -> str:
-    return f"{name}.first" if word == "pair" else f"std::get<0>({name})"
+    return f"{name}.first" if word == "pair" else f"{name}[1]"
 
 
 def _row(value: gdb.Value, kind: gdb.Type, word: str) -> tuple[gdb.Type, int, int] | None:
