@@ -34,6 +34,7 @@ from pgdb.backend.rank.protocol import State
 from pgdb.backend.rank.states import Controlled, Live
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
+from pgdb.jobs import procfs
 from pgdb.records import Event, Exit, Gone, Output, Stop
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +44,9 @@ _LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB c
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
 """Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
 does not say how."""
+
+_LOOKS, _LOOK_S = 20, 0.02
+"""Number of looks at an interrupt that no thread takes, and the time between two, in seconds."""
 
 
 class Executor:
@@ -211,14 +215,34 @@ class Executor:
         if not (isinstance(state, Live) and state.is_awaited):
             self.on_run_failed("")
 
-    def on_partly_stopped(self) -> None:
+    def on_partly_stopped(self, thread: str) -> None:
         """Stop all threads of a rank of which GDB has stopped some, at an error of its own."""
         if self.state == "running" and isinstance(self.machine.state, Controlled):
-            self.keep(self._stop_rest())
+            self.keep(self._stop_rest(thread))
 
-    async def _stop_rest(self) -> None:
+    async def _stop_rest(self, thread: str) -> None:
         with contextlib.suppress(GdbError):
             await self.stop()
+            if not await self._stays_pending():
+                return
+            # The threads that run block the signal, as those of an MPI library do. The one that is
+            # stopped takes it before it carries out an instruction; alone, since GDB 13.1 swallows
+            # it otherwise in the step over the breakpoint.
+            shown = await self.gdb.ask_together("-gdb-show scheduler-locking")[0]
+            await self.gdb.send("-gdb-set scheduler-locking on")
+            try:
+                await self.gdb.send(f"-exec-continue --thread {thread}")
+            finally:
+                await self.gdb.send(f"-gdb-set scheduler-locking {shown.payload.get('value')}")
+
+    async def _stays_pending(self) -> bool:
+        """Return whether the rank runs, and no thread of it takes the interrupt."""
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK_S)
+            pending = procfs.pending_signals(self.process.pid) or ()
+            if self.state != "running" or INTERRUPT not in pending:
+                return False
+        return True
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""

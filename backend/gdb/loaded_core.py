@@ -153,7 +153,7 @@ class LoadedCore:
     def on_unreported_stop(self) -> None:
         """Ignore the report: GDB has no process here."""
 
-    def on_partly_stopped(self) -> None:
+    def on_partly_stopped(self, thread: str) -> None:
         """Ignore the report: GDB has no process here."""
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:

@@ -45,8 +45,11 @@ class Listener(Protocol):
     def on_unreported_stop(self) -> None:
         """Receive the finding that the inferior is stopped, without a report of the stop."""
 
-    def on_partly_stopped(self) -> None:
-        """Receive the finding that only some threads run, without a report of a stop."""
+    def on_partly_stopped(self, thread: str) -> None:
+        """Receive the finding that only some threads run, without a report of a stop.
+
+        :param thread: GDB's number of a thread that is stopped.
+        """
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a change: of breakpoints, threads, libraries."""
@@ -398,7 +401,8 @@ class GdbSession:
             self._listener.on_unreported_stop()
         else:
             self._listener.on_output(self.take_run_log() + "\n")
-            self._listener.on_partly_stopped()
+            stopped = next(each for each in threads if each.get("state") == "stopped")
+            self._listener.on_partly_stopped(str(stopped.get("id")))
 
     def _give_out(self, texts: list[str]) -> None:
         """Report text that belongs to no command."""

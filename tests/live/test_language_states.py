@@ -89,3 +89,26 @@ def test_an_error_of_gdb_at_a_stop_is_a_stop(mpi: Mpi, build: Build) -> None:
     assert {each["record"]["frame"]["function"] for each in stopped} == {"work"}
     assert records(finished, "print round")["0-1"]["text"] == "0"
     assert "rank 0 sum 100 args 1" in finished.out
+
+
+def test_an_error_of_gdb_at_a_stop_stops_threads_that_block_the_interrupt(
+    mpi: Mpi, build: Build
+) -> None:
+    # The threads of Open MPI run on at the error, and let no signal through.
+    finished = run_json(
+        "launch",
+        *ex("tbreak work", "continue", 'dprintf twice,"%d"', "continue", "print value"),
+        *ex(
+            "info threads", "show scheduler-locking", "delete", "tbreak mirror", "continue", "kill"
+        ),
+        *mpi.line(2, build("language.c")),
+    )
+    assert "Wrong number of arguments" in finished.out
+    for number, function in ((1, "twice"), (2, "mirror")):
+        stopped = finished.answers("continue")[number]["classes"]
+        assert RankSet.union(RankSet.parse(each["ranks"]) for each in stopped) == RankSet([0, 1])
+        assert {each["record"]["frame"]["function"] for each in stopped} == {function}
+    assert records(finished, "print value")["0-1"]["text"] == "0"
+    (threads,) = finished.answers("info threads")
+    assert "(running)" not in str(threads)
+    assert "replay" in records(finished, "show scheduler-locking")["0-1"]["text"]
