@@ -9,6 +9,7 @@ puts the table into the page of the score.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 import random
@@ -29,6 +30,7 @@ from why_patterns import Pattern, broken
 import pgdb
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.mpi_recorder.library import build as build_recorder
 from pgdb.frontend.show.text import why_text
 from pgdb.ranks import RankSet
 
@@ -143,12 +145,15 @@ def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
     return binary
 
 
-def ask(kit: Kit, program: Program, folder: Path, looks: int) -> list[Explanation]:
-    """Run a program, and ask why *looks* times."""
+def ask(
+    kit: Kit, program: Program, folder: Path, looks: int, recorder: str = ""
+) -> list[Explanation]:
+    """Run a program, and ask why *looks* times; *recorder* is the library of the recorder of MPI
+    calls, empty for none."""
     with tempfile.TemporaryDirectory(dir=folder) as ready:
         environment = {**os.environ, **kit.environment, "WHY_READY": ready}
         job = subprocess.Popen(
-            [*kit.launcher, "-n", str(program.count), *program.command],
+            [*kit.launcher, "-n", str(program.count), *preloading(recorder), *program.command],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -181,6 +186,11 @@ def ask(kit: Kit, program: Program, folder: Path, looks: int) -> list[Explanatio
             except subprocess.TimeoutExpired:
                 os.killpg(job.pid, signal.SIGKILL)
                 job.wait()
+
+
+def preloading(recorder: str) -> tuple[str, ...]:
+    """Return the words before a program that load the recorder into it."""
+    return ("env", f"LD_PRELOAD={recorder}") if recorder else ()
 
 
 def judge(program: Program, found: Explanation) -> tuple[str, str]:
@@ -235,6 +245,9 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
     for kit in kits():
         if not kit.name.startswith(arguments.mpi):
             continue
+        recorder = (
+            str(asyncio.run(build_recorder(kit.compilers[".c"]))) if arguments.recorder else ""
+        )
         for optimisation in arguments.optimisation or ("-O0", "-O2"):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
@@ -247,7 +260,8 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
                     is_healthy = program.kinds == ("healthy",)
                     row = rows.setdefault((kit.name, optimisation, program.language), Counter())
                     try:
-                        answers = ask(kit, program, folder, arguments.looks if is_healthy else 1)
+                        looks = arguments.looks if is_healthy else 1
+                        answers = ask(kit, program, folder, looks, recorder)
                     except PgdbError as error:
                         row["not run"] += 1
                         print(f"{kit.name} {optimisation} {program.name}: {error}", flush=True)
@@ -275,6 +289,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only programs whose names match")
     parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
     parser.add_argument("--random", type=int, default=0, help="programs of the generator")
+    parser.add_argument("--recorder", action="store_true", help="with the recorder of MPI calls")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="write the page of the score")
     arguments = parser.parse_args()

@@ -202,6 +202,9 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     """A call for each thread that is in one, the main thread's first."""
     note: str = ""
     """The reason why arguments are unknown, if there is one for all of them."""
+    moved: bool | None = None
+    """Whether the rank has begun a call since the look before, as its recorder says; None where no
+    recorder was asked so, and at the first look."""
 
     @property
     def call(self) -> MpiCall | None:

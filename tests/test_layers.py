@@ -44,7 +44,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     ),
     "pgdb.backend.python": (),
     "pgdb.mpi_recorder": (),
-    "pgdb.backend.mpi_calls": ("pgdb.mpi_recorder",),
+    "pgdb.backend.mpi_calls": ("pgdb.jobs", "pgdb.mpi_recorder"),
     "pgdb.backend.zygote": (
         "pgdb.overlay",
         "pgdb.cores",
@@ -131,6 +131,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     ),
     "pgdb.frontend.run": (
         "pgdb.cores",
+        "pgdb.frontend.mpi_recorder",
         "pgdb.jobs",
         "pgdb.overlay",
         "pgdb.frontend.system",

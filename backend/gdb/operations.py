@@ -47,6 +47,7 @@ from pgdb.overlay.messages import (
     InsertBreakpoint,
     ListBreakpoints,
     ListMpiCalls,
+    ListRecordedCalls,
     ListVariables,
     MachineQuery,
     ReadBlock,
@@ -146,6 +147,8 @@ class Operations:
                 return await self._stacks.backtrace(pid, operation)
             case ListMpiCalls():
                 return await self._calls.look(pid, operation)
+            case ListRecordedCalls():
+                return await self._calls.recorded(pid)
             case SelectFrame(command=command):
                 if (selected := await self._python.select(pid, command)) is not None:
                     return selected

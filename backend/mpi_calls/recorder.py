@@ -16,6 +16,7 @@ from pgdb.mpi_calls import (
     PROC_NULL,
     ROOT,
     CallKind,
+    CallState,
     Communicator,
     FieldSource,
     Group,
@@ -50,6 +51,11 @@ _PARTITIONED: dict[str, RequestKind] = {
     "MPI_Psend_init": "partitioned send",
     "MPI_Precv_init": "partitioned recv",
 }
+_STATES: dict[int, CallState] = {
+    layout.BEFORE_INIT: "before_init",
+    layout.READY: "outside",
+    layout.FINALIZED: "after_finalize",
+}
 _NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "waits_for")
 """Fields of a call that no single source gives."""
 
@@ -57,8 +63,8 @@ _NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "waits
 class Recorded(msgspec.Struct, frozen=True):
     """The calls of one rank that have not returned, and the number of calls of each thread."""
 
-    is_ready: bool
-    """Whether MPI_Init has returned, and MPI_Finalize has not."""
+    state: CallState
+    """State of a thread that is in no call."""
     calls: dict[int, MpiCall]
     """The current call of each thread that is in one, by the thread's number in the kernel."""
     counts: dict[int, int]
@@ -73,19 +79,28 @@ def is_recorder(path: str) -> bool:
 def read_recorded(source: Source) -> Recorded | None:
     """Return the recorded calls of a rank; None if it has no recorder that we can read."""
     try:
-        mappings = source.mappings()
+        begin = find_recorder(source)
+        if begin is None:
+            return None
+        with source.opened() as read:
+            return decode(begin, read)
     except OSError:
         return None
+
+
+def find_recorder(source: Source) -> int | None:
+    """Return the address of the recorder's memory, None if the process has no recorder.
+
+    :raises OSError: if the process cannot be read.
+    """
+    mappings = source.mappings()
     own = [each for each in mappings if is_recorder(each.path)]
     if not own:
         return None
-    try:
-        with source.opened() as read:
-            for begin in _candidates(own, mappings):
-                if read(begin, len(layout.MAGIC)) == layout.MAGIC:
-                    return decode(begin, read)
-    except OSError:
-        return None
+    with source.opened() as read:
+        for begin in _candidates(own, mappings):
+            if read(begin, len(layout.MAGIC)) == layout.MAGIC:
+                return begin
     return None
 
 
@@ -113,7 +128,7 @@ def decode(begin: int, read: Read) -> Recorded | None:
         counts[thread.tid] = thread.calls
         if (call := decoder.current(thread)) is not None:
             calls[thread.tid] = call
-    return Recorded(is_ready=head.state == layout.READY, calls=calls, counts=counts)
+    return Recorded(state=_STATES.get(head.state, "unknown"), calls=calls, counts=counts)
 
 
 def with_records(

@@ -68,6 +68,8 @@ class Progress(msgspec.Struct, frozen=True):
 
     rows: tuple[Row, ...]
     times_s: tuple[float, ...]
+    recorded: bool = False
+    """Whether the recorder of MPI calls gave the samples, so that no rank was stopped."""
     behind: RankSet = RankSet()
     """Ranks that are outside MPI in nearly all samples, while all others wait in MPI."""
 
@@ -77,7 +79,7 @@ class Progress(msgspec.Struct, frozen=True):
         return len(self.times_s) > 1 and all(set(each.symbols[1:]) == {"="} for each in self.rows)
 
 
-def progress(samples: Sequence[Sample], ranks: RankSet) -> Progress:
+def progress(samples: Sequence[Sample], ranks: RankSet, *, recorded: bool = False) -> Progress:
     """Return the rows of ranks over samples."""
     parts: list[tuple[RankSet, str, MpiCallStatus | None, MpiCallStatus | None]]
     parts = [(ranks, "", None, None)]
@@ -93,7 +95,8 @@ def progress(samples: Sequence[Sample], ranks: RankSet) -> Progress:
         rows[symbols] = (members, last) if known is None else (known[0] | members, known[1] or last)
     found = tuple(Row(some, symbols, last) for symbols, (some, last) in rows.items())
     ordered = tuple(sorted(found, key=lambda each: (-len(each.ranks), min(each.ranks))))
-    return Progress(ordered, tuple(each.at_s for each in samples), _behind(ordered))
+    times_s = tuple(each.at_s for each in samples)
+    return Progress(ordered, times_s, recorded=recorded, behind=_behind(ordered))
 
 
 def _split(
@@ -118,6 +121,8 @@ def _split(
 
 def _symbol(status: MpiCallStatus, before: MpiCallStatus | None) -> Symbol:
     call = status.call
+    if call is not None and status.moved is not None:
+        return "=" if not status.moved and before is not None and before.call is not None else ">"
     if status.state != "in_call" or call is None:
         return _OUTSIDE.get(status.activity, "#")
     if before is None or before.call is None or _place(before) != _place(status):

@@ -1,4 +1,8 @@
-"""Samples of where the ranks of a running job are; each holds a rank for the time of one look."""
+"""Samples of where the ranks of a running job are.
+
+Where all of them have a recorder of MPI calls, it is read while they run. Otherwise each sample
+holds a rank for the time of one look.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from pgdb.frontend.analysis.progress import Progress, Sample, progress
 from pgdb.frontend.api.sampling import MOST_SAMPLES, Sampler
 from pgdb.frontend.system import deadline, durations
 from pgdb.mpi_calls import MpiCallStatus
-from pgdb.overlay.operations import ListMpiCalls
+from pgdb.overlay.operations import ListMpiCalls, ListRecordedCalls
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -48,6 +52,8 @@ async def observe(
             "'continue &' sets them running"
         )
     stopped = ranks & session.state.stopped
+    running = ranks & session.state.running
+    recorded = await _has_recorder(session, running)
     sampler = Sampler(session, ranks - stopped, "mpi calls", ListMpiCalls(threads=False))
     taken: list[Sample] = []
     begun_s = time.monotonic()
@@ -56,13 +62,24 @@ async def observe(
         while True:
             at_s = time.monotonic() - begun_s if taken else 0.0
             with deadline.renewed():
-                answer = await sampler.sample()
+                if recorded:
+                    asked = (ranks - stopped) & session.state.running
+                    answer = await session.ask("mpi calls", ListRecordedCalls(), asked)
+                else:
+                    answer = await sampler.sample()
             running = ranks & session.state.running
             taken.append(_sample(answer, at_s, ranks & session.state.stopped, ranks - running))
             if len(taken) == samples or not running or deadline.is_over():
                 break
             await session.runs.wait_stopped("progress", running, timeout_s=every_s)
-    return Observed(progress(taken, ranks), answer)
+    return Observed(progress(taken, ranks, recorded=recorded), answer)
+
+
+async def _has_recorder(session: Session, ranks: RankSet) -> bool:
+    """Return whether the recorder of each of some ranks can be read."""
+    answer = await session.ask("mpi calls", ListRecordedCalls(), ranks)
+    found = (each.ranks for each in answer.classes if isinstance(each.record, MpiCallStatus))
+    return not ranks - RankSet.union(found)
 
 
 def _sample(answer: Answer, at_s: float, stopped: RankSet, not_running: RankSet) -> Sample:

@@ -41,9 +41,11 @@ async def _progress(call: Call, which: str, *, samples: int, every_s: float, ful
     """Look several times at the ranks of a running job: one line for each class of ranks, with one
     letter for each sample and the place where the ranks were at last.
 
-    For a sample a rank stops as long as one look takes, and runs on. Ranks that are outside MPI in
-    nearly all samples, while all others wait in MPI, may be behind: the others wait for them, or
-    will. Ctrl-C ends the samples.
+    For a sample a rank stops as long as one look takes, and runs on. Where all ranks have the
+    recorder of MPI calls (--mpi-record), it is read while they run, and nothing stops.
+
+    Ranks that are outside MPI in nearly all samples, while all others wait in MPI, may be behind:
+    the others wait for them, or will. Ctrl-C ends the samples.
     """
     ranks = call.workspace.parse_ranks(which) if which else call.ranks
     found = await observe(call.session, ranks, samples=samples, every_s=every_s)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from pgdb.errors import StartError
+from pgdb.frontend.mpi_recorder.library import build_recorder
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.rank_reports import RankReports
 from pgdb.frontend.startup.incoming_reports import offered_addresses
@@ -22,6 +23,14 @@ HOLD_MARGIN_S = 60.0
 """Time beyond a look for which a watcher keeps the end of its rank from the launcher."""
 HOLD_FOR_EVER_S = 30 * 86400.0
 LOOKS_IN_A_LIMIT = 4
+# A library that the user has loaded before others stays.
+PRELOAD = """if [ -e "$0" ]; then
+LD_PRELOAD="$0${LD_PRELOAD:+:$LD_PRELOAD}" exec "$@"
+fi
+echo "pgdb: $0 is not there, so MPI calls are not recorded" >&2
+exec "$@"
+"""
+"""Executes a program (second argument) with a library (first one) before all others."""
 
 
 class Prepared:
@@ -59,13 +68,19 @@ async def prepare(options: RunOptions) -> Prepared:
     :raises PgdbError: if the line cannot be read, or its program does not exist.
     """
     line = await asyncio.to_thread(_read, options)
+    recorder: tuple[str, ...] = ()
+    if options.session.mpi_record:
+        launcher, mpicc = options.line[0], options.session.mpicc
+        library = await build_recorder(launcher, mpicc, lambda step: None)
+        recorder = ("/bin/sh", "-c", PRELOAD, library)
     directory = SessionDirectory()
     reports = RankReports(directory.mark)
     notes = list(line.doubts) if line is not None else []
     mpi = line.launcher.version if line is not None else ""
     if not options.watch:
         notes.append("--no-watch: the ends of single ranks are not known")
-        return Prepared(options.line, reports, directory, None, mpi, tuple(notes))
+        argv = (*recorder, *options.line) if line is None else line.held(recorder)
+        return Prepared(tuple(argv), reports, directory, None, mpi, tuple(notes))
     offered = offered_addresses(
         options.session.listen, on_this_host_only=line is None or line.on_this_host_only
     )
@@ -82,6 +97,7 @@ async def prepare(options: RunOptions) -> Prepared:
         f"{options.hang_after_s / LOOKS_IN_A_LIMIT:g}",
         "on" if options.cores else "off",
         "--",
+        *recorder,
     )
     argv = (*prefix, *options.line) if line is None else line.held(prefix)
     return Prepared(tuple(argv), reports, directory, server, mpi, tuple(notes))

@@ -31,6 +31,8 @@ SETTINGS = (
     "wire_up",
     "remote_python",
     "nursery",
+    "mpi_record",
+    "mpicc",
     "log",
     "verbose",
 )

@@ -124,6 +124,17 @@ class ListMpiCalls(Operation, frozen=True, kw_only=True):
     """Whether to look at all threads, or at the first one only."""
 
 
+class ListRecordedCalls(Operation, frozen=True, kw_only=True):
+    """Read from the recorder of a rank, which may run, the MPI call that it is in.
+
+    The answer is an MpiCallStatus with the function alone, and with ``moved``; a Failure without a
+    recorder. Nothing is stopped for it.
+    """
+
+    only_reads: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+
+
 class ReadBlock(Operation, frozen=True, kw_only=True):
     """Read numbers from memory, byte for byte; answered with a Block."""
 
@@ -346,6 +357,7 @@ AnyOperation = (
     | SelectFrame
     | ListVariables
     | ListMpiCalls
+    | ListRecordedCalls
     | ReadBlock
     | ReadFile
     | Reduce
@@ -375,6 +387,7 @@ RecordedOperation = (
     | SelectFrame
     | ListVariables
     | ListMpiCalls
+    | ListRecordedCalls
     | ReadBlock
     | Reduce
     | Recall

@@ -7,6 +7,7 @@ import pytest
 import pgdb
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
+from tests.support.processes import wait_until
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_pgdb
 
@@ -38,3 +39,18 @@ def test_samples_at_the_prompt(mpi: Mpi, build: Build) -> None:
     assert "progress: no rank of [0-1] runs" in finished.out
     assert "samples in " in finished.out and "# computes" in finished.out, finished.out
     assert "progress: --samples" in finished.out or "--samples 0" in finished.out, finished.out
+
+
+def test_samples_of_the_recorder_stop_no_rank(mpi: Mpi, build: Build) -> None:
+    program = build("behind.c", "-O1")
+    with pgdb.launch(mpi.line(3, program), mpi_record=True) as session:
+        session.continue_(wait=False).check()
+
+        def are_there() -> bool:
+            found = session.progress(samples=2, every_s=0.1)
+            assert found.recorded, found
+            return found.behind == RankSet([1])
+
+        wait_until(are_there, "rank 1 computes, and the others wait for it")
+        assert session.named_set("running") == session.set
+        session.kill()

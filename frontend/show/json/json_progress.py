@@ -15,6 +15,7 @@ def progress(found: Progress, command: str) -> SamplesLine:
         times_s=found.times_s,
         rows=tuple(map(_row, found.rows)),
         behind=str(found.behind),
+        recorded=found.recorded,
         stands_still=found.stands_still,
     )
 

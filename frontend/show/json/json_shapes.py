@@ -395,6 +395,8 @@ class SamplesLine(LineBase, frozen=True, kw_only=True, tag="samples"):
     """Ranks that are outside MPI while all others wait in MPI."""
     stands_still: bool = False
     """Whether every rank was in the same call of MPI in all samples after the first."""
+    recorded: bool = False
+    """Whether the recorder of MPI calls gave the samples, so that no rank was stopped."""
 
 
 class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):

@@ -43,7 +43,8 @@ def _last(row: Row) -> str:
 
 def _conclusion(found: Progress) -> str:
     seconds = f"{found.times_s[-1]:.3g} s" if found.times_s else "0 s"
-    seen = f"{len(found.times_s)} samples in {seconds}"
+    source = " from the recorder" if found.recorded else ""
+    seen = f"{len(found.times_s)} samples{source} in {seconds}"
     if found.behind:
         return f"[{found.behind}] may be behind: outside MPI, while all others wait ({seen})"
     if found.stands_still:

@@ -61,7 +61,7 @@ def reader(made: layout.Memory | bytes) -> Read:
 
 def call_in(made: layout.Memory) -> MpiCall | None:
     found = decode(BEGIN, reader(made))
-    assert found is not None and found.is_ready
+    assert found is not None and found.state == "outside"
     return found.calls.get(77)
 
 

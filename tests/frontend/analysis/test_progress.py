@@ -73,3 +73,15 @@ def test_states_outside_of_mpi_and_ranks_that_are_not_seen() -> None:
 def test_most_ranks_computing_are_no_ranks_behind() -> None:
     taken = samples(*[((works(), REST), (waits(), LATE))] * 5)
     assert not progress(taken, ALL).behind
+
+
+def test_a_recorder_says_whether_a_rank_has_moved() -> None:
+    def recorded(moved: bool | None) -> MpiCallStatus:
+        return MpiCallStatus("in_call", calls=(MpiCall("MPI_Recv"),), moved=moved)
+
+    taken = samples(
+        ((recorded(None), ALL),),
+        ((recorded(True), REST), (recorded(False), LATE)),
+        ((recorded(False), ALL),),
+    )
+    assert rows(taken) == {"0-6": ">>=", "7": ">=="}
