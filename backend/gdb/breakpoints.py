@@ -8,7 +8,7 @@ number (:mod:`.own_breakpoints`) and are never shown.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import breakpoint_decode, decode
 from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
+from pgdb.backend.gdb.python_agent import PythonAgent
+from pgdb.backend.gdb.python_breakpoints import PENDING, Place, PythonBreakpoints, place_in
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.sanitizer_reports import SanitizerReports
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.patterns import pattern
 from pgdb.records import (
     Breakpoint,
     BreakpointList,
@@ -31,7 +32,6 @@ from pgdb.records import (
     Text,
 )
 
-_PYTHON_LINE = pattern(r"[^\s:'\"]+\.py:\d+")
 _AT_ONCE = 50
 """Numbers that are passed over in one write."""
 
@@ -39,7 +39,12 @@ _AT_ONCE = 50
 class Breakpoints:
     """Makes, changes and lists the breakpoints of one GDB."""
 
-    def __init__(self, gdb: GdbSession) -> None:
+    def __init__(self, gdb: GdbSession, runtime_of: Callable[[int], int] = lambda _: 0) -> None:
+        """Begin without breakpoints.
+
+        :param runtime_of: returns the address of a process's Python interpreter, 0 without one.
+        """
+        self._runtime_of = runtime_of
         self.last = 0
         """The last number that GDB has given."""
         self._there: dict[int, Breakpoint] = {}
@@ -58,6 +63,7 @@ class Breakpoints:
         self._hit = (0, 0)
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
+        self.python = PythonBreakpoints(gdb, PythonAgent(gdb, runtime_of))
         self.reports = SanitizerReports(gdb)
 
     @property
@@ -79,6 +85,7 @@ class Breakpoints:
         """Forget all breakpoints: the process is gone or free."""
         self._there.clear()
         self.reports.forget()
+        self.python.agent.forget()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
@@ -91,6 +98,7 @@ class Breakpoints:
                 number = int(payload["id"])
                 if (gone := self._there.pop(number, None)) is not None:
                     self.deaths.deleted(number)
+                    self.python.deleted(number)
                     if self._is_by_command(gone):
                         self._deleted.append(number)
             elif name == "library-loaded":
@@ -121,8 +129,9 @@ class Breakpoints:
             self._made = [now if each.number == number else each for each in self._made]
         elif _settings(before, self.is_asked) != _settings(now, self.is_asked):
             is_death = number == self.deaths.number
+            (shown,) = self.python.shown([now])
             self._changed[number] = replace(
-                now, times=0, condition="" if is_death else now.condition
+                shown, times=0, condition="" if is_death else shown.condition
             )
 
     def _is_by_command(self, gone: Breakpoint) -> bool:
@@ -167,13 +176,21 @@ class Breakpoints:
             self.last = max(self.last, numbers[-1])
         self._known = max(self._known, to)
 
-    async def insert(self, command: str, first: int) -> Record:
-        """Run a command that makes breakpoints; the first one gets the number *first*."""
+    async def insert(self, command: str, first: int, pid: int = 0) -> Record:
+        """Run a command that makes breakpoints; the first one gets the number *first*.
+
+        Compilers write lines of files ending in .py, too, and C++ has names with dots. So GDB is
+        asked first, and a place that it does not know is one of Python in a rank with Python.
+        """
         await self.advance(first - 1)
-        result = await self._gdb.send(console(command))
+        python = place_in(command) if pid else None
+        python = python if python is not None and self._runtime_of(pid) else None
+        pending_off = "with breakpoint pending off -- " if python is not None else ""
+        result = await self._gdb.send(console(f"{pending_off}{command}"))
+        if python is not None and not self._made and _is_unknown(result.message, result.log):
+            return await self._insert_python(command, python, pid)
         if result.kind == "error":
-            refused = failure(result)
-            return _python_line(command, refused.message) or refused
+            return failure(result)
         if made := await self.take_made():
             notes = breakpoint_decode.notes_of(result.text, self._public)
             warnings = breakpoint_decode.warnings_of(result.log)
@@ -183,11 +200,34 @@ class Breakpoints:
         if "pending on future shared library load" in message or "not defined" in message:
             message = message.split("\n", 1)[0]
             message += " 'set breakpoint pending on' waits for a library that defines it."
-        if refusal := _python_line(command, message):
-            return refusal
         if not message and command.startswith("rb"):
             message = f"no function matches: {command}"
         return Failure(message=message or "GDB made no breakpoint and does not say why")
+
+    async def _insert_python(self, command: str, place: Place, pid: int) -> Record:
+        made = await self.python.insert(command, place, pid, self.last)
+        if isinstance(made, Failure):
+            return made
+        return await self._made_python(made)
+
+    async def catch_python(self, letter: str, rest: str, first: int, pid: int) -> Record:
+        """Make the catchpoint of ``catch py-exception``."""
+        if letter:
+            return Failure(
+                message="'tcatch py-exception' is not possible: use 'catch py-exception'"
+            )
+        if rest:
+            return Failure(
+                message=f"'catch py-exception' takes no argument, and {rest!r} was given"
+            )
+        await self.advance(first - 1)
+        made = await self.python.catch(pid, self.last)
+        return made if isinstance(made, Failure) else await self._made_python(made)
+
+    async def _made_python(self, number: int) -> Record:
+        made = self.python.shown(await self.take_made())
+        notes = [f"Breakpoint {number} is {PENDING}." for each in made if not each.location_count]
+        return BreakpointsMade(breakpoints=tuple(made), notes="\n".join(notes))
 
     async def take_made(self) -> tuple[Breakpoint, ...]:
         """Return the breakpoints made since the last call; their addresses have symbols."""
@@ -261,6 +301,17 @@ class Breakpoints:
                 return Failure(message=f"'{command}' is not for {number}, which is 'catch death'")
         if not numbers and not self._there:
             return Done()
+        if command.startswith("condition"):
+            ours = [int(each) for each in known if each.isdecimal()]
+            ours = [each for each in ours if each in self.python.slots]
+            for each in ours:
+                if (refused := self.python.change_condition(each, argument)) is not None:
+                    return refused
+            known = [each for each in known if not each.isdecimal() or int(each) not in ours]
+            if ours and not known:
+                none = [f"Breakpoint {each} now unconditional." for each in ours if not argument]
+                text = "\n".join((*complaints, *none))
+                return Text(text=text) if text else Done()
         result = await self._gdb.send(console(" ".join((command, *known, argument)).strip()))
         self._deleted.clear()
         self._changed.clear()
@@ -315,7 +366,7 @@ class Breakpoints:
         return BreakpointList(
             breakpoints=tuple(
                 replace(each, times=hits) if each.number == self.deaths.number else each
-                for each in sorted(found, key=lambda each: each.number)
+                for each in sorted(self.python.shown(found), key=lambda each: each.number)
             )
         )
 
@@ -334,16 +385,7 @@ def _is_meant(made: Breakpoint, numbers: Sequence[str], kind: str) -> bool:
     return not ends or any(int(low) <= made.number <= int(high or low) for low, high in ends)
 
 
-def _python_line(command: str, message: str) -> Failure | None:
-    """Return the failure of a breakpoint at a line of a Python program; None for another one.
-
-    Compilers write lines of files with such names too, so GDB is asked first.
-    """
-    match = _PYTHON_LINE.search(command)
-    if match is None or "No source file named" not in message:
-        return None
-    return Failure(
-        message=f"GDB has no lines of Python programs, and PGDB cannot stop at {match[0]}; stop in "
-        "a C function that the line calls (such as 'break PMPI_Allreduce'), and look at the Python "
-        "frames there"
-    )
+def _is_unknown(*messages: str) -> bool:
+    """Return whether GDB says that it does not know a place."""
+    words = ("No source file named", "not defined", "No symbol ", "No line ")
+    return any(word in message for message in messages for word in words)

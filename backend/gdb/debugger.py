@@ -35,7 +35,6 @@ from pgdb.backend.gdb.operations import (
     prints_at_stops,
     prints_unasked,
     prints_values,
-    run_command,
 )
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import definitions
@@ -424,7 +423,10 @@ class GdbDebugger:
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._executor.stops.take_run(operation.command)
             word = operation.command.partition(" ")[0]
-            return await self._resume(run_command(operation), request_id, word)
+            command = await self._executor.python_steps.command_for(operation, self._living_pid)
+            if isinstance(command, Failure):
+                return command
+            return await self._resume(command, request_id, word)
         if isinstance(operation, Detach):
             await self._detacher.detach()
             is_stopped = self._process.was_stopped and self.state == "detached"

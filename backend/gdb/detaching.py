@@ -61,6 +61,8 @@ class Detacher:
             payload = await self._interrupter.stop_and_wait()
             if payload is not None and executor.take_end(payload):
                 return
+        if executor.state == "stopped":
+            await executor.breakpoints.python.agent.end(executor.process.pid)
         if not executor.gdb.is_asked_only:
             # The session keeps them for a later attach.
             self._executor.breakpoints.forget()

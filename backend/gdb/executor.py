@@ -23,6 +23,7 @@ from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.gpu_turns import Turn
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process_watch import ProcessWatch
+from pgdb.backend.gdb.python_steps import PythonSteps
 from pgdb.backend.gdb.run_output import RunOutput
 from pgdb.backend.gdb.selected_thread import SelectedThread
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
@@ -64,8 +65,9 @@ class Executor:
         self.text = RankText()
         self.gdb = RankGdb(self)
         self.gdb_interrupt = GdbInterrupt(self.gdb)
-        self.breakpoints = Breakpoints(self.gdb)
         self.stacks = Stacks(self.gdb, stop_printing)
+        self.breakpoints = Breakpoints(self.gdb, self.stacks.python.runtime_of)
+        self.python_steps = PythonSteps(self.stacks, self.breakpoints)
         self.selected_thread = SelectedThread(self.gdb)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self._notify_leaf = notify

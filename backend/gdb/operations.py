@@ -28,6 +28,7 @@ from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console
+from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
 from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
 from pgdb.backend.gdb.python_values import PythonValues, is_python
 from pgdb.backend.gdb.queries import failure
@@ -232,7 +233,9 @@ class Operations:
             case InsertBreakpoint(command=command, first_number=first):
                 if (match := CATCH.match(command)) is not None:
                     return await self._breakpoints.catch_death(match[1], match[2], first, pid)
-                return await self._breakpoints.insert(command, first)
+                if (match := CATCH_PYTHON.match(command)) is not None:
+                    return await self._breakpoints.catch_python(match[1], match[2], first, pid)
+                return await self._breakpoints.insert(command, first, pid)
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)
             case BreakpointCommands(numbers=numbers, commands=commands):

@@ -14,9 +14,17 @@ from pgdb.backend.gdb.decode import is_of_library
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
 from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import glue, runtime
-from pgdb.backend.python.interleave import UNKNOWN_BETWEEN, CFrame, Mixed, folded, interleave
+from pgdb.backend.python.interleave import (
+    UNKNOWN_BETWEEN,
+    CFrame,
+    Mixed,
+    folded,
+    interleave,
+    without_agent,
+)
 from pgdb.backend.python.reader import Local, PythonFrame, Reader, Reading
 from pgdb.patterns import pattern
 from pgdb.process_maps import read_mappings
@@ -73,12 +81,19 @@ class PythonStacks:
         """Words about a py-spy that is missing or too old, at the last stop."""
         self.latest: MixedStack | None = None
         """Stack of the selected thread at the last stop."""
+        self._hit: Hit | None = None
         self.keeps_innermost = False
         """Whether the innermost frame is always shown: after a fault, and at a breakpoint."""
 
     def forget_selection(self) -> None:
         """Let GDB's selection count again."""
         self.selected, self.is_python_selected = None, False
+
+    def take_hit(self, hit: Hit | None) -> None:
+        """Take what the agent in the rank reports at a stop; None at another stop."""
+        self._hit = hit
+        if hit is not None:
+            self.keeps_innermost = False
 
     async def reading(self, pid: int) -> Reading:
         """Return the Python threads of the rank at this stop."""
@@ -115,6 +130,8 @@ class PythonStacks:
         :param thread: GDB's number of the thread, empty for the selected one.
         :raises GdbError: if GDB ends.
         """
+        if self._hit is not None and self._hit.frames and not thread:
+            return _of_traceback(self._hit, mode)
         is_evaluator = any(glue.evaluates(each.frame.function) for each in places)
         if not is_evaluator and not objects.has_python:
             return ""
@@ -139,6 +156,7 @@ class PythonStacks:
         ]
         own = [(each.address, each.frame_count) for each in (entries or {}).get(lwp, ())]
         mixed = interleave(c_frames, told.frames, own or None)
+        mixed = without_agent(mixed)
         shown = folded(mixed, c_frames, rules, keeps_innermost=self.keeps_innermost)
         return _made(mixed, shown, places, told.words, mode)
 
@@ -228,6 +246,18 @@ def _made(
             levels.append(place.frame.level)
             found.append(place._replace(frame=_c_frame(place.frame, level)))
     return MixedStack(tuple(found), tuple(levels), tuple(python), words)
+
+
+def _of_traceback(hit: Hit, mode: str) -> MixedStack | str:
+    """Return the stack of an uncaught exception, whose functions have returned already."""
+    try:
+        frames = msgspec.convert(list(hit.frames), list[PythonFrame])
+    except msgspec.ValidationError:
+        return "Python frames are not shown: the report of the agent cannot be read"
+    places = [
+        Place(python_frame(each, level, mode), 0, Owner.USER) for level, each in enumerate(frames)
+    ]
+    return MixedStack(tuple(places), (-1,) * len(places), tuple(frames), "")
 
 
 def _c_frame(frame: Frame, level: int) -> Frame:

@@ -80,7 +80,7 @@ class Stacks:
     ) -> None:
         self.arguments = FrameArguments(lambda: gdb.is_alive, stop_printing, gdb.lent)
         """Settings for the arguments of frames."""
-        self._gdb = gdb
+        self.gdb = self._gdb = gdb
         self.image_of = image_of
         self._death_texts = DeathTexts(gdb, image_of)
         self.python = PythonStacks(gdb)

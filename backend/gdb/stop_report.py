@@ -16,6 +16,7 @@ from pgdb.backend.gdb.gpu_focus import GpuFocus
 from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.sanitizer_reports import users_frame
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
@@ -75,6 +76,7 @@ class StopReports:
         """The part of a GPU that GDB looks at."""
         self._death: Point | None = None
         self._report = ""
+        self._python: Hit | None = None
         self._word = ""
 
     def take_command(self, command: str) -> None:
@@ -92,6 +94,8 @@ class StopReports:
         is_at_place = stop.reason in _AT_A_PLACE
         self._stacks.python.keeps_innermost = is_at_place or stop.signal in _FAULTS
         self._stacks.python.latest = None
+        self._python = self._breakpoints.python.at(payload)
+        self._stacks.python.take_hit(self._python)
         self.gpu.see(payload)
         self._stacks.arguments.see(stop.frame)
         if (frame := stop.frame) is not None and frame.arguments:
@@ -117,9 +121,29 @@ class StopReports:
         self._report = self._breakpoints.reports.at(payload)
         if self._report:
             return replace(stop, reason="sanitizer-report", breakpoint=0, meaning="", hit="")
+        if self._python is not None:
+            return self._at_python(stop, self._python)
         if self._death is None:
             return stop
         return replace(stop, reason="death", breakpoint=self._breakpoints.deaths.number, meaning="")
+
+    def _at_python(self, stop: Stop, hit: Hit) -> Stop:
+        """Return the stop at which the agent in the rank reports a hit."""
+        number = self._breakpoints.python.number_of(hit.slot)
+        match hit.kind:
+            case "":
+                return stop
+            case "condition":
+                why = f"Error in testing condition for breakpoint {number}: {hit.text}"
+                return replace(stop, detail=why, values=())
+            case "uncaught":
+                return replace(stop, hit="Catchpoint", event=f"uncaught {hit.text}")
+        reason = _REASONS_OF_RUNS.get(self._word, "end-stepping-range")
+        detail = ""
+        if hit.kind == "finish" and hit.text:
+            is_raised = hit.text.startswith("! ")
+            detail = f"raised {hit.text[2:]}" if is_raised else f"value returned: {hit.text}"
+        return replace(stop, reason=reason, breakpoint=0, hit="", event="", detail=detail)
 
     def _with_values(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return a stop with its values as the user's limits show them."""
@@ -164,7 +188,7 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
-        is_told = stop.reason in ("death", "sanitizer-report")
+        is_told = stop.reason in ("death", "sanitizer-report") or self._python is not None
         if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
             return False
         if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
@@ -205,6 +229,9 @@ class StopReports:
             await self._gdb.send(f"-thread-select {self._gdb.first_thread}")
         if stop.reason == "sanitizer-report":
             stop, frame = await self._reported(stop, pid)
+        elif self._python is not None:
+            frame = next(iter(await self._stacks.folded(pid, _FRAMES_FOR_STOP)), frame)
+            await self._select(frame)
         elif is_elsewhere or _looks_outwards(stop):
             frames = await self._stacks.folded(pid, _FRAMES_FOR_STOP)
             frame, inside = decode.place(frames)

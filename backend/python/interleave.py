@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pgdb.backend.python import glue
+from pgdb.backend.python.agent_points import NAME as AGENT
 from pgdb.backend.python.reader import PythonFrame
 
 UNKNOWN_BETWEEN = "<the C frames between them are not known>"
@@ -158,6 +159,23 @@ def _apart(c_frames: Sequence[CFrame], frames: Sequence[PythonFrame]) -> Mixed:
     inner = next((at for at, each in enumerate(c_frames) if each.is_interpreter), len(c_frames))
     items = (*range(inner), None, *frames)
     return Mixed(items, {}, is_exact=False)
+
+
+def without_agent(mixed: Mixed) -> Mixed:
+    """Return the stack without the code that PGDB runs in the rank, if that is innermost."""
+    python = [at for at, each in enumerate(mixed.items) if isinstance(each, PythonFrame)]
+    if not python or not _is_agent(mixed.items[python[0]]):
+        return mixed
+    # The agent's frames, and the interpreter's between them and the line that has called them.
+    user = next((at for at in python if not _is_agent(mixed.items[at])), None)
+    if user is None:
+        return mixed
+    homes = {at - user: home for at, home in mixed.homes.items() if at >= user}
+    return Mixed(mixed.items[user:], homes, mixed.is_exact)
+
+
+def _is_agent(item: Item) -> bool:
+    return isinstance(item, PythonFrame) and item.filename == AGENT
 
 
 def folded(

@@ -97,6 +97,9 @@ _declare(
     "break", "break [LOCATION] [if EXPR]", "stop the ranks at a place", ("b", "br", "brea"),
     f"LOCATION is FUNCTION, LINE, FILE:LINE or *ADDRESS, as in GDB; without it, the next\n"
     f"instruction of the selected frame. {_NUMBERS}\n\n"
+    "In a rank with Python it is also FILE.py:LINE or MODULE.FUNCTION, with a Python expression\n"
+    "as EXPR: 'break train.py:15 if step > 3'. The rank has to execute Python code before such\n"
+    "a breakpoint is armed.\n\n"
     "EXPR can use $_rank, $_size, $_host and $_world, which every rank's GDB has: 'break f if\n"
     "$_rank == 3'.",
 )  # fmt: skip
@@ -115,7 +118,9 @@ _declare(
     "'catch death' stops a rank that is about to die, before its launcher learns of it: at\n"
     "MPI_Abort, at an MPI error that is fatal, and at exit, _exit and quick_exit with a status\n"
     "other than 0. GDB stops at fatal signals anyway, so at abort, a failed assertion and an\n"
-    "uncaught C++ exception. 'set stop-before-death on' is the same for all ranks. Any other\n"
+    "uncaught C++ exception. 'set stop-before-death on' is the same for all ranks.\n"
+    "'catch py-exception' stops a Python rank at an exception that nothing has caught, before the\n"
+    "program ends; the stack is that of the traceback, with its variables. Any other\n"
     f"EVENT is one of GDB's: 'catch throw', 'catch fork', 'catch syscall open'. {_NUMBERS}",
 )  # fmt: skip
 

@@ -1,0 +1,216 @@
+"""Breakpoints at lines and functions of Python, with numbers of GDB's own.
+
+Each one is a breakpoint of GDB at the function that the agent calls at a hit, with a condition that
+says whose hit it is. So GDB counts the hits, ignores, disables and deletes; the agent knows the
+place and the condition in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.python_agent import Hit, PythonAgent
+from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.python.agent_points import UNCAUGHT
+from pgdb.backend.python.injection import CannotArmError
+from pgdb.jobs import procfs
+from pgdb.patterns import pattern
+from pgdb.records import Breakpoint, Failure
+
+_COMMAND = pattern(r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)\s+(?P<rest>\S.*)\Z")
+_TAIL = pattern(r"\s+if\b\s*(?P<condition>.*)\Z")
+_LINE = pattern(r"(?P<file>[^\s:'\"]+\.pyw?):(?P<line>\d+)\Z")
+_FUNCTION = pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\Z")
+CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+py-exception(?!\S)\s*(.*)\Z")
+"""The command that stops a rank at an uncaught exception of Python."""
+PENDING = "not armed yet: the rank has to execute Python code first"
+UNKNOWN = "armed, but the rank has executed no such code yet"
+_RUNS = "the rank runs; 'interrupt' stops it"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place and the condition that a command for a breakpoint at Python code names."""
+
+    is_temporary: bool
+    location: str
+    wanted: dict[str, Any]
+    """The place and the condition, for the agent."""
+
+
+def place_in(command: str) -> Place | None:
+    """Return the Python place of a command that makes a breakpoint, None for another command.
+
+    >>> place_in("tbreak steps.py:4 if n > 3").wanted
+    {'file': 'steps.py', 'line': 4, 'condition': 'n > 3'}
+    """
+    match = _COMMAND.match(command)
+    if match is None:
+        return None
+    tail = _TAIL.search(match["rest"])
+    location = match["rest"][: tail.start()] if tail is not None else match["rest"].rstrip()
+    condition = {"condition": tail["condition"].strip()} if tail is not None else {}
+    wanted: dict[str, Any]
+    if (line := _LINE.match(location)) is not None:
+        wanted = {"file": line["file"], "line": int(line["line"])}
+    elif _FUNCTION.match(location):
+        wanted = {"function": location}
+    else:
+        return None
+    return Place(match["word"].startswith("t"), location, {**wanted, **condition})
+
+
+def _why_invalid(condition: str) -> str:
+    """Return why a condition is no expression of Python, empty if it is one."""
+    try:
+        compile(condition.strip(), "<condition>", "eval", dont_inherit=True)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        why = error.msg if isinstance(error, SyntaxError) else str(error)
+        return f"the condition {condition!r} is no Python expression: {why}"
+    return ""
+
+
+class PythonBreakpoints:
+    """The breakpoints at Python code of one GDB."""
+
+    def __init__(self, gdb: GdbSession, agent: PythonAgent) -> None:
+        self._gdb = gdb
+        self.agent = agent
+        self.slots: dict[int, int] = {}
+        """Slot by GDB's number, which is that of the job. Numbers stay when breakpoints are
+        deleted, as their last stop may be in flight."""
+        self._locations: dict[int, str] = {}
+
+    def at(self, payload: Mapping[str, Any]) -> Hit | None:
+        """Return what the agent reports at a stop, None for another stop."""
+        return self.agent.hit(payload, self.slots)
+
+    def number_of(self, slot: int) -> int:
+        """Return the number of the breakpoint with a slot, 0 for none."""
+        return next((number for number, each in self.slots.items() if each == slot), 0)
+
+    async def insert(self, command: str, place: Place, pid: int, last: int) -> int | Failure:
+        """Make a breakpoint; return its number, which is behind *last*.
+
+        :raises GdbError: if GDB ends.
+        """
+        if why := _why_invalid(place.wanted["condition"]) if "condition" in place.wanted else "":
+            return Failure(message=why)
+        slot = self.agent.new_slot()
+        self.agent.points[slot] = place.wanted
+        made = await self._make(slot, pid, last, is_temporary=place.is_temporary)
+        if isinstance(made, Failure):
+            del self.agent.points[slot]
+            return replace(made, message=f"{command}: {made.message}")
+        self._locations[made] = place.location
+        return made
+
+    async def catch(self, pid: int, last: int) -> int | Failure:
+        """Stop at uncaught exceptions; return the number of the catchpoint.
+
+        :raises GdbError: if GDB ends.
+        """
+        if self.agent.catches:
+            number = self.number_of(UNCAUGHT)
+            return Failure(message=f"'catch py-exception' is breakpoint {number} already")
+        self.agent.catches = True
+        made = await self._make(UNCAUGHT, pid, last, is_temporary=False)
+        self.agent.catches = not isinstance(made, Failure)
+        return made
+
+    async def _make(self, slot: int, pid: int, last: int, *, is_temporary: bool) -> int | Failure:
+        if not procfs.is_at_rest(pid):
+            return Failure(message=_RUNS)
+        address = await self.agent.place()
+        if isinstance(address, Failure):
+            return address
+        was_changed, self.agent.is_changed = self.agent.is_changed, True
+        try:
+            await self.agent.settle(pid)
+        except CannotArmError as error:
+            self.agent.is_changed = was_changed
+            return Failure(message=f"it cannot be armed: {error}")
+        word = "tbreak" if is_temporary else "break"
+        condition = f"$_pgdb_python_hit({self.agent.key}, {slot})"
+        result = await self._gdb.send(console(f"{word} *{address:#x} if {condition}"))
+        if result.kind == "error":
+            self.agent.is_changed = True
+            return failure(result)
+        self.slots[last + 1] = slot
+        return last + 1
+
+    def deleted(self, number: int) -> None:
+        """Let the agent forget a breakpoint that GDB has deleted."""
+        slot = self.slots.get(number)
+        if slot == UNCAUGHT:
+            self.agent.catches, self.agent.is_changed = False, True
+        elif slot is not None and self.agent.points.pop(slot, None) is not None:
+            self.agent.is_changed = True
+
+    def change_condition(self, number: int, condition: str) -> Failure | None:
+        """Give a breakpoint another condition; return why it cannot have it."""
+        slot = self.slots[number]
+        if slot == UNCAUGHT:
+            return Failure(
+                message=f"'condition' is not for {number}, which is 'catch py-exception'"
+            )
+        if condition and (why := _why_invalid(condition)):
+            return Failure(message=why)
+        wanted = {
+            name: each for name, each in self.agent.points[slot].items() if name != "condition"
+        }
+        self.agent.points[slot] = {**wanted, "condition": condition} if condition else wanted
+        self.agent.is_changed = True
+        return None
+
+    def shown(self, made: Sequence[Breakpoint]) -> list[Breakpoint]:
+        """Return breakpoints as the user knows them: those at Python code with their places."""
+        if not any(each.number in self.slots for each in made):
+            return list(made)
+        report = self.agent.report()
+        places, problems = report.get("places"), report.get("problems")
+        places = places if isinstance(places, dict) else {}
+        problems = problems if isinstance(problems, dict) else {}
+        general = str(report.get("problem") or "")
+        return [
+            self._shown(each, places, problems, general) if each.number in self.slots else each
+            for each in made
+        ]
+
+    def _shown(
+        self,
+        made: Breakpoint,
+        places: Mapping[Any, Any],
+        problems: Mapping[Any, Any],
+        general: str,
+    ) -> Breakpoint:
+        slot = self.slots[made.number]
+        plain = Breakpoint(
+            number=made.number,
+            kind="breakpoint",
+            disposition=made.disposition,
+            enabled=made.enabled,
+            times=made.times,
+            ignore=made.ignore,
+            disable_after=made.disable_after,
+            commands=made.commands,
+        )
+        if slot == UNCAUGHT:
+            return replace(plain, kind="catchpoint", what="uncaught Python exception")
+        location = self._locations.get(made.number, "")
+        wanted = self.agent.points.get(slot, {})
+        plain = replace(plain, original=location, condition=str(wanted.get("condition", "")))
+        place, problem = places.get(slot), str(problems.get(slot, "") or general)
+        if isinstance(place, tuple) and len(place) == 3 and not problem:
+            path, line, function = place
+            if isinstance(line, int):
+                file = os.path.basename(str(path))
+                return replace(plain, function=str(function), file=file, line=line)
+        why = problem or (UNKNOWN if self.agent.is_armed else PENDING)
+        return replace(plain, location_count=0, what=f"{location} ({why})")

@@ -1,0 +1,245 @@
+"""Breakpoints and steps in a Python rank: which code and which events they mean.
+
+This code runs in the interpreter of the rank, before that of :mod:`.agent`, which says more.
+"""
+
+# PGDB's own interpreter compiles this module, too; that of the rank may be older.
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+NAME = "<pgdb>"
+"""File name of this code in the rank."""
+PAGE = 31
+"""Number of slots in one call: the bits of a positive int of C."""
+STEP, UNCAUGHT, FIRST = 0, 1, 2
+"""Slots: of the end of a step, of an uncaught exception, and the first one of a breakpoint."""
+MOST_TEXT = 4000
+"""Length of a text in a report, in characters."""
+_MOST_FRAMES = 200
+_MOST_LOCALS = 200
+_PLAIN = (int, float, bool, str, bytes, type(None))
+_OF_FUNCTION = 1  # CO_OPTIMIZED
+
+
+def lines_of(code: Any) -> set[int]:
+    """Return the lines that have instructions of a code object."""
+    if hasattr(code, "co_lines"):
+        return {line for _, _, line in code.co_lines() if line}
+    found, line = {code.co_firstlineno}, code.co_firstlineno
+    for step in code.co_lnotab[1::2]:
+        line += step - 256 if step > 127 else step
+        found.add(line)
+    return found
+
+
+def all_lines(path: str) -> set[int]:
+    """Return the lines of a source file that have instructions; none if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            codes = [compile(file.read(), path, "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):
+        return set()
+    found: set[int] = set()
+    while codes:
+        code = codes.pop()
+        found |= lines_of(code)
+        codes += [each for each in code.co_consts if hasattr(each, "co_code")]
+    return found
+
+
+def is_function(code: Any) -> bool:
+    """Return whether a code object is that of a function with a name."""
+    return bool(code.co_flags & _OF_FUNCTION) and not code.co_name.startswith("<")
+
+
+def text_of(value: object) -> str:
+    """Return the text of a simple value, the type and address of any other one."""
+    if type(value) in _PLAIN:
+        return repr(value)[:MOST_TEXT]
+    return f"<{type(value).__name__} at {id(value):#x}>"
+
+
+class Point:
+    """A breakpoint: at a line of a file, or at the begin of a function."""
+
+    def __init__(self, slot: int, wanted: dict[str, Any]) -> None:
+        self.slot = slot
+        self.file: str = wanted.get("file", "")
+        self.line: int = wanted.get("line", 0)
+        self.function: str = wanted.get("function", "")
+        self.condition: Any = None
+        self.text: str = wanted.get("condition", "")
+        self.place: tuple[str, int, str] | None = None
+        self.problem = ""
+        self.real_lines: dict[str, int] = {}
+        if self.text:
+            try:
+                self.condition = compile(self.text.strip(), NAME, "eval", dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                self.problem = f"its condition: {error}"
+
+    def matches(self, code: Any, module: str) -> int:
+        """Return the line at which it stops in a code object: 0 for nowhere, -1 for its begin."""
+        if self.function:
+            return -1 if is_function(code) and self.is_named(code, module) else 0
+        name = code.co_filename
+        if name != self.file and not name.endswith("/" + self.file.lstrip("/")):
+            return 0
+        if self.file.startswith("/") and name != self.file:
+            if os.path.realpath(name) != os.path.realpath(self.file):
+                return 0
+        line = self.real_lines.get(name)
+        if line is None:
+            known = all_lines(name)
+            line = min((each for each in known if each >= self.line), default=0)
+            line = line if known else self.line
+            self.real_lines[name] = line
+            if not line:
+                self.problem = f"{name} has no code at line {self.line} or later"
+        if not line:
+            return 0
+        if line == code.co_firstlineno and not code.co_name.startswith("<module"):
+            # The line of "def" stands for the function; a lambda or a comprehension belongs to
+            # the line around it.
+            return -1 if is_function(code) else 0
+        return line if line in lines_of(code) else 0
+
+    def is_named(self, code: Any, module: str) -> bool:
+        """Return whether a function has the name of this breakpoint."""
+        found = self.resolved()
+        if found is code:
+            return True
+        # Before Python 3.11 a function does not know the class around it.
+        name = getattr(code, "co_qualname", "") or ("" if found else code.co_name)
+        if not name:
+            return False
+        modules = (module, main_stem()) if module == "__main__" else (module,)
+        is_main = module == "__main__" and self.function == name
+        return is_main or self.function in [f"{each}.{name}" for each in modules]
+
+    def resolved(self) -> Any:
+        """Return the code of the function that the name leads to in the loaded modules."""
+        words = self.function.split(".")
+        for count in range(len(words) - 1, -1, -1):
+            name = ".".join(words[:count])
+            found: Any = sys.modules.get("__main__" if name in ("", main_stem()) else name)
+            for word in words[count:]:
+                found = vars(found).get(word) if hasattr(found, "__dict__") else None
+                found = getattr(found, "__func__", found)
+                found = getattr(found, "fget", None) or found
+            for _ in range(10):
+                found = getattr(found, "__wrapped__", found)
+            if hasattr(found, "__code__"):
+                return found.__code__
+        return None
+
+
+def main_stem() -> str:
+    """Return the name of the program's file without its ending."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def begins(frame: Any) -> bool:
+    """Return whether a frame that a trace function is called for begins, and is not resumed."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    # Python 3.11 is at an instruction RESUME (151), whose argument is 0 at the begin.
+    return at < 0 or (sys.version_info >= (3, 11) and code[at] == 151 and not code[at + 1] & 3)
+
+
+class Step:
+    """A step of one thread: to a line, or to the return of a function."""
+
+    def __init__(self, kind: str, count: int, frame: Any, depth: int) -> None:
+        self.kind, self.count = kind, count
+        self.start = (frame, frame.f_lasti)
+        self.line: int = frame.f_lineno
+        for _ in range(depth if kind == "finish" else 0):
+            frame = frame.f_back or frame
+        self.frame = frame
+        self.raised: Any = None
+        self.result = ""
+        self.traced: list[tuple[Any, Any]] = []
+
+    def enters(self, frame: Any) -> bool:
+        """Return whether the lines of a function that is called matter."""
+        return self.kind == "step" and not frame.f_code.co_filename.startswith("<frozen")
+
+    def ends(self, frame: Any, event: str, arg: Any) -> bool:
+        """Return whether the step ends at an event of the trace function."""
+        if event == "exception":
+            self.raised = (frame, arg)
+            return False
+        if self.kind == "finish":
+            return self.finishes(frame, event, arg)
+        if event != "line":
+            self.raised = None
+            return False
+        if (frame, frame.f_lasti) == self.start:
+            # The line at which the thread stands, once more: its breakpoint was reported first.
+            self.start = (None, 0)
+            return False
+        self.start = (None, 0)
+        if self.kind == "until" and frame is self.frame and frame.f_lineno <= self.line:
+            return False
+        self.count -= 1
+        self.line = frame.f_lineno
+        return self.count <= 0
+
+    def finishes(self, frame: Any, event: str, arg: Any) -> bool:
+        """Return whether the function returns, and note its value."""
+        if event == "line":
+            self.raised = None
+        if frame is not self.frame or event != "return":
+            return False
+        if self.raised is not None and self.raised[0] is frame and arg is None:
+            kind, value = self.raised[1][:2]
+            self.result = f"! {kind.__name__}: {value}"[:MOST_TEXT]
+        else:
+            self.result = text_of(arg)
+        return True
+
+
+def is_ours(frame: Any) -> bool:
+    """Return whether a frame executes the few lines that have led here."""
+    return frame.f_code.co_name == "<module>" and NAME in frame.f_code.co_consts
+
+
+def users_frame() -> Any:
+    """Return the innermost frame of the program."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename == NAME or is_ours(frame)):
+        frame = frame.f_back
+    return frame
+
+
+def frames_of(traceback: Any) -> list[dict[str, Any]]:
+    """Return the frames of a traceback, innermost first, as the reader of stacks has them."""
+    found: list[dict[str, Any]] = []
+    while traceback is not None:
+        frame = traceback.tb_frame
+        code = frame.f_code
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        names = {} if frame.f_locals is frame.f_globals else {**frame.f_locals}
+        found.append(
+            {
+                "name": getattr(code, "co_qualname", code.co_name),
+                "filename": code.co_filename,
+                "line": traceback.tb_lineno,
+                "locals": [
+                    {
+                        "name": name,
+                        "addr": id(value),
+                        "arg": name in arguments,
+                        "repr": text_of(value),
+                    }
+                    for name, value in list(names.items())[:_MOST_LOCALS]
+                ],
+            }
+        )
+        traceback = traceback.tb_next
+    found.reverse()
+    return found[:_MOST_FRAMES]

@@ -1,0 +1,195 @@
+"""The agent in a Python rank, on all interpreters of this machine, with a caller in GDB's place."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdb.backend.python import injection
+from tests.support.programs import ROOT
+from tests.support.pythons import interpreters
+
+DRIVER = ROOT / "tests" / "programs" / "python_agent_driver.py"
+LINES = DRIVER.read_text().splitlines()
+FILE = DRIVER.name
+EVERY_PYTHON = pytest.mark.parametrize("python", interpreters())
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(LINES, 1) if line.strip() == text)
+
+
+FIRST, SECOND = line_of("first = value + 1"), line_of("second = first * 2")
+RETURN = line_of("return second")
+ADD, SQUARES = line_of("total += leaf(each)"), line_of("total += Thing().twice(total)") - 1
+FOR = line_of("for each in range(count):")
+
+
+def order(
+    generation: int, points: dict[str, dict[str, Any]], step: Any = None, **more: Any
+) -> dict[str, Any]:
+    return {"generation": generation, "points": points, "step": step, "catch": False, **more}
+
+
+def step(number: int, kind: str, *, count: int = 1, depth: int = 0) -> dict[str, Any]:
+    return {"number": number, "kind": kind, "count": count, "depth": depth}
+
+
+def at(line: int, **more: Any) -> dict[str, Any]:
+    return {"file": FILE, "line": line, **more}
+
+
+def run(python: str, folder: Path, *orders: dict[str, Any]) -> dict[str, Any]:
+    """Run the driver with orders; return what it has printed."""
+    source, shared = folder / "source.py", folder / "shared"
+    source.write_text(injection.source())
+    shared.mkdir()
+    done = subprocess.run(
+        [python, str(DRIVER), str(source), str(shared)],
+        input=json.dumps(orders),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert found["result"] == 39
+    assert found["left"] == []
+    return found
+
+
+def places(found: dict[str, Any]) -> list[tuple[Sequence[int], str, int]]:
+    return [(tuple(each["slots"]), each["function"], each["line"]) for each in found["hits"]]
+
+
+@EVERY_PYTHON
+def test_a_line_is_hit_each_time_and_by_threads_that_begin_later(
+    python: str, tmp_path: Path
+) -> None:
+    found = run(python, tmp_path, order(1, {"2": at(SECOND)}))
+    assert places(found) == [((2,), "leaf", SECOND)] * 5
+    report = ast.literal_eval(found["report"])
+    assert report["generation"] == 1
+    assert report["places"] == {2: (str(DRIVER), SECOND, "leaf")}
+
+
+@EVERY_PYTHON
+def test_conditions_decide_and_those_that_fail_stop_with_their_error(
+    python: str, tmp_path: Path
+) -> None:
+    points = {
+        "2": at(SECOND, condition="first == 2"),
+        "40": at(SECOND, condition="frist == 2 or any(each for each in (first, value))"),
+        "41": at(SECOND, condition="any(each == first for each in [6])"),
+    }
+    found = run(python, tmp_path, order(1, points))
+    slots = [each["slots"] for each in found["hits"]]
+    # One call for each page of slots.
+    assert slots == [[40], [2], [40], [40], [40, 41], [40]]
+    events = [ast.literal_eval(each["report"])["event"] for each in found["hits"]]
+    assert all(each["kind"] == "condition" and each["slot"] == 40 for each in events)
+    assert "NameError" in events[0]["text"] and "frist" in events[0]["text"]
+
+
+@EVERY_PYTHON
+def test_a_function_is_hit_at_its_begin_once_per_call(python: str, tmp_path: Path) -> None:
+    points = {
+        "2": {"function": "__main__.leaf"},
+        "3": {"function": f"{DRIVER.stem}.Thing.twice"},
+        "4": {"function": "__main__.numbers"},
+        "5": {"function": "json.never"},
+    }
+    found = run(python, tmp_path, order(1, points))
+    hits = [(slots, function) for slots, function, _ in places(found)]
+    leafs = [((2,), "leaf")]
+    assert hits == leafs * 3 + [((3,), "twice")] + leafs + [((4,), "numbers")] + leafs
+    assert set(ast.literal_eval(found["report"])["places"]) == {2, 3, 4}
+
+
+@EVERY_PYTHON
+def test_the_line_of_def_is_the_function_and_a_line_without_code_the_next_one(
+    python: str, tmp_path: Path
+) -> None:
+    points = {"2": at(line_of("def leaf(value):")), "3": at(SQUARES - 3), "4": at(9999)}
+    found = run(python, tmp_path, order(1, points))
+    assert [each[0] for each in places(found)].count((2,)) == 5
+    report = ast.literal_eval(found["report"])
+    assert "has no code at line 9999" in report["problems"][4]
+    assert 4 not in report["places"]
+
+
+@EVERY_PYTHON
+def test_a_comprehension_belongs_to_the_line_around_it(python: str, tmp_path: Path) -> None:
+    found = run(python, tmp_path, order(1, {"2": at(SQUARES)}))
+    assert places(found) == [((2,), "outer", SQUARES)]
+
+
+@EVERY_PYTHON
+def test_steps_go_over_calls_into_calls_and_out_of_them(python: str, tmp_path: Path) -> None:
+    points = {"2": at(ADD, condition="each == 1")}
+    found = run(
+        python,
+        tmp_path,
+        order(1, points),
+        order(1, points, step(1, "step")),
+        order(1, points, step(2, "next")),
+        order(1, points, step(3, "finish")),
+        order(1, points, step(4, "next")),
+        order(1, points, step(5, "next", count=2)),
+        order(1, points, step(6, "until")),
+        order(2, {}),
+    )
+    assert places(found) == [
+        ((2,), "outer", ADD),
+        ((0,), "leaf", FIRST),
+        ((0,), "leaf", SECOND),
+        ((0,), "leaf", RETURN),
+        ((0,), "outer", FOR),
+        ((0,), "outer", FOR),
+        ((0,), "outer", SQUARES),
+    ]
+    event = ast.literal_eval(found["hits"][3]["report"])["event"]
+    assert (event["kind"], event["text"]) == ("finish", "4")
+
+
+@EVERY_PYTHON
+def test_finish_of_an_outer_frame_returns_from_there(python: str, tmp_path: Path) -> None:
+    points = {"2": at(SECOND)}
+    found = run(
+        python, tmp_path, order(1, points), order(2, {}, step(1, "finish", depth=1)), order(3, {})
+    )
+    hits = places(found)
+    assert [each[1] for each in hits] == ["leaf", "outer"]
+    assert ast.literal_eval(found["hits"][1]["report"])["event"]["text"] == "39"
+
+
+@EVERY_PYTHON
+def test_deleted_breakpoints_cost_nothing_more(python: str, tmp_path: Path) -> None:
+    found = run(python, tmp_path, order(1, {"2": at(FIRST)}), order(2, {}))
+    assert len(found["hits"]) == 1
+
+
+@EVERY_PYTHON
+def test_the_agent_goes_when_it_is_told_to(python: str, tmp_path: Path) -> None:
+    ends = order(2, {}, ends=True)
+    found = run(python, tmp_path, order(1, {"2": at(FIRST)}), ends)
+    assert len(found["hits"]) == 1
+    assert found["report"] is None
+    assert not (tmp_path / "shared").exists()
+
+
+@EVERY_PYTHON
+def test_an_uncaught_exception_stops_with_its_traceback(python: str, tmp_path: Path) -> None:
+    found = run(python, tmp_path, order(1, {}, catch=True))
+    (hit,) = found["hits"]
+    assert hit["slots"] == [1]
+    event = ast.literal_eval(hit["report"])["event"]
+    assert event["text"] == "ValueError: no value"
+    functions = [each["name"] for each in event["frames"]]
+    assert functions == ["fails", "<module>"]

@@ -1,0 +1,149 @@
+"""Breakpoints and steps at lines of Python, on interpreters of this machine.
+
+GDB calls a function in ranks with Python before 3.14. Where it cannot, a breakpoint is refused and
+the rank stays as it is; that is what the tests check there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+
+from pgdb.backend.python import reader
+from tests.support.processes import why_no_calls
+from tests.support.programs import ROOT
+from tests.support.pythons import interpreters
+from tests.support.terminal import Finished, ex, run_json
+
+pytestmark = [
+    pytest.mark.gdb,
+    pytest.mark.any_mpi,
+    pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
+]
+PROGRAM = ROOT / "tests" / "programs" / "python_steps.py"
+LINES = PROGRAM.read_text().splitlines()
+RANKS = 2
+FILE = PROGRAM.name
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(LINES, 1) if line.strip() == text)
+
+
+FIRST, SECOND, DOUBLED = map(
+    line_of, ("first = count + 1", "second = grid.inner(first)", "doubled = value * 2")
+)
+
+
+class Job:
+    """Ranks that run, and their pids for ``--pids``."""
+
+    def __init__(self, python: str) -> None:
+        self.processes = [
+            subprocess.Popen(
+                [python, "-u", str(PROGRAM), str(rank)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for rank in range(RANKS)
+        ]
+
+    def line(self, rank: int) -> str:
+        stream = self.processes[rank].stdout
+        assert stream is not None
+        return stream.readline().decode().rstrip()
+
+    def say(self, text: str) -> None:
+        for each in self.processes:
+            assert each.stdin is not None
+            each.stdin.write(f"{text}\n".encode())
+            each.stdin.flush()
+
+    def left(self) -> list[str]:
+        """Return what each rank has of PGDB in it, as it says itself."""
+        self.say("state")
+        return [self.line(rank).partition(" ")[2] for rank in range(RANKS)]
+
+    def attach(self, *commands: str) -> Finished:
+        pids = ",".join(str(each.pid) for each in self.processes)
+        return run_json("attach", "--pids", pids, *ex(*commands))
+
+
+@contextmanager
+def job(python: str = sys.executable) -> Iterator[Job]:
+    ranks = Job(python)
+    try:
+        for rank in range(RANKS):
+            assert ranks.line(rank) == "ready"
+        yield ranks
+    finally:
+        for each in ranks.processes:
+            each.kill()
+            each.communicate()
+
+
+@cache
+def version(python: str) -> tuple[int, int]:
+    line = [python, "-c", "import sys; print(list(sys.version_info[:2]))"]
+    major, minor = json.loads(subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout)
+    return major, minor
+
+
+def can_arm(python: str) -> bool:
+    return version(python) >= (3, 14) or not why_no_calls()
+
+
+def require_arming() -> None:
+    if not can_arm(sys.executable):
+        pytest.skip(f"Python before 3.14 and a GDB that cannot call functions: {why_no_calls()}")
+
+
+def stops(done: Finished) -> list[dict[str, Any]]:
+    """Return the stops of all ranks together, without the first one."""
+    found = [each["classes"] for each in done.of_type("stop")][1:]
+    assert all(len(classes) == 1 for classes in found), done.out
+    assert all(classes[0]["ranks"] == f"0-{RANKS - 1}" for classes in found), done.out
+    return [classes[0] for classes in found]
+
+
+def places(done: Finished) -> list[tuple[str, int]]:
+    return [(each["frame"]["function"], each["frame"]["line"]) for each in stops(done)]
+
+
+def named(name: str, python: str = sys.executable) -> str:
+    """Return the name of a method as the interpreter has it."""
+    return name if version(python) >= (3, 11) else name.rpartition(".")[2]
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_ranks_stop_at_a_line_and_have_nothing_left_at_the_end(python: str) -> None:
+    commands: tuple[str, ...] = (f"break {FILE}:{FIRST} if count % 7 == 3",)
+    if can_arm(python):
+        commands += ("continue", "info breakpoints", "bt", "p py:count % 7", "continue", "delete 1")
+    commands += ("detach",)
+    with job(python) as ranks:
+        done = ranks.attach(*commands)
+        assert ranks.left() == ["[]"] * RANKS
+        assert all(each.poll() is None for each in ranks.processes)
+    if not can_arm(python):
+        assert "GDB must call a function in it, since its Python is older than 3.14" in done.out
+        return
+    assert places(done) == [("update", FIRST)] * 2
+    assert {each["breakpoint"] for each in stops(done)} == {1}
+    (listed,) = done.answer("info breakpoints")["classes"]
+    (made,) = listed["record"]["breakpoints"]
+    assert (made["function"], made["file"], made["line"]) == ("update", FILE, FIRST)
+    assert made["condition"] == "count % 7 == 3" and made["times"] == 1
+    (stack,) = done.answer("backtrace")["classes"]
+    frames = [each["function"] for each in stack["record"]["frames"]]
+    assert frames == ["update", "main", "<module>"]
+    (value,) = done.answer("print py:count % 7")["classes"]
+    assert value["record"]["text"] == "3"

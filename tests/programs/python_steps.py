@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""A Python rank that calls functions in a loop; asked on its input, it says what it has of PGDB."""
+
+import os
+import select
+import sys
+
+RANK = int(sys.argv[1])
+LIMIT = 0
+
+
+class Grid:
+    """An object with methods."""
+
+    def __init__(self):
+        self.level = 3
+
+    def inner(self, value):
+        doubled = value * 2
+        return doubled + RANK
+
+    def fails(self, level):
+        if level:
+            raise ValueError(f"no grid left on rank {RANK}")
+        return level
+
+
+def update(grid, count):
+    first = count + 1
+    second = grid.inner(first)
+    return second
+
+
+def has_of_pgdb():
+    monitoring = getattr(sys, "monitoring", None)
+    tools = [monitoring.get_tool(each) for each in range(6)] if monitoring else []
+    frame, traces = sys._getframe(), []
+    while frame is not None:
+        traces.append(frame.f_trace)
+        frame = frame.f_back
+    found = [sys.gettrace(), getattr(sys, "_pgdb_agent", None), *tools, *traces]
+    found.append(None if sys.excepthook is sys.__excepthook__ else sys.excepthook)
+    return [str(each) for each in found if each is not None]
+
+
+def main():
+    grid = Grid()
+    count = 0
+    os.write(1, b"ready\n")
+    while True:
+        update(grid, count)
+        count += 1
+        if select.select([0], [], [], 0.01)[0]:
+            words = os.read(0, 100).split()
+            if words[:1] == [b"fail"]:
+                grid.fails(grid.level)
+            if not words:
+                break
+            os.write(1, f"{count} {has_of_pgdb()}\n".encode())
+
+
+main()
