@@ -199,6 +199,8 @@ class Agent:
             self.monitoring.register_callback(self.tool, event, function)
         events = self.monitoring.events
         self.monitoring.set_events(self.tool, events.PY_START | events.PY_RESUME)
+        # A place that has returned DISABLE stays disabled, even for the next user of the number.
+        self.monitoring.restart_events()
 
     def on_start(self, code: Any, _: int) -> Any:
         """Take the begin of a function."""

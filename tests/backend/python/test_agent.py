@@ -170,6 +170,15 @@ def test_finish_of_an_outer_frame_returns_from_there(python: str, tmp_path: Path
 
 
 @EVERY_PYTHON
+def test_a_later_breakpoint_is_armed_in_a_function_that_has_run_before(
+    python: str, tmp_path: Path
+) -> None:
+    before = {"2": at(ADD, condition="each == 1")}
+    found = run(python, tmp_path, order(1, before), order(2, {"3": at(FIRST)}))
+    assert places(found) == [((2,), "outer", ADD), *[((3,), "leaf", FIRST)] * 4]
+
+
+@EVERY_PYTHON
 def test_deleted_breakpoints_cost_nothing_more(python: str, tmp_path: Path) -> None:
     found = run(python, tmp_path, order(1, {"2": at(FIRST)}), order(2, {}))
     assert len(found["hits"]) == 1
