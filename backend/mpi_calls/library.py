@@ -12,6 +12,7 @@ import msgspec
 
 from pgdb.backend.mpi_calls.emulator import MOST_STEPS, Emulator
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
+from pgdb.backend.mpi_calls.identities import Identities
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, PROC_NULL, ROOT, Communicator, Group, Peer, Tag
 from pgdb.ranks import RankSet
@@ -99,6 +100,7 @@ class MpiLibrary:
         self.constants = _CONSTANTS[self.family]
         self.emulator = Emulator(memory, images, thread_pointer)
         self._communicators: dict[int, CommunicatorParts] = {}
+        self._identities = Identities(self)
         self._names: dict[tuple[str, int], str] = {}
         self.world = self.constants.world or self.symbol("ompi_mpi_comm_world") or 0
         """Handle of ``MPI_COMM_WORLD``."""
@@ -262,7 +264,7 @@ class MpiLibrary:
             name=name,
             members=_text(local),
             remote=(_text(remote) or "") if is_inter else "",
-            identity=self._identity(handle),
+            identity=self._identities.identity(handle),
         )
         return CommunicatorParts(record, remote if is_inter else local)
 
@@ -274,17 +276,6 @@ class MpiLibrary:
         if not 0 <= size <= _MOST_MEMBERS:
             return None
         return tuple(self._translated(group, range(size))) if size else ()
-
-    def _identity(self, handle: int) -> str:
-        """Return a text that all members have in common for this communicator, if there is one."""
-        # Only Open MPI 5 has sessions, and other members may know a communicator by another index.
-        if self.family != "openmpi" or "PMPI_Session_init" in self.image.symbols:
-            return ""
-        function = self.image.symbols.get("PMPI_Comm_c2f")
-        if function is None:
-            return ""
-        # Open MPI 4 agrees with all members on the index of a communicator.
-        return str(self.emulator.call(function + self.image.bias, handle) & 0xFFFFFFFF)
 
     def window(self, handle: int) -> Group:
         """Return a window.

@@ -1,0 +1,129 @@
+"""Identities of communicators: the numbers that the members of each one have in common.
+
+Open MPI 4 has a number that all members agree on; the index in Fortran is another one, which each
+rank counts for itself. Open MPI 5 has an identifier of 16 bytes, as it has sessions. MPICH
+and its descendants have two contexts, for messages sent and received, which the two sides of an
+intercommunicator have in turn. These numbers have no fixed place in an object. The predefined
+communicators, whose numbers are known, show it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pgdb.backend.mpi_calls.library import MpiLibrary
+
+_OBJECT_BYTES = 0x200
+_NUMBERS_OF_SELF = (0, 1 << 24)
+"""Identifier of ``MPI_COMM_SELF`` in Open MPI 5; that of ``MPI_COMM_WORLD`` is 0."""
+_IDENTIFIER_BYTES = 16
+_CONTEXT_OF_SELF = 0x10
+"""Context of ``MPI_COMM_SELF`` in MPICH; that of ``MPI_COMM_WORLD`` is 0."""
+_FIRST_CONTEXT = 8
+_LAST_CONTEXT = 0x60
+_SELF_OF_MPICH = 0x44000001
+_REACH = 0x140
+_MOST_REFERENCES = 1 << 20
+_PLACES: dict[object, tuple[str, int]] = {}
+"""The form of the numbers and their place in an object, by the library."""
+
+
+class Identities:
+    """Finds identities in the objects of communicators."""
+
+    def __init__(self, library: MpiLibrary) -> None:
+        self._library = library
+        self._memory = library.memory
+
+    def identity(self, handle: int) -> str:
+        """Return a text that all members have in common for a communicator, empty if unknown.
+
+        :raises EmulationError: if a query fails.
+        """
+        library = self._library
+        key = library.image.key
+        found = _PLACES.get(key) or self._place()
+        address = self._object(handle)
+        if found is None or address is None:
+            return ""
+        _PLACES[key] = found
+        form, at = found
+        data = self._memory.bytes_at(address + at, struct.calcsize(form))
+        if data is None:
+            return ""
+        numbers = struct.unpack(form, data)
+        if library.family != "openmpi":
+            numbers = tuple(sorted(numbers))
+        return ".".join(f"{each:x}" for each in numbers)
+
+    def _place(self) -> tuple[str, int] | None:
+        """Return the form and the place of the numbers, None unless there is one place."""
+        library = self._library
+        if library.family == "openmpi":
+            own: int | None = library.symbol("ompi_mpi_comm_self")
+            world: int | None = library.world
+        elif library.family == "mpich":
+            own, world = self._object(_SELF_OF_MPICH), self._object(library.world)
+        else:
+            return None
+        if own is None or world is None:
+            return None
+        a, b = (self._memory.some(each, _OBJECT_BYTES) for each in (world, own))
+        if len(a) < _OBJECT_BYTES or len(b) < _OBJECT_BYTES:
+            return None
+        if library.family == "openmpi" and "PMPI_Session_init" not in library.image.symbols:
+            places = list(_agreed(a, b, library.rank))
+        elif library.family == "openmpi":
+            found = list(_identifiers(a, b))
+            # The block from which new identifiers are made begins with the same one.
+            is_pair = len(found) == 2 and found[1][1] - found[0][1] == _IDENTIFIER_BYTES
+            return found[0] if is_pair else None
+        else:
+            places = list(_contexts(a, b))
+        return places[0] if len(places) == 1 else None
+
+    def _object(self, handle: int) -> int | None:
+        """Return the address of the object of a communicator: a query of MPICH reads it."""
+        library = self._library
+        if library.family == "openmpi":
+            return handle
+        place = library.emulator.allocate(64)
+        reads = library.emulator.reads = []
+        try:
+            library.query("Comm_test_inter", handle, place)
+        finally:
+            library.emulator.reads = None
+        for read in dict.fromkeys(address for address, _ in reads):
+            for distance in range(0, _REACH, 8):
+                start = (read - distance) & ~7
+                if self._memory.word(start, 4) == handle and not library.is_stack(start):
+                    references = self._memory.word(start + 4, 4)
+                    if references is not None and 0 < references < _MOST_REFERENCES:
+                        return start
+        return None
+
+
+def _agreed(world: bytes, own: bytes, rank: int) -> Iterator[tuple[str, int]]:
+    """Yield the places of the agreed number, behind which the rank and the same flags stand."""
+    for at in range(0x10, _OBJECT_BYTES - 12, 4):
+        one, other = (struct.unpack_from("<III", data, at) for data in (world, own))
+        if one[:2] == (0, rank) and other[:2] == (1, 0) and one[2] == other[2] != 0:
+            yield "<I", at
+
+
+def _identifiers(world: bytes, own: bytes) -> Iterator[tuple[str, int]]:
+    for at in range(0x10, _OBJECT_BYTES - _IDENTIFIER_BYTES, 8):
+        if struct.unpack_from("<QQ", own, at) == _NUMBERS_OF_SELF:
+            if struct.unpack_from("<QQ", world, at) == (0, 0):
+                yield "<QQ", at
+
+
+def _contexts(world: bytes, own: bytes) -> Iterator[tuple[str, int]]:
+    for form, size in (("<HH", 2), ("<II", 4)):
+        for at in range(_FIRST_CONTEXT, _LAST_CONTEXT, size):
+            if struct.unpack_from(form, own, at) == (_CONTEXT_OF_SELF, _CONTEXT_OF_SELF):
+                if struct.unpack_from(form, world, at) == (0, 0):
+                    yield form, at
