@@ -44,6 +44,8 @@ class Called(msgspec.Struct, frozen=True):
     tails: tuple[tuple[int, int], ...] = ()
     """Tail calls between the caller and the function: the addresses in the process of functions,
     and of the jumps by which they were left."""
+    is_sure: bool = True
+    """Whether no other function can have changed the arguments on the way."""
 
 
 class CallSites:
@@ -61,6 +63,7 @@ class CallSites:
         """Return the function of MPI that the frame *level* has called, None if it is unknown."""
         target = self.target(level)
         inner = self._inner_start(level)
+        is_sure = target is not None
         if target is None:
             # The frame inside is of the function that was called, or of one that this has left for.
             target = inner
@@ -68,13 +71,15 @@ class CallSites:
             return None
         name = self.mpi_name(target)
         if name is not None:
-            return Called(name, target, level)
+            return Called(name, target, level, is_sure=is_sure)
         reader = self.caller_arguments(level)
         found = self._tails.find(
             target, level, reader, lambda at: self.mpi_name(at) is not None, inner
         )
         name = self.mpi_name(found.target) if found is not None else None
-        return Called(name, found.target, level, found.tails) if name and found else None
+        if name is None or found is None:
+            return None
+        return Called(name, found.target, level, found.tails, is_sure and found.is_sure)
 
     def _inner_start(self, level: int) -> int | None:
         """Return the start of the function of the frame that *level* has called."""
@@ -244,7 +249,7 @@ class CallSites:
         if target != start:
             # The caller's function may have left for this one by a tail call.
             left = self._tails.find(target, level + 1, reader, lambda at: at == start, start)
-            if left is None:
+            if left is None or not left.is_sure:
                 return None
             for function, jump in left.tails:
                 reader = self._tails.through(function, jump, level + 1, reader)
@@ -282,6 +287,8 @@ class CallSites:
 
     def call_arguments(self, called: Called) -> Reader:
         """Return a reader of the arguments of a call, from the caller's code."""
+        if not called.is_sure:
+            return lambda number: None
         reader = self.caller_arguments(called.level)
         for function, jump in called.tails:
             reader = self._tails.through(function, jump, called.level, reader)

@@ -40,6 +40,8 @@ class Left(msgspec.Struct, frozen=True):
     target: int
     """Address of the last function."""
     tails: tuple[tuple[int, int], ...]
+    is_sure: bool = True
+    """Whether the last jump led to the function itself, not to one that left for it in turn."""
 
 
 class Tails:
@@ -79,15 +81,17 @@ class Tails:
                     continue
             tails = ((function, jump),)
             real = target
+            is_sure = True
             if real is None:
                 real = self._target(image, jump, evaluator, function)
                 if real is None:
                     # It may have gone anywhere, so also to the function of the frame inside.
                     real = inner if inner is not None and is_wanted(inner) else None
+                    is_sure = False
                     if real is None:
                         return None
             if is_wanted(real):
-                found.append(Left(real, tails))
+                found.append(Left(real, tails, is_sure))
             elif target is None:
                 onward = self.find(
                     real,
@@ -98,7 +102,7 @@ class Tails:
                     depth + 1,
                 )
                 if onward is not None:
-                    found.append(Left(onward.target, tails + onward.tails))
+                    found.append(Left(onward.target, tails + onward.tails, onward.is_sure))
         if inner is not None and len(found) > 1:
             found = [each for each in found if each.target == inner] or found
         return found[0] if len(found) == 1 else None
