@@ -66,6 +66,8 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.frontend.system": (),
     "pgdb.frontend.analysis": ("pgdb.merge", "pgdb.overlay"),
     "pgdb.frontend.store": (
+        # Flight records count if they are younger than the ranks.
+        "pgdb.jobs",
         "pgdb.merge",
         "pgdb.overlay",
         "pgdb.frontend.system",

@@ -9,6 +9,7 @@ so again, and ranks that ran before run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +18,15 @@ import msgspec
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects
+from pgdb.frontend.analysis.flight_records import group_states
+from pgdb.frontend.analysis.why import flight
+from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
 from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, polls
 from pgdb.frontend.api.polls import PollSearch, PollWatch, is_poll, sleeping, with_polls
 from pgdb.frontend.api.sampling import go_on
+from pgdb.frontend.store import flight_files
 from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
@@ -82,7 +86,12 @@ async def explain_waits(
     line = call_text("why", look_only=look_only, watch_s=watch_s)
     with session.one_call(f"{JOB}.{line}"), session.hushed(session.set, _is_ours):
         explainer = _Explainer(session, elsewhere, look_only=look_only, watch_s=watch_s)
-        return await explainer.run()
+        found = await explainer.run()
+    if session.is_recorded or session.mode == "core":
+        return found
+    records = await asyncio.to_thread(flight_files.of_job, session.table.processes)
+    explanation = with_flight(found.explanation, flight.verdicts(group_states(records)))
+    return Why(explanation, found.answer)
 
 
 def _is_ours(stop: Stop) -> bool:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis import flight_records
-from pgdb.frontend.analysis.flight_records import GroupState, RankRecord, RecordError
+from pgdb.frontend.analysis.flight_records import GroupState, RankRecord
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json.json_parts import FlightGroup, FlightPlace
 from pgdb.frontend.show.json.json_waits import FlightLine
-from pgdb.frontend.system.user_files import read_regular, reason, user_path
+from pgdb.frontend.store import flight_files
+from pgdb.frontend.system.user_files import user_path
 from pgdb.ranks import RankSet
-
-_MOST_BYTES = 64 << 20
-_NAMED = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-# PyTorch 2.8 and newer; PyTorch before.
-_DEFAULTS = ("~/.cache/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_")
-_RANK = re.compile(r"(\d+)(?:\.json|\.pickle|\.pkl)?\Z")
 
 
 @COMMANDS.command(
@@ -65,8 +59,7 @@ def _not_of_session(ranks: RankSet) -> str:
 def _places(text: str) -> list[Path]:
     if text:
         return [user_path(text)]
-    named = [os.environ[name] for name in _NAMED if os.environ.get(name)]
-    return [user_path(each) for each in (*named, *_DEFAULTS)]
+    return flight_files.places(os.environ, Path.home())
 
 
 def _read(places: Iterable[Path], is_named: bool) -> tuple[dict[int, RankRecord], list[str]]:
@@ -75,46 +68,13 @@ def _read(places: Iterable[Path], is_named: bool) -> tuple[dict[int, RankRecord]
     :raises CommandError: if there is none.
     """
     places = list(places)
-    refused: list[str] = []
-    for place in places:
-        records: dict[int, RankRecord] = {}
-        for rank, path in _files(place, refused):
-            try:
-                records[rank] = flight_records.read_record(read_regular(path, _MOST_BYTES))
-            except OSError as error:
-                refused.append(f"[{rank}] {path}: {reason(error)}")
-            except RecordError as error:
-                refused.append(f"[{rank}] {path}: {error}")
-        if records:
-            return records, refused
+    records, refused = flight_files.read(places)
+    if records:
+        return records, refused
     names = ", ".join(f"{each}*" for each in places)
     why = f": {'; '.join(refused[:4])}" if refused else ""
     way_out = "" if is_named else "; 'flight-records PATH' names other files"
     raise CommandError(f"no flight record of PyTorch at {names}{why}{way_out}")
-
-
-def _files(place: Path, refused: list[str]) -> list[tuple[int, Path]]:
-    """Return the files of a folder, or those whose names begin as *place*, by rank."""
-    if place.is_file() and (match := _RANK.search(place.name)):
-        return [(int(match[1]), place)]
-    folder, start = (place, "") if place.is_dir() else (place.parent, place.name)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        if folder != place.parent or place.parent.exists():
-            refused.append(f"{folder}: {reason(error)}")
-        return []
-    found: dict[int, Path] = {}
-    for name in names:
-        match = _RANK.search(name, len(start)) if name.startswith(start) else None
-        if match is None:
-            continue
-        rank = int(match[1])
-        if rank in found:
-            refused.append(f"[{rank}] {folder / name}: {found[rank].name} is of the same rank")
-        else:
-            found[rank] = folder / name
-    return sorted(found.items())
 
 
 def _line(groups: Iterable[GroupState], command: str) -> FlightLine:

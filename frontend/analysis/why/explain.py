@@ -76,6 +76,18 @@ def slow(before: Explanation, after: Explanation) -> Explanation:
     return replace(after, verdicts=(*after.verdicts, *found), summary="") if found else after
 
 
+def with_flight(found: Explanation, verdicts: Iterable[Verdict]) -> Explanation:
+    """Return an explanation with the verdicts of PyTorch's flight records as well."""
+    every = (*found.verdicts, *verdicts)
+    if len(every) == len(found.verdicts):
+        return found
+    return replace(found, verdicts=tuple(sorted(every, key=_rank_of)), summary="")
+
+
+def _rank_of(verdict: Verdict) -> tuple[int, int]:
+    return _ORDER.index(verdict.confidence), -len(verdict.ranks | verdict.victims)
+
+
 def suspects(
     classes: Iterable[EquivalenceClass[Record]], elsewhere: Sequence[Elsewhere] = ()
 ) -> RankSet:
