@@ -66,7 +66,9 @@ def pronoun(ranks: RankSet) -> str:
 def verb(ranks: RankSet, text: str) -> str:
     """Return a phrase whose first word is a verb of one rank, for *ranks*."""
     first, blank, rest = text.partition(" ")
-    return text if len(ranks) == 1 else f"{_PLURALS.get(first, first)}{blank}{rest}"
+    word = first.rstrip(",")
+    plural = _PLURALS.get(word, word) + first[len(word) :]
+    return text if len(ranks) == 1 else f"{plural}{blank}{rest}"
 
 
 def place(where: CallSite | None) -> str:

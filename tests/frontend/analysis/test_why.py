@@ -142,6 +142,11 @@ def test_a_rank_that_gave_no_answer_may_do_anything(absence: str) -> None:
     assert str(found.ranks) == "3"
 
 
+def test_several_ranks_outside_mpi_have_a_verb_in_the_plural() -> None:
+    (found,) = explained({"0-1": BARRIER, "2-3": outside()}).verdicts
+    assert "for ranks 2-3, which compute, in work at ring.c:99" in found.text
+
+
 def test_a_failure_is_no_status() -> None:
     (found,) = explained({"0-2": BARRIER, "3": Failure(message="no such process")}).verdicts
     assert "could not be looked at (no such process)" in found.text
