@@ -27,6 +27,8 @@ class Collector:
         self._share = share
         self._shares = shares
         self._held: dict[int, int] = {}  # rank -> process id
+        self.programs: dict[int, str] = {}
+        """The program that each held rank is to execute, as its command line names it."""
         self._expected: int | None = None
         self._all_held = asyncio.Event()
         self._sockets: list[socket.socket] = []
@@ -103,5 +105,12 @@ class Collector:
             )
         if hold.share_of(local_rank, local_size, self._shares) == self._share:
             self._held[rank] = pid
+            self.programs[rank] = _program(line[line.index(self._mark) :])
         if len(self._held) >= self._expected:
             self._all_held.set()
+
+
+def _program(words: list[str]) -> str:
+    """Return the program in the words behind the mark, which follows ``--``."""
+    _, *program = words[words.index("--") :] if "--" in words else ("",)
+    return program[0] if program else ""

@@ -115,10 +115,12 @@ class Leaf:
         self._collector.listen()
         held = self._held = await self._collector.wait_all()
         host = socket.gethostname()
-        processes = tuple(
-            RankProcess(rank=rank, host=host, pid=held[rank], executable="") for rank in held
-        )
-        return (_found("", self._collector.job_size, processes),) if processes else ()
+        by_program: dict[str, list[RankProcess]] = {}
+        for rank, pid in held.items():
+            program = self._collector.programs[rank]
+            process = RankProcess(rank=rank, host=host, pid=pid, executable=program)
+            by_program.setdefault(program, []).append(process)
+        return tuple(_found("", self._collector.job_size, each) for each in by_program.values())
 
     def setup(self, setup: Setup, share: Share, delivery: Delivery | None = None) -> None:
         """Make a debugger for each rank of *share*."""

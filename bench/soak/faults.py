@@ -49,6 +49,7 @@ class OneHost(Soak):
 
     def __init__(self, arguments: argparse.Namespace, builder: Builder) -> None:
         super().__init__(arguments, builder)
+        groups = GroupFaults(self, self._random)
         self._faults = {
             "aggregator killed: leaf": lambda s, j: self._kill_aggregator(s, j, "leaf"),
             "aggregator killed: middle": lambda s, j: self._kill_aggregator(s, j, "middle"),
@@ -69,7 +70,7 @@ class OneHost(Soak):
             "children forked while commands run": self._fork,
             "clock set": self._set_clock,
             "disk full": self._fill_disk,
-            **GroupFaults(self, self._random).all,
+            **groups.all,
         }
         self._ends = {
             "front end killed": lambda job: self._end_front_end(job, signal.SIGKILL),
@@ -83,6 +84,7 @@ class OneHost(Soak):
             "rank killed": lambda job: self._end_rank(job, b""),
             "disk full from the start": self._run_on_full_disk,
             "closed with one that hangs": self._close_with_hung,
+            **groups.ends,
         }
 
     def _kill_them(self, session: Session, pids: dict[int, RankSet]) -> RankSet:

@@ -5,16 +5,20 @@ Ranks of ``storm`` reach ``hit`` all the time, so that some are there while othe
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from pgdb.errors import PgdbError
+from pgdb.frontend.api.sync_generated import RankView
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from tests.support.jobs import Job
+from tests.support.terminal import PGDB, PROMPT, Terminal
 
 if TYPE_CHECKING:
     from bench.soak.faults import OneHost
@@ -24,10 +28,29 @@ TIMES = 5
 STEPS = 50
 LOOKS = 10
 """Number of times that PGDB looks where the ranks are that run."""
+TYPED_S = 0.2
+"""Time in which a typed line begins to be carried out, in seconds."""
 END_S = 0.5
 """Longest time until a Ctrl-C, a detach or a kill comes, in seconds."""
 
+_ENDS = {"interrupt": "interrupt", "detach": "detach", "kill": "aggregator killed"}
+_TOGETHER = ("tbreak hit", "continue")
+_AT_A_TERMINAL = {
+    "barrier": (("barrier hit --then release",), ("continue",)),
+    "lockstep": ((), (*_TOGETHER, f"next --lockstep {10**6}")),
+    "until-differ": ((), (*_TOGETHER, f"until-differ 1 --at hit --hits {10**6}")),
+    "until-diverge": ((), (*_TOGETHER, "until-diverge")),
+    "trace": (("trace hit hit_count",), ("continue",)),
+    "hold": (("hold 0",), ("continue",)),
+    "stop mode": (("set stop-mode all", "break hit if hit_count < 0"), ("continue",)),
+    "ranks of a set": (("defset none 0", "break hit --ranks @none", "hold 0"), ("continue",)),
+}
+"""Commands at the start, and commands of which the last one runs, or holds ranks, for ever."""
+TYPED = 10
+"""Number of times that Ctrl-C is typed in a session."""
+
 Fault = Callable[[Session, Job], RankSet]
+End = Callable[[Job], None]
 
 
 class GroupFaults:
@@ -45,15 +68,20 @@ class GroupFaults:
             "barrier: interrupt": self._interrupt_at_barrier,
             "barrier: detach": self._detach_at_barrier,
             "barrier: aggregator killed": self._kill_at_barrier,
-            "lockstep: interrupt": lambda s, j: self._in_motion(s, j, "lockstep", "interrupt"),
-            "lockstep: detach": lambda s, j: self._in_motion(s, j, "lockstep", "detach"),
-            "lockstep: aggregator killed": lambda s, j: self._in_motion(s, j, "lockstep", "kill"),
-            "look: interrupt": lambda s, j: self._in_motion(s, j, "look", "interrupt"),
-            "look: detach": lambda s, j: self._in_motion(s, j, "look", "detach"),
-            "look: aggregator killed": lambda s, j: self._in_motion(s, j, "look", "kill"),
-            "until-differ: interrupt": lambda s, j: self._in_motion(s, j, "differ", "interrupt"),
-            "until-differ: detach": lambda s, j: self._in_motion(s, j, "differ", "detach"),
-            "until-differ: aggregator killed": lambda s, j: self._in_motion(s, j, "differ", "kill"),
+        } | {
+            f"{what}: {_ENDS[end]}": functools.partial(self._in_motion, what=what, end=end)
+            for what in ("lockstep", "look", "until-differ", "trace", "hold", "stop mode")
+            for end in _ENDS
+        }
+
+    @property
+    def ends(self) -> dict[str, End]:
+        """Sessions at a terminal that Ctrl-C interrupts, by name."""
+        return {
+            f"Ctrl-C: {name}": functools.partial(
+                self._interrupt_terminal, first=first, repeated=repeated
+            )
+            for name, (first, repeated) in _AT_A_TERMINAL.items()
         }
 
     def _gathered(self, session: Session) -> RankSet:
@@ -131,14 +159,7 @@ class GroupFaults:
 
         def move() -> None:
             try:
-                if what == "lockstep":
-                    view.lockstep("next", STEPS, timeout_s=DEADLINE_S)
-                elif what == "look":
-                    view.continue_(wait=False)
-                    for _ in range(LOOKS):
-                        view.still_running()
-                else:
-                    view.until_differ("1", at="hit", limit=STEPS, timeout_s=DEADLINE_S)
+                self._move(session, view, what)
             except PgdbError as error:
                 self._soak._say(f"  {what}: {error}")
             has_ended.append(what)
@@ -160,7 +181,75 @@ class GroupFaults:
         mover.join(DEADLINE_S)
         if not has_ended:
             raise Wrong(f"{what} has not ended after {end}, or has failed")
+        if what == "trace":
+            self._check_traces(session, live - lost)
+        if what == "hold" and session.held_for:
+            view.release()
         if session.breakpoints_text != before:
             raise Wrong(f"{what} has left breakpoints: {session.breakpoints_text}")
         session.ranks(self._soak._state(session)["stopped"]).continue_(wait=False)
         return lost
+
+    def _move(self, session: Session, view: RankView, what: str) -> None:
+        if what == "lockstep":
+            view.lockstep("next", STEPS, timeout_s=DEADLINE_S)
+        elif what == "until-differ":
+            view.until_differ("1", at="hit", limit=STEPS, timeout_s=DEADLINE_S)
+        elif what == "look":
+            view.continue_(wait=False)
+            for _ in range(LOOKS):
+                view.still_running()
+        elif what == "trace":
+            view.trace("hit", "hit_count").check()
+            view.continue_(wait=False)
+            number = session.traces[-1].number
+            for _ in range(LOOKS):
+                view.trace_table(number)
+        elif what == "hold":
+            held = self._soak._some(view.set - RankSet([view.set.last]))
+            session.ranks(held).hold()
+            view.continue_(wait=False)
+            session.ranks(held).release()
+        else:
+            try:
+                view.execute("break hit --stop all").check()
+                for _ in range(LOOKS):
+                    view.continue_(timeout_s=DEADLINE_S)
+            finally:
+                session.delete(session.last_breakpoint)
+
+    @staticmethod
+    def _check_traces(session: Session, whole: RankSet) -> None:
+        """Check that ranks which have kept their GDB have collected each hit once."""
+        for trace in session.traces:
+            for rank, rows in session.trace_data(trace.number).by_rank.items():
+                counts = [int(count) for (count,) in rows]
+                begin = counts[0] if counts else 0
+                if rank in whole and counts != list(range(begin, begin + len(counts))):
+                    raise Wrong(f"[{rank}] has collected hits twice or not at all: {counts}")
+        if session.traces:
+            session.untrace()
+
+    def _interrupt_terminal(self, job: Job, first: Sequence[str], repeated: Sequence[str]) -> None:
+        """Let a user type Ctrl-C while the ranks of a session of its own are in motion."""
+        options = ("--aggregators", self._soak._arguments.aggregators, "--settle", 600)
+        with Terminal(*PGDB, "attach", *options, job.pid) as terminal:
+            terminal.expect(PROMPT)
+            self._type(terminal, first)
+            *before, last = repeated
+            for _ in range(TYPED):
+                self._type(terminal, before)
+                terminal.line(last)
+                # A prompt that still reads the line would take Ctrl-C for a key.
+                time.sleep(TYPED_S + self._random.random() * END_S)
+                terminal.control_c()
+                self._type(terminal, ())
+            terminal.line(self._random.choice(["detach", "quit"]))
+            self._soak._all_free(job, RankSet(job.ranks))
+
+    def _type(self, terminal: Terminal, lines: Sequence[str]) -> None:
+        """Type lines, and wait until they are carried out."""
+        number = self._random.randrange(10**6)
+        for line in (*lines, f"print 1 + {number}"):
+            terminal.line(line)
+        terminal.expect(rf" = {number + 1}\n")

@@ -295,10 +295,11 @@ class Soak(Notes):
         )
 
     def _state(self, session: Session) -> dict[str, RankSet]:
-        found = {
-            name: session.named_set(name) or RankSet()
-            for name in ("running", "stopped", "exited", "lost")
-        }
+        names = ("running", "stopped", "exited", "lost")
+        # At one moment: ranks in motion are of another set at the next one.
+        found = session._loop.do(
+            lambda: {name: session._session.named_set(name) or RankSet() for name in names}
+        )
         found["live"] = found["running"] | found["stopped"]
         found["free"] = session.set - found["live"] - found["exited"] - found["lost"]
         return found

@@ -9,7 +9,7 @@ import msgspec
 
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Frame, Record, Stack
+from pgdb.records import Record, Stack
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -19,7 +19,8 @@ class Way(msgspec.Struct, frozen=True):
     function: str
     """The function; ``??`` if GDB does not know it."""
     file: str = ""
-    """The source file without its folders; empty without line information."""
+    """The source file without its folders; empty without line information. If the ranks run several
+    programs it may be several: ``ocean.c, air.c``."""
     line: int = 0
     """The line; 0 without line information."""
     offset: str = ""
@@ -48,19 +49,21 @@ def ways_of(
     not count: the ranks run several programs, which may have been built in several folders.
     """
     found: dict[tuple[str, str, int, str], list[RankSet]] = {}
+    files: dict[tuple[str, str, int, str], set[str]] = {}
     for each in classes:
         record = each.filled
         if isinstance(record, Stack) and record.frames:
-            key = _key(record.frames[0], by_offset=by_offset, has_files=has_files)
+            frame = record.frames[0]
+            file = os.path.basename(frame.file) if frame.line else ""
+            offset = frame.offset if by_offset or not frame.line else ""
+            key = (frame.function, file if has_files else "", frame.line, offset)
             found.setdefault(key, []).append(each.ranks)
-    ways = [Way(RankSet.union(ranks), *key) for key, ranks in found.items()]
+            files.setdefault(key, set()).add(file)
+    ways = [
+        Way(RankSet.union(ranks), key[0], ", ".join(sorted(files[key])), *key[2:])
+        for key, ranks in found.items()
+    ]
     return tuple(sorted(ways, key=lambda way: (-len(way.ranks), way.ranks.first)))
-
-
-def _key(frame: Frame, *, by_offset: bool, has_files: bool) -> tuple[str, str, int, str]:
-    is_counted = by_offset or not frame.line
-    file = os.path.basename(frame.file) if has_files and frame.line else ""
-    return (frame.function, file, frame.line, frame.offset if is_counted else "")
 
 
 def listed(ways: Iterable[Way]) -> str:

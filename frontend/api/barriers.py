@@ -232,6 +232,8 @@ class Barriers:
         # Ranks that ran on would wait for one that does not.
         has_fault = any(each.kind == "error" for each in never)
         stays = has_fault and self._core.options.stop_on_error
+        # They have stopped here for the user's interrupt.
+        stays |= not arrived.isdisjoint(self._session.runs.interrupted)
         going = RankSet() if point.then == "stop" or stays else arrived - state.held
         self._notify(point, "met", never, arrived, going)
         point.is_over = is_last
@@ -246,7 +248,8 @@ class Barriers:
             with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
                 if deletes:
                     await session.ranks(point.ranks).delete(point.number)
-                if run := going & core.state.stopped - core.state.held:
+                # An interrupt takes ranks out of those that are on their way.
+                if run := going & core.state.passing & core.state.stopped - core.state.held:
                     await session.runs.start("continue", "", run)
         except PgdbError as error:
             core.note(f"{point.reason}: [{going}] could not be set running: {error}")

@@ -167,12 +167,14 @@ class _Lockstep(GroupRun):
             )
         if len(ways) == 1:
             return
-        is_one_function = len({(way.function, way.file) for way in ways}) == 1
+        functions = {(way.function, way.file if self._has_one_program else "") for way in ways}
+        is_one_function = len(functions) == 1
         if self._word == "until" and self._argument:
             return
         if self._word == "finish" and is_one_function:
             return
         what = "several lines" if is_one_function else "several functions"
+        what += "" if self._has_one_program else " of several programs"
         raise UsageError(
             f"{self._command}: the ranks are in {what}: {listed(ways)}; "
             "'barrier LOCATION' or 'until LOCATION' brings them together, and "

@@ -444,6 +444,7 @@ class RankView(RankGroups):
         """
         session, begun_s = self._session, time.monotonic()
         running = (self.set & session.state.running) | session.runs.take_passing(self.set)
+        session.runs.interrupted |= running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
             # Stopped ranks may be in a function that GDB has called; GDBs of ended ranks compute.
             busy = session.state.live | session.state.exited & session.asked

@@ -31,6 +31,8 @@ class RunControl:
         """Whether a command has set ranks running."""
         self.words: dict[str, RankSet] = {}
         """The ranks by the word of their last run command, such as ``next``."""
+        self.interrupted = RankSet()
+        """Ranks that the user has interrupted since they were set running last."""
         self.begin = core.begin
         """Starts work that outlives a command."""
 
@@ -84,6 +86,7 @@ class RunControl:
         asked = stopped if ranks & state.live else ranks & state.exited
         self.has_run = True
         self._note_word(operation.command.partition(" ")[0], stopped)
+        self.interrupted -= stopped
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(

@@ -111,20 +111,22 @@ async def _held_shares(starting: Starting, job: HeldJob) -> tuple[Share, ...]:
             raise RankSetError(f"no rank {unknown}; the job has {held}")
     shares, processes = [], []
     for node, answer in sorted(found.items()):
-        for each in answer.jobs:
+        pids: dict[int, int] = {}
+        for each in answer.jobs:  # one for each program
             part = each if wanted is None else _only(each, wanted)
-            if not part.ranks:
-                continue
-            shares.append(Share.of(node, part.ranks, part.pids))
+            named = dict(zip(part.ranks, part.pids, strict=True))
+            pids |= named
             processes += [
                 RankProcess(
                     rank=rank,
                     host=overlay.nodes[node].host,
                     pid=pid,
-                    executable=job.reports.program,
+                    executable=part.executable or job.reports.program,
                 )
-                for rank, pid in zip(part.ranks, part.pids, strict=True)
+                for rank, pid in named.items()
             ]
+        if pids:
+            shares.append(Share.of(node, RankSet(pids), tuple(pids[rank] for rank in sorted(pids))))
     session.table = ProcTable(
         processes=tuple(sorted(processes, key=lambda each: each.rank)), source="held ranks"
     )

@@ -61,6 +61,29 @@ async def all_but_one_come(session: Session) -> None:
     await until(lambda: held(session) == "0-2")
 
 
+def test_an_interrupt_ends_a_barrier_that_lets_its_ranks_run_on() -> None:
+    """The rank comes to the barrier at the moment of the interrupt, which finds it stopped."""
+    job = job_of(r3=[None, CAME])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release", times=2)
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-2")
+        interrupt = asyncio.create_task(session.ranks("3").interrupt())
+        await until(lambda: bool(session.runs.interrupted))
+        job.happen({3: CAME})
+        await interrupt
+        assert reader.lines == ["barrier 1: [0-3] are there; they stay stopped"]
+        assert session.state.stopped == session.set and not session.held_for
+        # The next run is a new one.
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: len(reader.lines) == 2)
+        assert reader.lines[1].endswith("they run on"), reader.lines
+
+    run(job, test)
+
+
 def test_ranks_are_held_until_all_have_come() -> None:
     job = job_of(r3=[None])
 
