@@ -127,4 +127,6 @@ def test_ctrl_c_ends_a_barrier_at_which_ranks_run_on(mpi: Mpi, build: Build) -> 
             terminal.expect(rf" = 10{number}\n")
         terminal.line("delete 1")
         terminal.line("kill")
+        terminal.expect(r"y or n")
+        terminal.line("y")
         terminal.expect(r"killed")
