@@ -130,10 +130,14 @@ class Barriers:
                 f"a barrier of [{ranks}] can never be met: {absentees.listed(never)}{way_out}"
             )
         line = f"break {location}{f' if {condition}' if condition else ''}"
+        before = session.last_breakpoint
         answer = await session.insert_breakpoint(line, ranks)
         failed = RankSet.union(each.ranks for each in answer.errors)
         number = last_made(answer.classes)
         if not number:
+            if session.last_breakpoint > before:
+                # Ranks that were lost meanwhile would get a breakpoint that is no barrier.
+                await session.ranks(ranks).delete(session.last_breakpoint)
             raise CommandError(f"barrier {location}: {why_none(answer)}")
         arrival = arrival_at(number, answer.classes, is_conditional=bool(condition))
         point = _Point(arrival, location, ranks - failed, condition, then, times)

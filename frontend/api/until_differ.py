@@ -194,11 +194,13 @@ class _Hits(GroupRun):
         :raises CommandError: if ranks do not have the place.
         """
         session = self._session
+        before = session.last_breakpoint
         answer = await session.insert_breakpoint(f"break {location}", self.ranks)
         number = last_made(answer.classes)
         if answer.errors or not number:
-            if number:
-                await to_its_end(self._delete(number))
+            # Ranks that were lost meanwhile would get it when they are back.
+            if session.last_breakpoint > before:
+                await to_its_end(self._delete(session.last_breakpoint))
             raise CommandError(f"{self._command}: {why_none(answer)}")
         return arrival_at(number, answer.classes, is_conditional=" if " in location)
 

@@ -12,7 +12,10 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.text import meeting_text
-from pgdb.overlay.messages import ChangeBreakpoints, InsertBreakpoint
+from pgdb.merge.classes import Missing
+from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, InsertBreakpoint
+from pgdb.overlay.router import Gathered
+from pgdb.ranks import RankSet
 from pgdb.records import Exit, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 
@@ -54,6 +57,31 @@ def test_the_hit_is_named_at_which_values_differ() -> None:
     first, *rest = meeting_text.differ(found).splitlines()
     assert first == "hit 3 of f: x differs"
     assert any("[3]" in line and "9" in line for line in rest)
+
+
+@pytest.mark.parametrize("call", ["until_differ", "barrier"])
+def test_ranks_that_are_lost_before_they_answer_get_no_breakpoint_later(call: str) -> None:
+    class LosingJob(MovingJob):
+        """All ranks are lost while they are asked for the breakpoint."""
+
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
+            if not isinstance(operation, InsertBreakpoint):
+                return await super().on_request(request_id, ranks, operation)
+            self.session.state.lose(ranks)
+            return Gathered(request_id, (), Missing(lost=ranks))
+
+    async def test(session: Session) -> None:
+        with pytest.raises(CommandError):
+            if call == "barrier":
+                await session.barrier("f")
+            else:
+                await session.until_differ("x", at="f")
+        assert not session.has_breakpoints(session.set)
+        assert session.breakpoints_text == ""
+
+    run(LosingJob({rank: [HIT] for rank in range(4)}), test)
 
 
 def test_values_are_compared_at_once_where_the_ranks_are() -> None:
