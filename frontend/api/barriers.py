@@ -252,7 +252,7 @@ class Barriers:
             with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
                 if deletes:
                     await session.ranks(point.ranks).delete(point.number)
-                # An interrupt takes ranks out of those that are on their way.
+                # An interrupt takes ranks out of those that are about to run.
                 if run := going & core.state.passing & core.state.stopped - core.state.held:
                     await session.runs.start("continue", "", run)
         except PgdbError as error:
