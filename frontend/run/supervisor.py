@@ -252,12 +252,12 @@ class Supervisor:
         first = first_failure(list(self._reports.ends.values()))
         assert first is not None
         await asyncio.sleep(SETTLE_S)
-        await self._publisher.write(self._report(None, job))
+        await self._publisher.write(self._report(self._cause, job))
         if self._reports.living and not first.is_from_outside:
             await self._look(looker)
-        elif self._reports.living:
+        elif self._reports.living and self._cause is None:
             self._record.note("the stacks of the others: their launcher was ending them already")
-        await self._publisher.write(self._report(None, job))
+        await self._publisher.write(self._report(self._cause, job))
         if self._options.then == "hold" and self._reports.living and job.status is None:
             self._say_held(job)
             return
