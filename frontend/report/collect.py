@@ -206,6 +206,9 @@ async def _classes(
         stacks.classes,
         key=lambda each: (each.ranks.isdisjoint(failed), len(each.ranks), each.ranks.first),
     )
+    for each in ordered:
+        if isinstance(each.record, Stack) and each.record.note:
+            asking.note(each.record.note)
     sizes = [len(each.ranks) for each in ordered]
     made = [
         _rank_class(number, each, is_odd=is_smallest(len(each.ranks), sizes))

@@ -30,6 +30,8 @@ from pgdb.jobs.output_relay import Ring
 from pgdb.ranks import RankSet
 
 MOST_TAIL_BYTES = 1 << 16
+_NO_FAILURES = ("hang", "time-limit", "request", "ended")
+"""Kinds of causes with which ranks may live until the job is ended."""
 
 
 class RunRecord:
@@ -77,7 +79,7 @@ def report_of(
     base = record.look or Report(
         time=time.time(), title=" ".join(public_line(record.line)), cause=cause, ranks=str(ranks)
     )
-    stops = stops_of(ended)
+    stops = stops_of(ended, has_failed=cause.kind not in _NO_FAILURES)
     seen = [each for each in base.stops if parse_ranks(each.ranks).isdisjoint(gone)]
     dead = () if record.cores is None else record.cores.classes
     classes = tuple(
@@ -111,9 +113,14 @@ def report_of(
     return cleaned(whole, secrets_of(environment))
 
 
-def stops_of(ends: Sequence[RankEnd]) -> tuple[ReportStop, ...]:
-    """Return the ends of ranks, those alike together; the first failure first."""
+def stops_of(ends: Sequence[RankEnd], *, has_failed: bool) -> tuple[ReportStop, ...]:
+    """Return the ends of ranks, those alike together; the first failure first.
+
+    Unless the job *has_failed*, a signal from outside is how it was ended.
+    """
     first = first_failure(ends)
+    if first is not None and first.is_from_outside and not has_failed:
+        first = None
     groups: dict[tuple[int, bool], list[RankEnd]] = {}
     for each in ends:
         groups.setdefault((each.status, each is first), []).append(each)
@@ -204,7 +211,7 @@ def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:
 
 def _placed(cause: Cause, classes: Sequence[RankClass]) -> Cause:
     """Return a hang's cause with the place of its smallest class of ranks."""
-    if cause.where or cause.kind not in ("hang", "time-limit", "request", "ended"):
+    if cause.where or cause.kind not in _NO_FAILURES:
         return cause
     places = [
         f"[{each.ranks}] {_place(each)}" for each in sorted(classes, key=lambda each: each.count)

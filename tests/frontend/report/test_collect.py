@@ -135,6 +135,15 @@ def test_failing_questions_become_notes() -> None:
     assert report.classes[0].frames
 
 
+def test_the_reason_for_missing_python_frames_is_a_note() -> None:
+    class OfPython(Job):
+        def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+            found = super().answer(operation, rank, request_id)
+            return replace(found, note="no reader") if isinstance(found, Stack) else found
+
+    assert "no reader" in report_of(OfPython()).notes
+
+
 def test_a_deadlock_is_the_cause_where_nothing_has_failed() -> None:
     verdict = Verdict(kind="cycle", text="ranks 0 and 1 wait", ranks="0-1", confidence="certain")
     classes = (
