@@ -104,8 +104,10 @@ class Found(msgspec.Struct, frozen=True):
     line: int = 0
 
 
-_PREFIX = r"(?:\[[^\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
+_PREFIX = r"(?:\[[^\[\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
 """Words that launchers put before a line: Open MPI's --tag-output, hydra's -l, srun's -l."""
+_BEGIN = r"(?<![^\s:])"
+"""The begin of a word: in output without spaces, such as binary data, each byte would be one."""
 
 _ABORT = pattern(
     r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator (?P<comm>[^\n]*?)\n?"
@@ -118,13 +120,14 @@ _HYDRA_ABORT = pattern(
 _INTERNAL = pattern(r"\b(?:internal_|PMPI_)(?=[A-Z])")
 """MPICH's names of the functions of MPI."""
 _OPEN_MPI_ERROR = pattern(
-    r"\[[^\]\n]*:(?P<pid>\d+)\] \*\*\* An error occurred in (?P<call>\w+)\n"
+    r"\[[^\[\]\n]*:(?P<pid>\d+)\] \*\*\* An error occurred in (?P<call>\w+)\n"
     r"(?:[^\n]*\*\*\* reported by process \[\d+,(?P<rank>\d+)\]\n)?"
     r"(?:[^\n]*\*\*\* on [^\n]*\n)?"
     r"(?:[^\n]*\*\*\* (?P<text>MPI_ERR\w*: [^\n]*))?"
 )
 _GLIBC_ASSERTION = pattern(
-    r"(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d+): (?P<function>[^\n]*?): "
+    _BEGIN
+    + r"(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d+): (?P<function>[^\n]{0,2048}?): "
     r"Assertion `(?P<text>[^\n]*)' failed"
 )
 _OTHER_ASSERTION = pattern(
@@ -171,7 +174,9 @@ _SANITIZER_FRAME = pattern(
     r"#\d+ (?:0x[0-9a-f]+ in )?(?P<function>[^\n]*?) (?P<file>/?[^\s:]+):(?P<line>\d+)(?::\d+)?"
     r"(?= |\n|$)"
 )
-_UNDEFINED = pattern(r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?P<text>runtime error: [^\n]*)")
+_UNDEFINED = pattern(
+    _BEGIN + r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?P<text>runtime error: [^\n]*)"
+)
 
 
 def messages_in(text: str) -> list[Message]:

@@ -137,3 +137,10 @@ def test_messages_are_found_behind_the_words_of_launchers() -> None:
 def test_kill_names_who_may_have_sent_it() -> None:
     found = cause_of([end(2, number=signal.SIGKILL)], "")
     assert found is not None and "out of memory" in found.what
+
+
+@pytest.mark.parametrize("piece", ["\0", "[", "a:", "==1", "[x]", "x: y:1: "])
+def test_output_of_long_lines_is_read_in_linear_time(piece: str) -> None:
+    """The relay keeps so much of the output. In quadratic time a test would meet its limit."""
+    text = piece * ((1 << 18) // len(piece))
+    assert messages_in(text) == []
