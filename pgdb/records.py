@@ -374,6 +374,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     """GDB's number of the thread that has stopped the rank, unless it is the first one."""
     thread_name: str = ""
     """Name of that thread, where GDB prints it."""
+    was_stopped: bool = False
+    """Whether a signal had stopped the rank before it was attached to; only in the first stop."""
     location: int = 0
     """Number of the location that was hit, of a breakpoint with several ones; else 0."""
     stopped_with: str = ""

@@ -334,6 +334,7 @@ class StopReports:
             detail="; ".join(filter(None, (*notes, place_on_gpu(acquired.payload)))),
             dying=dying_before(frame, frames),
             program=acquired.program,
+            was_stopped=acquired.was_stopped,
         )
 
     async def _select(self, frame: Frame | None) -> None:

@@ -154,12 +154,14 @@ class _Explainer:
 
     @property
     def _movable(self) -> RankSet:
-        """The ranks that may run for a moment: those that were stopped from outside."""
+        """The ranks that may run for a moment: those that PGDB has stopped from outside."""
         state = self._state
         return RankSet.union(
             each.ranks
             for each in state.latest(state.stopped)
-            if isinstance(each.record, Stop) and each.record.reason in _FROM_OUTSIDE
+            if isinstance(each.record, Stop)
+            and each.record.reason in _FROM_OUTSIDE
+            and not each.record.was_stopped
         ) - state.held_for.get("hold", RankSet())
 
     def _elsewhere(self, answer: Answer) -> tuple[Elsewhere, ...]:
@@ -181,6 +183,9 @@ class _Explainer:
         yield Elsewhere(missing.lost - self._absent, "", "lost")
         for latest in state.latest(state.stopped):
             stop = latest.record
+            if isinstance(stop, Stop) and stop.was_stopped:
+                yield Elsewhere(latest.ranks, "stopped by a signal that came before PGDB")
+                continue
             if not isinstance(stop, Stop) or stop.reason in (*_FROM_OUTSIDE, "core"):
                 continue
             if is_error(stop):

@@ -372,6 +372,7 @@ def test_what_is_unusual_about_a_rank_is_told(builder: Builder, tmp_path: Path) 
         record, frames = asyncio.run(attach_to(pid))
         assert isinstance(record, Stop)
         assert record.reason == "attached"
+        assert record.was_stopped
         stopped, replaced = record.detail.split("; ", 1)
         assert stopped == "was stopped by a signal before, and will be again when PGDB detaches"
         assert replaced.startswith(f"{path} has been deleted or replaced")

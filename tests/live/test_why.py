@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 import pgdb
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
 from tests.support.processes import wait_until
@@ -103,3 +107,26 @@ def test_attach_to_ranks_in_mpi_names_the_command(build: Build, start_job: Start
         finished = run_pgdb("attach", str(job.pid), "--batch", *ex("why"))
     assert "if the job hangs, 'why' explains" in finished.out
     assert "Rank 3 has left for MPI_Finalize" in finished.out
+
+
+def test_a_rank_that_a_signal_has_stopped_is_the_cause_and_stays_stopped(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(RANKS, build("healthy_allreduce.c")) as job:
+        pid = job.ranks[2]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pgdb.attach(job.pid) as session:
+                # Ranks may be outside their calls at this moment; rank 2 makes them wait.
+                found = verdict(session, "missing-from-collective")
+                (only,) = found.verdicts
+                assert (str(only.ranks), only.confidence) == ("2", "certain")
+                assert "stopped by a signal that came before PGDB" in only.text
+            wait_until(lambda: is_stopped(pid), "rank 2 is stopped again")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def is_stopped(pid: int) -> bool:
+    status = procfs.read_stat(pid)
+    return status is not None and status.state == "T"

@@ -46,8 +46,14 @@ class Party(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[MpiCall, ...]:
-        """The calls of all threads, of ranks whose main thread is in a call; else empty."""
-        return self.status.calls if self.status.state == "in_call" and not self.absence else ()
+        """The calls of all threads, of ranks whose main thread is in a call; else empty.
+
+        A rank that a breakpoint or a signal has stopped does not do its part of a call: others wait
+        for it, and it waits for nobody.
+        """
+        if self.absence or self.text or self.status.state != "in_call":
+            return ()
+        return self.status.calls
 
     @property
     def call(self) -> MpiCall | None:
