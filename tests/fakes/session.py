@@ -8,6 +8,7 @@ from typing import Any
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
 from pgdb.overlay.operation import Operation
@@ -32,6 +33,7 @@ class FakeSession:
         self.state = JobState(ALL)
         self.kills_at_close = False
         self.options = SessionOptions()
+        self.settings = SettingsJournal()
         self._asked = ALL
 
     def note(self, text: str) -> None:

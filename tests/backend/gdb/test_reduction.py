@@ -114,7 +114,10 @@ def test_memory_is_read_where_there_is_more_than_one_number(
         assert expression.endswith("-- u") and not letters
         return said
 
-    async def read_block(gdb: object, operation: ReadBlock, pid: int) -> Block:
+    async def read_block(
+        gdb: object, operation: ReadBlock, pid: int, *, is_summed_up: bool
+    ) -> Block:
+        assert is_summed_up
         assert (operation.expression, operation.limit_bytes, pid) == ("u", 1000, 17)
         return in_memory
 
