@@ -116,7 +116,8 @@ def report_of(
 def stops_of(ends: Sequence[RankEnd], *, has_failed: bool) -> tuple[ReportStop, ...]:
     """Return the ends of ranks, those alike together; the first failure first.
 
-    Unless the job *has_failed*, a signal from outside is how it was ended.
+    Unless the job *has_failed*, a signal from outside is how it was ended. Behind the first failure,
+    such a signal is how the launcher ends the others, and no failure of theirs.
     """
     first = first_failure(ends)
     if first is not None and first.is_from_outside and not has_failed:
@@ -136,7 +137,7 @@ def stops_of(ends: Sequence[RankEnd], *, has_failed: bool) -> tuple[ReportStop, 
                 signal=name,
                 meaning=meaning,
                 code=None if one.signal else one.code,
-                is_error=one.is_bad,
+                is_error=is_first or (one.is_bad and not one.is_from_outside),
                 is_first=is_first,
                 has_ended=True,
             )

@@ -21,3 +21,5 @@ def test_a_rank_that_was_ended_with_a_hanging_job_is_no_first_failure() -> None:
 def test_a_rank_that_dies_of_its_own_is_the_first_in_a_hanging_job_too() -> None:
     found = stops_of([TERM, SEGV], has_failed=False)
     assert [(each.ranks, each.is_first) for each in found] == [("1", True), ("0", False)]
+    # The launcher has ended rank 0: it is no failure of its own.
+    assert [each.is_error for each in found] == [True, False]
