@@ -304,6 +304,8 @@ class Executor:
                 self._send_interrupt()
             case events.ReportStop():
                 self._report(action)
+            case events.ReportRefusedRun() if not procfs.is_alive(self.process.pid):
+                pass  # its end is about to be reported
             case events.ReportRefusedRun(why=why, run=run):
                 stop = Stop(reason="other", run=run, meaning=f"it cannot run: {why}")
                 self.keep(self._describe(stop, is_elsewhere=False))

@@ -25,6 +25,7 @@ from pgdb.overlay.bootstrap_env import (
     RENDEZVOUS_TEXT_VARIABLE,
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
+    USER_SEARCH_PATH_VARIABLE,
 )
 from pgdb.overlay.own_process import mark_own
 
@@ -74,6 +75,9 @@ def clean_environment(environment: MutableMapping[str, str]) -> None:
     for name in (USER_PYTHONPATH_VARIABLE, USER_LIBRARY_PATH_VARIABLE):
         if name in environment:
             environment[name] = absolute_parts(environment[name])
+    if path := environment.pop(USER_SEARCH_PATH_VARIABLE, ""):
+        both = absolute_parts(f"{path}:{environment.get('PATH', '')}")
+        environment["PATH"] = ":".join(dict.fromkeys(both.split(":")))
 
 
 async def _run(hint: Hint | None) -> bool:

@@ -116,8 +116,8 @@ def report_of(
 def stops_of(ends: Sequence[RankEnd], *, has_failed: bool) -> tuple[ReportStop, ...]:
     """Return the ends of ranks, those alike together; the first failure first.
 
-    Unless the job *has_failed*, a signal from outside is how it was ended. Behind the first failure,
-    such a signal is how the launcher ends the others, and no failure of theirs.
+    Unless the job *has_failed*, a signal from outside is how it was ended. Behind the first
+    failure, such a signal is how the launcher ends the others, and no failure of theirs.
     """
     first = first_failure(ends)
     if first is not None and first.is_from_outside and not has_failed:

@@ -44,6 +44,7 @@ from pgdb.overlay.rendezvous import (
     RENDEZVOUS_VARIABLE,
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
+    USER_SEARCH_PATH_VARIABLE,
     WATCH_INPUT_VARIABLE,
     WIRE_UP_VARIABLE,
 )
@@ -184,6 +185,7 @@ class LocalSite:
         environment[WIRE_UP_VARIABLE] = start.wire_up
         environment[FIRST_NODE_VARIABLE] = str(start.first_node)
         environment[USER_PYTHONPATH_VARIABLE] = environment.get("PYTHONPATH", "")
+        environment[USER_SEARCH_PATH_VARIABLE] = environment.get("PATH", "")
         environment["PYTHONPATH"] = (
             own_python_path() if start.python_path is None else start.python_path
         )

@@ -19,6 +19,8 @@ USER_PYTHONPATH_VARIABLE = "PGDB_USER_PYTHONPATH"
 """The user's PYTHONPATH, which the Python inside GDB gets."""
 USER_LIBRARY_PATH_VARIABLE = "PGDB_USER_LD_LIBRARY_PATH"
 """The user's LD_LIBRARY_PATH, which GDB gets."""
+USER_SEARCH_PATH_VARIABLE = "PGDB_USER_PATH"
+"""The user's PATH, by which the GDB is found: Open MPI puts a directory of its own first."""
 
 SYMBOL_PREFETCH_VARIABLE = "PGDB_SYMBOL_PREFETCH"
 """``PID:START:GDB``: a rank of the front end's host, its start time (in ticks since the boot), and

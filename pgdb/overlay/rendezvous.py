@@ -13,6 +13,7 @@ from pgdb.overlay.bootstrap_env import RENDEZVOUS_TEXT_VARIABLE as RENDEZVOUS_TE
 from pgdb.overlay.bootstrap_env import RENDEZVOUS_VARIABLE as RENDEZVOUS_VARIABLE
 from pgdb.overlay.bootstrap_env import USER_LIBRARY_PATH_VARIABLE as USER_LIBRARY_PATH_VARIABLE
 from pgdb.overlay.bootstrap_env import USER_PYTHONPATH_VARIABLE as USER_PYTHONPATH_VARIABLE
+from pgdb.overlay.bootstrap_env import USER_SEARCH_PATH_VARIABLE as USER_SEARCH_PATH_VARIABLE
 from pgdb.overlay.bootstrap_env import WATCH_INPUT_VARIABLE as WATCH_INPUT_VARIABLE
 from pgdb.overlay.bootstrap_env import WIRE_UP_VARIABLE as WIRE_UP_VARIABLE
 

@@ -64,3 +64,14 @@ def test_an_illegal_event_of_a_rank_is_appended_to_the_file(tmp_path: Path) -> N
     finally:
         logging.getLogger(RANK_MACHINE).removeHandler(handler)
         handler.close()
+
+
+def test_the_users_search_path_comes_before_that_of_the_launcher() -> None:
+    environment = {
+        "PGDB_USER_PATH": "/opt/gdb/bin:/usr/bin:",
+        "PATH": "/usr/bin:/opt/gdb/bin:/sbin",
+    }
+    clean_environment(environment)
+    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin"}
+    clean_environment(environment)
+    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin"}
