@@ -36,6 +36,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_blocks, gdb_commands
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.commands import host
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.table import Call, Outcome
@@ -364,6 +365,7 @@ class _Nobody:
         ranks = tuple(RankProcess(rank, "node1", 4711 + rank, "/bin/app") for rank in _ALL)
         self.table = ProcTable(ranks, "nobody")
         self.options = SessionOptions()
+        self.settings = SettingsJournal()
         self.recorder = Recorder()
 
     def named_set(self, name: str) -> RankSet | None:

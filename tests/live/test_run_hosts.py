@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,11 @@ def run_on_hosts(
     mpi = find_mpi("openmpi")
     line = mpi.line(RANKS, builder.build(mpi, source), kind, hosts=hosts.names)
     path = folder / "report.json"
+    # A rank that dies may leave a core file in the present directory.
+    with contextlib.chdir(folder):
+        command = on_h1(hosts)
     finished = run_pgdb(
-        "run", "-o", path, *options, "--", *line, command=on_h1(hosts), deadline_s=DEADLINE_S
+        "run", "-o", path, *options, "--", *line, command=command, deadline_s=DEADLINE_S
     )
     wait_empty(hosts)
     return finished, json.loads(path.read_bytes())
