@@ -374,6 +374,9 @@ class _Nobody:
     def numbered_on(self, text: str) -> str:
         return text
 
+    def subscribe(self, take: object) -> Callable[[], None]:
+        return lambda: None
+
     def check_restart(self) -> None:
         raise CommandError("nobody restarts this job")
 
