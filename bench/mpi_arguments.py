@@ -1,6 +1,6 @@
 """Score of the arguments of MPI calls in random programs: exact, missing and wrong fields.
 
-``python bench/mpi_arguments.py [MPI …]`` writes programs whose arguments are random expressions
+``python -m bench.mpi_arguments [MPI …]`` writes programs whose arguments are random expressions
 (``tests/support/call_generator.py``), builds them in several ways with each MPI that is there, and
 stops rank 1 in each call. ``--calls N`` is the number of calls of each program, ``--seed N`` the
 first seed, ``--show`` prints the functions whose arguments are missing or wrong.
@@ -17,12 +17,12 @@ from random import Random
 
 import pytest
 
+from bench.mpi_calls import MPIS
 from tests.support.call_generator import Generator
 from tests.support.call_stops import stops
 from tests.support.call_truth import Score, Truth, compare
 from tests.support.programs import Mpi, find_mpi
 
-MPIS = ("openmpi", "openmpi5", "mpich-system", "mpich", "intel")
 BUILDS = {
     "-O0": "-O0 -g",
     "-O2": "-O2 -g",

@@ -1,6 +1,6 @@
 """Score of the arguments of MPI calls: exact, missing and wrong fields, by MPI and by source.
 
-``python bench/mpi_calls.py [MPI …]`` builds ``tests/programs/mpi_calls.c`` at -O0 and -O2 with each
+``python -m bench.mpi_calls [MPI …]`` builds ``tests/programs/mpi_calls.c`` at -O0 and -O2 with each
 MPI that is there, and stops rank 1 in each of its calls, somewhere inside the MPI library. The
 comment beside a call is its truth. ``--rounds N`` repeats all that with other places to stop.
 """

@@ -41,6 +41,15 @@ RANKS = 4
 READY_S = 60.0
 SETTLE_S = 2.0
 """Seconds until a program that does not say when it is ready has come to its place."""
+POLL_S = 0.02
+MOST_BETWEEN_S = 0.2
+"""Longest time for which a healthy job runs between two looks."""
+LATER_S = 0.3
+"""Seconds between the begin of a program's body and the first question.
+
+A user asks later. No event says that ranks which poll in MPI have come to the place at which they
+stay, and to ask until an answer is right would spoil the score.
+"""
 SUFFIXES = {".c": "C", ".cc": "C++", ".f90": "Fortran", ".py": "mpi4py"}
 OUTCOMES = ("right", "wrong", "undecided", "false alarm")
 _EXPECTED = re.compile(
@@ -167,16 +176,15 @@ def ask(
             while program.reports and len(os.listdir(ready)) < program.count:
                 if job.poll() is not None or time.monotonic() > until:
                     raise PgdbError("it has not started")
-                time.sleep(0.02)
-            # Early messages arrive, and ranks come to the place at which they stay.
-            time.sleep(0.3)
+                time.sleep(POLL_S)
+            time.sleep(LATER_S)
             found = []
             with pgdb.attach(job.pid) as session:
                 for _ in range(looks):
                     found.append(session.why())
                     if looks > 1:
                         session.continue_(wait=False)
-                        time.sleep(random.random() / 5)
+                        time.sleep(random.random() * MOST_BETWEEN_S)  # a random moment
                         session.interrupt()
             return found
         finally:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
 
 from pgdb.jobs import procfs
 
@@ -32,22 +31,14 @@ def send(pid: int, number: int) -> None:
 def has_pending(pid: int, number: int) -> bool:
     """Return whether a signal is pending that the first thread takes once it runs."""
     fields = _fields(pid)
-    is_pending = any(_has(fields.get(field, "0"), number) for field in ("SigPnd", "ShdPnd"))
+    masks = (fields.get(name, "0") for name in ("SigPnd", "ShdPnd"))
+    is_pending = any(number in procfs.signals_in(mask) for mask in masks)
     return is_pending and not _is_blocked(fields, number)
 
 
-def _fields(pid: int, proc: Path = procfs.PROC) -> dict[str, str]:
-    try:
-        text = (proc / str(pid) / "task" / str(pid) / "status").read_text(errors="replace")
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name: value.strip() for name, _, value in pairs}
+def _fields(pid: int) -> dict[str, str]:
+    return procfs.status_fields(procfs.PROC / str(pid) / "task" / str(pid) / "status") or {}
 
 
 def _is_blocked(fields: dict[str, str], number: int) -> bool:
-    return _has(fields.get("SigBlk", "0"), number)
-
-
-def _has(mask: str, number: int) -> bool:
-    return bool(int(mask, 16) >> (number - 1) & 1)
+    return number in procfs.signals_in(fields.get("SigBlk", "0"))

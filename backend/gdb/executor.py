@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pgdb.backend.care import first_thread
+from pgdb.backend.care import first_thread, liveness
 from pgdb.backend.care.breakpoint_repair import RankText, wake
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
@@ -304,7 +304,7 @@ class Executor:
                 self._send_interrupt()
             case events.ReportStop():
                 self._report(action)
-            case events.ReportRefusedRun() if not procfs.is_alive(self.process.pid):
+            case events.ReportRefusedRun() if liveness.has_ended(self.process.pid):
                 pass  # its end is about to be reported
             case events.ReportRefusedRun(why=why, run=run):
                 stop = Stop(reason="other", run=run, meaning=f"it cannot run: {why}")

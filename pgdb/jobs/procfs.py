@@ -119,7 +119,7 @@ def descendants(pid: int, proc: Path = PROC) -> list[int]:
 def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
     """Return identity and state of the process *pid*."""
     fields = _stat_fields(pid, proc)
-    status = _status(proc / str(pid) / "status")
+    status = status_fields(proc / str(pid) / "status")
     if fields is None or status is None:
         return None
     comm, rest = fields
@@ -184,7 +184,7 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
 
 def is_foreign(pid: int, proc: Path = PROC) -> bool:
     """Return whether *pid* runs as another user, or is gone."""
-    status = _status(proc / str(pid) / "status") or {}
+    status = status_fields(proc / str(pid) / "status") or {}
     return status.get("Uid", "").split()[1:2] != [str(os.geteuid())]
 
 
@@ -240,6 +240,21 @@ def waits_for_child(pid: int, proc: Path = PROC) -> bool:
     return (_read(proc / str(pid) / "wchan") or b"").strip() == b"do_wait"
 
 
+def status_fields(path: Path) -> dict[str, str] | None:
+    """Return the lines of a ``status`` file by name, None if it cannot be read."""
+    data = _read(path)
+    if not data:
+        return None
+    pairs = (line.partition(":") for line in os.fsdecode(data).split("\n"))
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def signals_in(mask: str) -> set[int]:
+    """Return the numbers of the signals in a mask of a ``status`` file."""
+    bits = int(mask, 16)
+    return {number for number in range(1, bits.bit_length() + 1) if bits >> (number - 1) & 1}
+
+
 def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     """Return the signals pending for the process or for any of its threads."""
     statuses = _thread_statuses(pid, proc)
@@ -249,7 +264,7 @@ def pending_signals(pid: int, proc: Path = PROC) -> set[int] | None:
         signal
         for status in statuses
         for field in ("SigPnd", "ShdPnd")
-        for signal in _signals(status.get(field, "0"))
+        for signal in signals_in(status.get(field, "0"))
     }
 
 
@@ -261,7 +276,7 @@ def blocked_in_all_threads(pid: int, signal: int, proc: Path = PROC) -> bool:
     """
     statuses = _thread_statuses(pid, proc)
     return bool(statuses) and all(
-        signal in _signals(status.get("SigBlk", "0")) for status in statuses
+        signal in signals_in(status.get("SigBlk", "0")) for status in statuses
     )
 
 
@@ -273,8 +288,8 @@ def is_at_rest(pid: int, proc: Path = PROC) -> bool:
 
 def caught_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     """Return the signals that *pid* has handlers for."""
-    status = _status(proc / str(pid) / "status")
-    return None if status is None else _signals(status.get("SigCgt", "0"))
+    status = status_fields(proc / str(pid) / "status")
+    return None if status is None else signals_in(status.get("SigCgt", "0"))
 
 
 def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
@@ -362,10 +377,10 @@ def why_not_traceable(pid: int, proc: Path = PROC, *, tracer: int = 0) -> str | 
             f"kernel.yama.ptrace_scope is {scope}: nothing on this host can be traced "
             "until it is booted with another value"
         )
-    me = _status(proc / "self" / "status") or {}
+    me = status_fields(proc / "self" / "status") or {}
     if int(me.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1:
         return None
-    theirs = _status(proc / str(pid) / "status") or {}
+    theirs = status_fields(proc / str(pid) / "status") or {}
     my_uid = me.get("Uid", "0 0 0 0").split()[1]
     uids = theirs.get("Uid", my_uid).split()[:3]
     if set(uids) != {my_uid}:
@@ -463,26 +478,13 @@ def _stat_fields(pid: int, proc: Path) -> tuple[str, list[str]] | None:
     return head.partition("(")[2], tail.split()
 
 
-def _status(path: Path) -> dict[str, str] | None:
-    data = _read(path)
-    if not data:
-        return None
-    pairs = (line.partition(":") for line in os.fsdecode(data).split("\n"))
-    return {name: value.strip() for name, _, value in pairs}
-
-
 def _thread_statuses(pid: int, proc: Path) -> list[dict[str, str]]:
     try:
         threads = os.listdir(proc / str(pid) / "task")
     except OSError:
         return []
-    found = (_status(proc / str(pid) / "task" / thread / "status") for thread in threads)
+    found = (status_fields(proc / str(pid) / "task" / thread / "status") for thread in threads)
     return [status for status in found if status is not None]
-
-
-def _signals(mask: str) -> set[int]:
-    bits = int(mask, 16)
-    return {number for number in range(1, bits.bit_length() + 1) if bits >> (number - 1) & 1}
 
 
 def _user_name(uid: int) -> str:
