@@ -31,15 +31,27 @@ def mpi() -> Mpi:
 
 
 class Batch:
-    """A batch script whose only line is ``pgdb run``."""
+    """A batch script whose only line is ``pgdb run``.
 
-    def __init__(self, cluster: Slurm, folder: Path, words: list[str], *options: str) -> None:
+    With ``is_replaced``, ``pgdb run`` takes the place of the shell, which would end at a signal.
+    """
+
+    def __init__(
+        self,
+        cluster: Slurm,
+        folder: Path,
+        words: list[str],
+        *options: str,
+        is_replaced: bool = False,
+    ) -> None:
         self._cluster = cluster
         self.report = folder / "report.json"
         self.output = folder / "output"
         script = folder / "script"
         line = [sys.executable, "-m", "pgdb", "run", "-o", str(self.report), *words]
-        script.write_text("#!/bin/bash\n" + " ".join(line) + '\necho "status: $?"\n')
+        command = " ".join(line)
+        line_of_script = "exec " + command if is_replaced else command + '\necho "status: $?"'
+        script.write_text(f"#!/bin/bash\n{line_of_script}\n")
         self.number = cluster.run(
             "sbatch", "--parsable", "-N2", "-n4", f"--output={self.output}", *options, str(script)
         ).strip()
@@ -54,6 +66,7 @@ class Batch:
             "the end of the batch job",
             DEADLINE_S,
         )
+        assert self.report.exists(), self.text
         report: dict[str, Any] = json.loads(self.report.read_bytes())
         return report
 
@@ -106,7 +119,7 @@ def test_cancelled_job_has_a_report(
     cluster: Slurm, mpi: Mpi, unattended: Program, tmp_path: Path
 ) -> None:
     words = ["--snapshot-every", "2s", "--", *mpi.line(4, unattended, "recv")]
-    batch = Batch(cluster, tmp_path, words)
+    batch = Batch(cluster, tmp_path, words, is_replaced=True)
     wait_until((tmp_path / "report.1.json").exists, "a snapshot", DEADLINE_S)
     # As at the limit: SIGTERM to all processes, then SIGKILL after Slurm's KillWait.
     cluster.run("scancel", "--full", "--signal=TERM", batch.number)

@@ -74,6 +74,14 @@ class Finished:
     def err(self) -> str:
         return self.stderr.decode("utf-8", "replace")
 
+    def ranks_told(self, event: str) -> str:
+        """Ranks that lines like ``[0-1] exited normally`` name, in as many lines as there are.
+
+        Ranks that end at different moments have a line each.
+        """
+        lines = re.findall(rf"^\[([\d,-]+)\] {re.escape(event)}", self.out, re.M)
+        return str(RankSet.union(map(RankSet.parse, lines)))
+
     @property
     def objects(self) -> list[dict[str, Any]]:
         """Output of a run with ``--json``."""

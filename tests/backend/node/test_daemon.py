@@ -72,6 +72,6 @@ def test_the_users_search_path_comes_before_that_of_the_launcher() -> None:
         "PATH": "/usr/bin:/opt/gdb/bin:/sbin",
     }
     clean_environment(environment)
-    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin"}
+    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin:/sbin"}
     clean_environment(environment)
-    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin"}
+    assert environment == {"PATH": "/opt/gdb/bin:/usr/bin:/sbin"}
