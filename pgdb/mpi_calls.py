@@ -191,6 +191,22 @@ class MpiCall(Struct, frozen=True):
         return next((each.source for each in self.sources if each.field == field), None)
 
 
+MOST_RECENT: Final = 63
+"""Most calls of a thread that can be read from its flight recorder."""
+
+
+class RecordedCall(Struct, frozen=True):
+    """A call of MPI that the flight recorder of a rank keeps."""
+
+    call: MpiCall
+    began_s: float
+    """Time at which the first call of the thread in the same second began, in seconds since 1970
+    (UTC): this call began then, or later in that second."""
+    returned: bool = True
+    thread: int = 1
+    """Number of the thread: 1 for the first one that called MPI."""
+
+
 class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     """The calls of MPI that a stopped rank has not returned from."""
 
@@ -205,6 +221,8 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     moved: bool | None = None
     """Whether the rank has begun a call since the look before, as its recorder says; None where no
     recorder was asked so, and at the first look."""
+    recent: tuple[RecordedCall, ...] = ()
+    """The last calls of each thread, from the recorder, if they were asked for; oldest first."""
 
     @property
     def call(self) -> MpiCall | None:

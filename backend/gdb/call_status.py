@@ -32,7 +32,7 @@ from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
-from pgdb.backend.mpi_calls.recorded_progress import RecordedCalls
+from pgdb.backend.mpi_calls.recorded_progress import RecordedCalls, recent_calls
 from pgdb.backend.mpi_calls.source_line import words_of
 from pgdb.backend.python import glue
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
@@ -93,9 +93,13 @@ class CallStatus:
         self._image_of = image_of
         self._recorded = RecordedCalls()
 
-    async def recorded(self, pid: int) -> Record:
-        """Return the call that the process *pid* is in, from its recorder; it may run."""
-        return await asyncio.to_thread(self._recorded.look, self._image_of(pid), pid)
+    async def recorded(self, pid: int, last: int = 0) -> Record:
+        """Return the call that the process *pid* is in, from its recorder, or its *last* calls; it
+        may run."""
+        image = self._image_of(pid)
+        if last:
+            return await asyncio.to_thread(recent_calls, image, last)
+        return await asyncio.to_thread(self._recorded.look, image, pid)
 
     async def look(self, pid: int, asked: ListMpiCalls) -> Record:
         """Return the MPI calls of the stopped process *pid*.

@@ -148,8 +148,8 @@ class Operations:
                 return await self._stacks.backtrace(pid, operation)
             case ListMpiCalls():
                 return await self._calls.look(pid, operation)
-            case ListRecordedCalls():
-                return await self._calls.recorded(pid)
+            case ListRecordedCalls(last=last):
+                return await self._calls.recorded(pid, last)
             case SelectFrame(command=command):
                 if (selected := await self._python.select(pid, command)) is not None:
                     return selected

@@ -25,8 +25,6 @@ _CONTEXT_OF_SELF = 0x10
 _FIRST_CONTEXT = 8
 _LAST_CONTEXT = 0x60
 _SELF_OF_MPICH = 0x44000001
-_REACH = 0x140
-_MOST_REFERENCES = 1 << 20
 _PLACES: dict[object, tuple[str, int]] = {}
 """The form of the numbers and their place in an object, by the library."""
 
@@ -44,20 +42,29 @@ class Identities:
         :raises EmulationError: if a query fails.
         """
         library = self._library
-        key = library.image.key
-        found = _PLACES.get(key) or self._place()
-        address = self._object(handle)
-        if found is None or address is None:
+        is_openmpi = library.family == "openmpi"
+        address = handle if is_openmpi else library.contexts.object(handle)
+        numbers = self._numbers(address) if address is not None else None
+        if numbers is None:
             return ""
+        if not is_openmpi:
+            numbers = tuple(sorted(numbers))
+        return ".".join(f"{each:x}" for each in numbers)
+
+    def contexts_at(self, address: int) -> tuple[int, ...] | None:
+        """Return the contexts of the messages that a communicator of MPICH, whose object is at
+        *address*, sends and receives; None if they are unknown."""
+        return self._numbers(address) if self._library.family == "mpich" else None
+
+    def _numbers(self, address: int) -> tuple[int, ...] | None:
+        key = self._library.image.key
+        found = _PLACES.get(key) or self._place()
+        if found is None:
+            return None
         _PLACES[key] = found
         form, at = found
         data = self._memory.bytes_at(address + at, struct.calcsize(form))
-        if data is None:
-            return ""
-        numbers = struct.unpack(form, data)
-        if library.family != "openmpi":
-            numbers = tuple(sorted(numbers))
-        return ".".join(f"{each:x}" for each in numbers)
+        return struct.unpack(form, data) if data is not None else None
 
     def _place(self) -> tuple[str, int] | None:
         """Return the form and the place of the numbers, None unless there is one place."""
@@ -66,7 +73,7 @@ class Identities:
             own: int | None = library.symbol("ompi_mpi_comm_self")
             world: int | None = library.world
         elif library.family == "mpich":
-            own, world = self._object(_SELF_OF_MPICH), self._object(library.world)
+            own, world = (library.contexts.object(each) for each in (_SELF_OF_MPICH, library.world))
         else:
             return None
         if own is None or world is None:
@@ -84,26 +91,6 @@ class Identities:
         else:
             places = list(_contexts(a, b))
         return places[0] if len(places) == 1 else None
-
-    def _object(self, handle: int) -> int | None:
-        """Return the address of the object of a communicator: a query of MPICH reads it."""
-        library = self._library
-        if library.family == "openmpi":
-            return handle
-        place = library.emulator.allocate(64)
-        reads = library.emulator.reads = []
-        try:
-            library.query("Comm_test_inter", handle, place)
-        finally:
-            library.emulator.reads = None
-        for read in dict.fromkeys(address for address, _ in reads):
-            for distance in range(0, _REACH, 8):
-                start = (read - distance) & ~7
-                if self._memory.word(start, 4) == handle and not library.is_stack(start):
-                    references = self._memory.word(start + 4, 4)
-                    if references is not None and 0 < references < _MOST_REFERENCES:
-                        return start
-        return None
 
 
 def _agreed(world: bytes, own: bytes, rank: int) -> Iterator[tuple[str, int]]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from pgdb.backend.mpi_calls.contexts import Contexts
 from pgdb.backend.mpi_calls.emulator import MOST_STEPS, Emulator
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.identities import Identities
@@ -100,7 +101,8 @@ class MpiLibrary:
         self.constants = _CONSTANTS[self.family]
         self.emulator = Emulator(memory, images, thread_pointer)
         self._communicators: dict[int, CommunicatorParts] = {}
-        self._identities = Identities(self)
+        self.identities = Identities(self)
+        self.contexts = Contexts(self)
         self._names: dict[tuple[str, int], str] = {}
         self.world = self.constants.world or self.symbol("ompi_mpi_comm_world") or 0
         """Handle of ``MPI_COMM_WORLD``."""
@@ -264,7 +266,7 @@ class MpiLibrary:
             name=name,
             members=_text(local),
             remote=(_text(remote) or "") if is_inter else "",
-            identity=self._identities.identity(handle),
+            identity=self.identities.identity(handle),
         )
         return CommunicatorParts(record, remote if is_inter else local)
 

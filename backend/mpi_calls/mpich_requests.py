@@ -29,8 +29,9 @@ _MOST_LEFT = 1 << 20
 _VERSION_BYTES = 8192
 _VERSION_SYMBOL = "MPII_Version_string"
 _VERSION = pattern(r"MPICH Version:\s+([\w.]+)")
-_COMMUNICATOR_KINDS = (0x44, 0x84, 0x8C)
-"""First bytes of the handles of communicators: predefined, of a block, allocated later."""
+_COMMUNICATOR_KINDS = (0x44, 0x84, 0xC4)
+"""First bytes of the handles of communicators: predefined, of the library's own table, and of
+blocks of memory behind it."""
 
 
 class _Layout(msgspec.Struct, frozen=True):
@@ -221,11 +222,10 @@ class MpichRequests:
             if mask & 0xFFFFFFFF not in (0x9FFFFFFF, 0x80000000, 0xFFFFFFFF):
                 continue
             tag = bits & 0x1FFFFFFF if mask & 0x1FFFFFFF else self._library.constants.any_tag
-            communicator = None
-            if not bits >> 48:
-                communicator = self._library.communicator(self._library.world)
-            # The source is a rank of a communicator, which the context does not name.
             source = bits >> 32 & 0xFFFF if has_source else self._library.constants.any_source
+            # The source is a rank of the communicator with this context.
+            handle = self._library.contexts.communicator(bits >> 48)
+            communicator = self._library.communicator(handle) if handle is not None else None
             return Request(
                 kind=found.kind,
                 communicator=communicator.record if communicator is not None else None,

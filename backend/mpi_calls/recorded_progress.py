@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgdb.backend.mpi_calls.memory import Source
-from pgdb.backend.mpi_calls.recorder import Recorded, decode, find_recorder
+from pgdb.backend.mpi_calls.recorder import Recorded, decode, find_recorder, read_recorded
 from pgdb.jobs import procfs
 from pgdb.mpi_calls import Activity, MpiCall, MpiCallStatus
 from pgdb.records import Failure, Record
@@ -25,6 +25,15 @@ _ACTIVITIES: tuple[tuple[str, Activity], ...] = (
     ("folio", "io"),
 )
 """Parts of names of functions in which the kernel waits, with the activities that they show."""
+
+
+def recent_calls(source: Source, last: int) -> Record:
+    """Return the *last* calls of each thread of a rank, which may run."""
+    recorded = read_recorded(source, last)
+    if recorded is None:
+        return Failure(message=NO_RECORDER)
+    state = "in_call" if recorded.calls else recorded.state
+    return MpiCallStatus(state=state, recent=recorded.recent)
 
 
 class RecordedCalls:

@@ -23,6 +23,7 @@ from pgdb.mpi_calls import (
     MpiCall,
     MpiCallStatus,
     Peer,
+    RecordedCall,
     Request,
     RequestKind,
     Tag,
@@ -56,6 +57,8 @@ _STATES: dict[int, CallState] = {
     layout.READY: "outside",
     layout.FINALIZED: "after_finalize",
 }
+_FREED = ("comm", "win", "file")
+"""Arguments whose handles a function frees if it has them by their addresses."""
 _NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "waits_for")
 """Fields of a call that no single source gives."""
 
@@ -69,6 +72,8 @@ class Recorded(msgspec.Struct, frozen=True):
     """The current call of each thread that is in one, by the thread's number in the kernel."""
     counts: dict[int, int]
     """Number of calls that each thread has begun."""
+    recent: tuple[RecordedCall, ...] = ()
+    """The last calls of each thread, oldest first, if they were asked for."""
 
 
 def is_recorder(path: str) -> bool:
@@ -76,14 +81,15 @@ def is_recorder(path: str) -> bool:
     return path.rpartition("/")[2] == layout.LIBRARY
 
 
-def read_recorded(source: Source) -> Recorded | None:
-    """Return the recorded calls of a rank; None if it has no recorder that we can read."""
+def read_recorded(source: Source, last: int = 0) -> Recorded | None:
+    """Return the recorded calls of a rank, with the *last* ones of each thread; None if it has no
+    recorder that we can read."""
     try:
         begin = find_recorder(source)
         if begin is None:
             return None
         with source.opened() as read:
-            return decode(begin, read)
+            return decode(begin, read, last)
     except OSError:
         return None
 
@@ -113,8 +119,9 @@ def _candidates(own: Sequence[Mapping], mappings: Sequence[Mapping]) -> Iterator
         yield from range(each.start, each.end, layout.ALIGNMENT_BYTES)
 
 
-def decode(begin: int, read: Read) -> Recorded | None:
-    """Return the calls in the recorder's memory at *begin*; None if it is of another layout."""
+def decode(begin: int, read: Read, last: int = 0) -> Recorded | None:
+    """Return the calls in the recorder's memory at *begin*, with the *last* ones of each thread;
+    None if it is of another layout."""
     size = layout.Memory.thread.offset
     data = read(begin, size)
     if len(data) < size:
@@ -128,7 +135,9 @@ def decode(begin: int, read: Read) -> Recorded | None:
         counts[thread.tid] = thread.calls
         if (call := decoder.current(thread)) is not None:
             calls[thread.tid] = call
-    return Recorded(state=_STATES.get(head.state, "unknown"), calls=calls, counts=counts)
+    recent = tuple(decoder.recent(last)) if last else ()
+    state = _STATES.get(head.state, "unknown")
+    return Recorded(state=state, calls=calls, counts=counts, recent=recent)
 
 
 def with_records(
@@ -215,7 +224,39 @@ class _Decoder:
         function = _function(entry)
         return None if function is None else self._call(entry, function, thread)
 
-    def _call(self, entry: layout.Call, function: Prototype, thread: layout.Thread) -> MpiCall:
+    def recent(self, last: int) -> Iterator[RecordedCall]:
+        """Yield the last calls of each thread, oldest first.
+
+        The thread may run on. It fills the entry of its next call before it counts that one, so one
+        entry less than there are can be trusted.
+        """
+        threads = list(self.threads())
+        for thread in threads:
+            size = ctypes.sizeof(ctypes.c_uint64)
+            place = layout.Memory.thread.offset + (thread.number - 1) * ctypes.sizeof(layout.Thread)
+            counted = self._bytes(place, size)
+            now = thread.calls if counted is None else int.from_bytes(counted, "little")
+            first = max(0, thread.calls - last, now - layout.MOST_CALLS + 1)
+            others = [each for each in threads if each is not thread]
+            for number in range(first, thread.calls):
+                entry = thread.ring[number % layout.MOST_CALLS]
+                function = _function(entry)
+                if function is None:
+                    continue
+                past = layout.Call.from_buffer_copy(entry)
+                if not _keeps_groups(thread, number, others):
+                    past.group = 0
+                yield RecordedCall(
+                    call=self._call(past, function, None),
+                    began_s=entry.began / 1e9,
+                    returned=number + 1 < thread.calls or not thread.frame,
+                    thread=thread.number,
+                )
+
+    def _call(
+        self, entry: layout.Call, function: Prototype, thread: layout.Thread | None
+    ) -> MpiCall:
+        """Return a call; without *thread*, an earlier one, whose requests are not kept."""
         group = self._group(entry.group)
         names = {each.name for each in function.arguments}
         counts = "comm" in names and Role.COLLECTIVE in function.role
@@ -225,7 +266,9 @@ class _Decoder:
             kind=function.kind,
             blocking=function.blocking,
             waits_for=function.waits_for,
-            communicator=self._communicator(group, entry.group_calls if counts else 0),
+            communicator=self._communicator(
+                group, entry.group_calls if counts else 0, is_now=thread is not None
+            ),
             dest=peer if names & {"dest", "target"} else None,
             source=self._peer(entry.source, group) if "source" in names else None,
             tag=self._tag(entry.tag) if "tag" in names else None,
@@ -237,7 +280,7 @@ class _Decoder:
             datatype=self._datatypes.get(entry.datatype) if "datatype" in names else None,
             window=self._other(group, layout.WINDOW),
             file_handle=self._other(group, layout.FILE),
-            requests=self._waited_for(entry, function, thread),
+            requests=() if thread is None else self._waited_for(entry, function, thread),
         )
         fields = (each for each in call.__struct_fields__ if each not in _NO_SOURCES)
         known = (each for each in fields if getattr(call, each) not in (None, ()))
@@ -271,7 +314,9 @@ class _Decoder:
             return None
         return str(RankSet(members))
 
-    def _communicator(self, group: layout.Group | None, calls: int) -> Communicator | None:
+    def _communicator(
+        self, group: layout.Group | None, calls: int, *, is_now: bool = True
+    ) -> Communicator | None:
         if group is None or group.kind != layout.COMMUNICATOR:
             return None
         return Communicator(
@@ -279,7 +324,7 @@ class _Decoder:
             members=self._rank_set(group.members, group.size),
             remote=self._rank_set(group.remote, group.remote_size) or "",
             identity=f"{group.identity:016x}" if group.identity else "",
-            collectives=calls or group.collectives,
+            collectives=calls or (group.collectives if is_now else None),
         )
 
     def _other(self, group: layout.Group | None, kind: int) -> Group | None:
@@ -357,6 +402,28 @@ class _Decoder:
             tag=self._tag(found.tag) if "tag" in names else None,
             count=found.count if "count" in names else None,
         )
+
+
+def _keeps_groups(thread: layout.Thread, number: int, others: Sequence[layout.Thread]) -> bool:
+    """Return whether the communicator, window or file of a call has surely kept its place in the
+    table since the call *number* of a thread: nothing was freed."""
+    if any(_frees(thread.ring[at % layout.MOST_CALLS]) for at in range(number, thread.calls)):
+        return False
+    began = thread.ring[number % layout.MOST_CALLS].began
+    for other in others:
+        kept = range(max(0, other.calls - layout.MOST_CALLS + 1), other.calls)
+        if any(_frees(other.ring[at % layout.MOST_CALLS]) for at in kept):
+            return False
+        if kept.start and other.ring[kept.start % layout.MOST_CALLS].began >= began:
+            return False
+    return True
+
+
+def _frees(entry: layout.Call) -> bool:
+    function = _function(entry)
+    return function is not None and any(
+        each.is_pointed and each.name in _FREED for each in function.arguments
+    )
 
 
 def _function(entry: layout.Call) -> Prototype | None:

@@ -21,8 +21,15 @@ from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import with_file
+from pgdb.mpi_calls import MOST_RECENT
 from pgdb.overlay.breakpoint_operations import StopTrace
-from pgdb.overlay.messages import Explore, ListMpiCalls, MachineQuery, Reduce
+from pgdb.overlay.messages import (
+    Explore,
+    ListMpiCalls,
+    ListRecordedCalls,
+    MachineQuery,
+    Reduce,
+)
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -74,6 +81,22 @@ class RankData:
         """
         return await self._session.ask(
             "mpi calls", ListMpiCalls(threads=threads), self.set, timeout_s=timeout_s
+        )
+
+    async def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:
+        """List the *last* MPI calls of each thread, from the recorder of each rank, which may run.
+
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus` with ``recent``; a rank without the
+        recorder answers with an error.
+
+        :raises UsageError: if the recorder keeps fewer calls.
+        """
+        if not 1 <= last <= MOST_RECENT:
+            raise UsageError(
+                f"{last} calls cannot be listed: the recorder keeps {MOST_RECENT} of each thread"
+            )
+        return await self._session.ask(
+            "mpi calls", ListRecordedCalls(last=last), self.set, timeout_s=timeout_s
         )
 
     async def evaluate_in_full(

@@ -94,6 +94,16 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.mpi_calls(threads=threads, timeout_s=timeout_s))
 
+    def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:
+        """List the *last* MPI calls of each thread, from the recorder of each rank, which may run.
+
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus` with ``recent``; a rank without the
+        recorder answers with an error.
+
+        :raises UsageError: if the recorder keeps fewer calls.
+        """
+        return self._loop.call(lambda: self._view.recent_mpi_calls(last, timeout_s=timeout_s))
+
     def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
     ) -> Answer:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from ctypes import c_char, c_int32, c_int64, c_uint32, c_uint64
 
+from pgdb.mpi_calls import MOST_RECENT
 from pgdb.mpi_functions import NUMBERED
 
 LIBRARY = "libpgdb-mpi-recorder.so"
@@ -17,8 +18,8 @@ LIBRARY = "libpgdb-mpi-recorder.so"
 MAGIC = b"PGDBREC\0"
 ALIGNMENT_BYTES = 4096
 """The block begins at such an address."""
-MOST_CALLS = 64
-"""Calls of each thread that are kept."""
+MOST_CALLS = MOST_RECENT + 1
+"""Calls of each thread that are kept; the oldest one may be half replaced by the next call."""
 MOST_HANDLES = 128
 """Requests of one call that are kept."""
 MOST_THREADS = 64

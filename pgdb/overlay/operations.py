@@ -134,6 +134,10 @@ class ListRecordedCalls(Operation, frozen=True, kw_only=True):
     only_reads: ClassVar[bool] = True
     keeps_answer: ClassVar[bool] = False
 
+    last: int = 0
+    """Number of calls of each thread to read, the latest first of all, with their arguments; with 0
+    the answer has none."""
+
 
 class ReadBlock(Operation, frozen=True, kw_only=True):
     """Read numbers from memory, byte for byte; answered with a Block."""

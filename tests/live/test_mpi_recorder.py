@@ -73,6 +73,14 @@ def test_calls_of_a_job_that_is_launched_with_the_recorder(mpi: Mpi, build: Buil
         assert call_of(answer, 1).datatype == "MPI_FLOAT"
         half = call_of(answer, 1).communicator
         assert half is not None and (half.name, half.collectives) == ("half", 6)
+        status = session.ranks("1").recent_mpi_calls(6).for_rank(1)
+        assert isinstance(status, MpiCallStatus)
+        *sums, last = status.recent
+        assert [each.call.function for each in sums] == ["MPI_Allreduce"] * 5
+        groups = [each.call.communicator for each in sums]
+        assert [each.collectives for each in groups if each] == [2, 3, 4, 5, 6]
+        assert all(each.returned for each in sums) and not last.returned
+        assert (last.call.function, last.call.source, last.call.tag) == ("MPI_Recv", 3, 5)
         fence = call_of(answer, 3)
         assert fence.window is not None and fence.window.members == "0-3"
         where = answer.for_rank(1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
 from pgdb.mpi_calls import (
     CallSite,
     Communicator,
     MpiCall,
     MpiCallStatus,
     Peer,
+    RecordedCall,
     Request,
 )
 
@@ -29,6 +33,8 @@ _MOST_REQUESTS = 8
 
 def status(said: MpiCallStatus) -> str:
     """Return the calls of a rank, one a line; a rank outside MPI has one line."""
+    if said.recent:
+        return recent(said.recent)
     if not said.calls:
         text = _STATES.get(said.state, said.state)
         if said.activity:
@@ -41,6 +47,18 @@ def status(said: MpiCallStatus) -> str:
         for each in said.calls
     ]
     return "\n".join(lines) + _note(said)
+
+
+def recent(said: Sequence[RecordedCall]) -> str:
+    """Return the last calls of a rank, one a line, with the second in which each began."""
+    has_threads = any(each.thread != 1 for each in said)
+    lines = []
+    for each in said:
+        began = time.strftime("%H:%M:%S", time.localtime(each.began_s))
+        thread = f" thread {each.thread}" * has_threads
+        open_ = "" if each.returned else " (has not returned)"
+        lines.append(f"{began}{thread}  {call(each.call)}{open_}")
+    return "\n".join(lines)
 
 
 def call(said: MpiCall) -> str:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pgdb.backend.mpi_calls.recorded_progress import NO_RECORDER, RecordedCalls
+from pgdb.backend.mpi_calls.recorded_progress import NO_RECORDER, RecordedCalls, recent_calls
 from pgdb.backend.mpi_calls.recorder import Read
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.mpi_recorder import layout
@@ -86,3 +86,14 @@ def test_a_rank_without_a_recorder(tmp_path: Path) -> None:
     image = Image(memory())
     image.made.version += 1
     assert RecordedCalls(process(tmp_path)).look(image, PID) == Failure(message=NO_RECORDER)
+
+
+def test_the_last_calls_of_a_rank() -> None:
+    image = Image(memory())
+    image.made.thread[0].number = 1
+    fill(image.made.thread[0].ring[1], "MPI_Barrier", group=4)
+    found = recent_calls(image, 2)
+    assert isinstance(found, MpiCallStatus) and found.state == "in_call"
+    assert [each.call.function for each in found.recent] == ["MPI_Barrier", "MPI_Wait"]
+    image.library = "/lib/libother.so"
+    assert recent_calls(image, 2) == Failure(message=NO_RECORDER)

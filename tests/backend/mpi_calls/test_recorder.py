@@ -7,7 +7,15 @@ import random
 import struct
 
 from pgdb.backend.mpi_calls.recorder import Read, decode, with_recorded
-from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, FieldSource, MpiCall, Request
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ANY_TAG,
+    MOST_RECENT,
+    FieldSource,
+    MpiCall,
+    RecordedCall,
+    Request,
+)
 from pgdb.mpi_functions import NUMBERED, Role
 from pgdb.mpi_recorder import layout
 
@@ -120,6 +128,75 @@ def test_parts_of_an_entry_that_share_bytes_are_of_different_functions() -> None
             assert not names & {"source", "tag2"}, each.name
 
 
+def recent(made: layout.Memory, last: int = 9) -> list[RecordedCall]:
+    found = decode(BEGIN, reader(made), last)
+    assert found is not None
+    return list(found.recent)
+
+
+def filled(calls: int) -> layout.Memory:
+    """Return the memory of a rank whose thread has made so many calls with their numbers as tags,
+    each on the communicator of ranks 3 and 1."""
+    made = memory()
+    thread = made.thread[0]
+    thread.number, thread.calls = 1, calls
+    for number in range(max(0, calls - layout.MOST_CALLS), calls):
+        entry = thread.ring[number % layout.MOST_CALLS]
+        fill(entry, "MPI_Recv", source=1, tag=number, group=5, began=number * 10**9)
+    return made
+
+
+def test_the_last_calls_come_oldest_first() -> None:
+    found = recent(filled(200), 3)
+    assert [each.call.tag for each in found] == [197, 198, 199]
+    assert [each.began_s for each in found] == [197.0, 198.0, 199.0]
+    assert [each.returned for each in found] == [True, True, False]
+    first = found[0].call
+    assert first.source == 1 and first.communicator is not None
+    assert first.communicator.members == "1,3" and first.communicator.collectives is None
+    assert len(recent(filled(200), 99)) == MOST_RECENT
+    assert len(recent(filled(5), 99)) == 5
+    assert recent(filled(5), 0) == []
+
+
+def test_an_entry_that_the_next_call_may_be_filling_is_no_call() -> None:
+    made = filled(200)
+    data = bytes(made)
+    made.thread[0].calls = 204
+    at = layout.Memory.thread.offset
+    inside = reader(made)
+
+    def read(address: int, size: int) -> bytes:
+        # The thread goes on between the two readings.
+        is_first = size > 8
+        return data[at:][:size] if address == BEGIN + at and is_first else inside(address, size)
+
+    found = decode(BEGIN, read, 63)
+    assert found is not None
+    assert [each.call.tag for each in found.recent] == list(range(204 - MOST_RECENT, 200))
+
+
+def test_a_communicator_that_may_have_been_freed_since_is_unknown() -> None:
+    made = filled(10)
+    fill(made.thread[0].ring[6], "MPI_Comm_free", group=5)
+    found = recent(made)
+    known = [each.call.communicator is not None for each in found]
+    assert known == [False] * 6 + [True] * 3
+    assert found[0].call.source is None and found[0].call.tag == 1
+    other = made.thread[1]
+    other.tid, other.number, other.calls, made.threads = 78, 2, 1, 2
+    fill(other.ring[0], "MPI_Win_free", group=9)
+    own = [each for each in recent(made) if each.thread == 1]
+    assert not any(each.call.communicator for each in own)
+    # Another thread has forgotten its own calls of that time.
+    fill(other.ring[0], "MPI_Barrier", group=4)
+    other.calls = 100
+    for number in range(layout.MOST_CALLS):
+        fill(other.ring[number], "MPI_Barrier", group=4, began=8 * 10**9)
+    own = [each for each in recent(made) if each.thread == 1]
+    assert [each.call.communicator is not None for each in own] == [False] * 8 + [True]
+
+
 def test_a_memory_of_another_version_is_not_read() -> None:
     made = memory()
     made.version += 1
@@ -173,7 +250,7 @@ def test_damaged_memory_never_ends_the_reader() -> None:
         def read(address: int, size: int, inside: Read = inside) -> bytes:
             return inside(address, size) or rng.randbytes(min(size, 1 << 16))
 
-        decode(BEGIN, read)
+        decode(BEGIN, read, MOST_RECENT)
 
 
 def test_fields_of_the_recorder_replace_others() -> None:

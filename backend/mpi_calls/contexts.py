@@ -1,0 +1,91 @@
+"""Communicators of MPICH by their contexts: the numbers that their messages carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pgdb.backend.mpi_calls.errors import EmulationError
+
+if TYPE_CHECKING:
+    from pgdb.backend.mpi_calls.library import MpiLibrary
+
+_PREDEFINED = (0x44000000, 0x44000001)
+_FIRST = (0x84000000, 0xC4000000)
+"""Handles of the first communicators of the library's own table, and of the first block of memory
+behind it. Both are arrays of objects, each of which begins with its handle."""
+_MOST = 1024
+"""Most communicators of one array."""
+_LARGEST_BYTES = 0x2000
+"""Most bytes of the object of a communicator."""
+_MOST_REFERENCES = 1 << 20
+_MOST_STEPS = 3000
+"""Most instructions to the place where a query has read the object; an error takes many more."""
+_REACH = 0x140
+
+
+class Contexts:
+    """Finds the communicator of a context."""
+
+    def __init__(self, library: MpiLibrary) -> None:
+        self._library = library
+        self._memory = library.memory
+
+    def communicator(self, context: int) -> int | None:
+        """Return the handle of the communicator that receives messages with *context*, None if
+        there is none or several."""
+        found = []
+        for handle, address in self._objects():
+            numbers = self._library.identities.contexts_at(address)
+            if numbers is not None and numbers[1] == context:
+                found.append(handle)
+        return found[0] if len(found) == 1 else None
+
+    def object(self, handle: int) -> int | None:
+        """Return the address of the object of a communicator that is not freed."""
+        address = self._place(handle)
+        return address if address is not None and self._is_alive(address) else None
+
+    def _objects(self) -> Iterator[tuple[int, int]]:
+        """Yield the handles and addresses of all communicators."""
+        for handle in _PREDEFINED:
+            if (address := self.object(handle)) is not None:
+                yield handle, address
+        for first in _FIRST:
+            begin = self._place(first)
+            if begin is None:
+                continue
+            sizes = range(0x20, _LARGEST_BYTES, 8)
+            size = next((n for n in sizes if self._memory.word(begin + n, 4) == first + 1), None)
+            if size is None:
+                continue
+            for number in range(_MOST):
+                address = begin + number * size
+                if self._memory.word(address, 4) != first + number:
+                    break
+                if self._is_alive(address):
+                    yield first + number, address
+
+    def _is_alive(self, address: int) -> bool:
+        references = self._memory.word(address + 4, 4)
+        return references is not None and 0 < references < _MOST_REFERENCES
+
+    def _place(self, handle: int) -> int | None:
+        """Return the address of the object of a handle, also of one that is free: a query reads
+        it."""
+        library = self._library
+        place = library.emulator.allocate(64)
+        reads = library.emulator.reads = []
+        try:
+            library.query("Comm_test_inter", handle, place, most_steps=_MOST_STEPS)
+        except EmulationError:
+            # The reads so far may have been enough.
+            pass
+        finally:
+            library.emulator.reads = None
+        for read in dict.fromkeys(address for address, _ in reads):
+            for distance in range(0, _REACH, 8):
+                start = (read - distance) & ~7
+                if self._memory.word(start, 4) == handle and not library.is_stack(start):
+                    return start
+        return None
