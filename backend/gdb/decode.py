@@ -376,8 +376,11 @@ def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:
     if any(key in payload for key in _WATCHPOINTS):
         if not isinstance(value, Mapping):
             return ()
+        if "old" in value:
+            return str(value["old"]), str(value.get("new", "?"))
         if "new" in value:
-            return str(value.get("old", "?")), str(value["new"])
+            # An access watchpoint whose value was only read.
+            return (str(value["new"]),)
         return (str(value.get("value", "")),)
     if "return-value" in payload:
         return (str(first(payload["return-value"])),)

@@ -5,6 +5,13 @@ from __future__ import annotations
 from pgdb.errors import UsageError
 from pgdb.frontend.api.options import STOP_MODES
 from pgdb.frontend.commands import bodies
+from pgdb.frontend.commands.breakpoint_words import (
+    NoBreakpointError,
+    as_range,
+    last_made,
+    read_numbers,
+    with_values,
+)
 from pgdb.frontend.commands.options import Option, Rest, Syntax, is_number
 from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import (
@@ -18,20 +25,11 @@ from pgdb.frontend.commands.table import (
 from pgdb.overlay.messages import BreakpointKind
 from pgdb.patterns import pattern
 
-_NUMBER = pattern(r"\d+(?:\.\d+)?\Z")
-_LAST = pattern(r"\$bpnum(\.\d+)?\Z")
-_PLACE = pattern(r"(?:\d+|\$bpnum)\.\d+(?:-\d+)?\Z")
-_PLACES = pattern(r"(\d+)\.(\d+)-(\d+)\Z")
-_RANGE = pattern(r"(\d+)-(\d+)\Z")
-_MOST_NUMBERS = 100_000
+_PLACE = pattern(r"(?:\d+|\$\w+)\.\d+(?:-\d+)?\Z")
 _NOT_BREAKPOINTS = (
     "display mem bookmark tvariable checkpoint skip probes pretty-printer frame-filter unwinder "
     "type-printer xmethod".split()
 )
-
-
-class NoBreakpointError(UsageError):
-    """A command is about the last breakpoint, which could not be made."""
 
 
 _OPTIONS = (
@@ -138,7 +136,8 @@ async def _delete(call: Call) -> Outcome:
 
     At a terminal PGDB asks before it deletes all.
 
-    $bpnum is the number of the breakpoint that was made last, here and in all commands below.
+    $bpnum is the number of the breakpoint that was made last, here and in all commands below. Any
+    variable of GDB's with a number does as well: 'set $mine = $bpnum', 'delete $mine'.
     """
     if question := _question(call):
         if not await call.dispatcher.confirm_typed(question):
@@ -180,11 +179,11 @@ async def _enable(call: Call) -> Outcome:
     if way is None:
         return await _change(call, "enable")
     if way == "count":
-        if len(words) < 2 or not is_number(words[1]):
-            count = words[1] if len(words) > 1 else ""
+        count = await with_values(call, words[1]) if len(words) > 1 else ""
+        if not is_number(count):
             raise UsageError(f"enable count: {count!r} is no number of hits")
-        way, words = f"count {words[1]}", words[1:]
-    numbers = _numbers(call, " ".join(words[1:]))
+        way, words = f"count {count}", words[1:]
+    numbers = await read_numbers(call, " ".join(words[1:]))
     if not numbers:
         raise UsageError(f"'enable {way}' needs a breakpoint number")
     return await _apply(call, f"enable {way}", numbers)
@@ -216,7 +215,7 @@ async def _condition(call: Call) -> Outcome:
         command, (number, _, rest) = "condition -force", rest.strip().partition(" ")
         if not number:
             raise UsageError("'condition -force' needs a breakpoint number and a condition")
-    return await _apply(call, command, _numbers(call, number), rest.strip())
+    return await _apply(call, command, await read_numbers(call, number), rest.strip())
 
 
 @COMMANDS.command(
@@ -231,7 +230,7 @@ async def _ignore(call: Call) -> Outcome:
     number, _, count = need_argument(call, "a breakpoint number and a count").partition(" ")
     if not count.strip():
         raise UsageError("'ignore' needs a count after the breakpoint number")
-    return await _apply(call, "ignore", _numbers(call, number), count.strip())
+    return await _apply(call, "ignore", await read_numbers(call, number), count.strip())
 
 
 @COMMANDS.command(
@@ -247,13 +246,14 @@ async def _passcount(call: Call) -> Outcome:
     Without a number of a tracepoint, the one that was made last gets it.
     """
     count, _, rest = need_argument(call, "a number of hits").partition(" ")
+    count = await with_values(call, count)
     if not is_number(count):
         raise UsageError(f"passcount: {count!r} is no number of hits")
     if rest.strip() == "all":
         return await call.view.execute_plain(call.line)
-    numbers = _numbers(call, rest)
+    numbers = await read_numbers(call, rest)
     if not numbers:
-        _last(call)  # raises an error where the last command has made none
+        last_made(call)  # raises an error where the last command has made none
         if not (last := call.session.breakpoint_numbers.last_traced):
             raise NoBreakpointError("there is no tracepoint yet; 'trace LOCATION' makes one")
         numbers = [str(last)]
@@ -275,7 +275,7 @@ async def _commands(call: Call) -> Outcome:
     # Without the numbers, too, the lines that follow belong to this command.
     body = await call.dispatcher.read_block(call.line)
     bodies.check_for_gdb(call.workspace.user, "commands", body)
-    numbers = _numbers(call) or [_last(call)]
+    numbers = await read_numbers(call, call.argument) or [last_made(call)]
     for each in numbers:
         if whole := each.partition(".")[0] * ("." in each):
             raise UsageError(
@@ -305,12 +305,12 @@ def breakpoint_kind(topic: str) -> BreakpointKind | None:
 async def info_breakpoints(call: Call, kind: BreakpointKind, text: str) -> Outcome:
     """List breakpoints of the selected ranks: all of a kind, or those with some numbers."""
     numbers: list[str] = []
-    for word in text.replace(",", " ").split():
-        if match := _RANGE.match(word):
-            _range(word, match[1], match[2])
+    for word in (await with_values(call, text, only_looks=True)).replace(",", " ").split():
+        if as_range(word) is not None:
             numbers.append(word)
         else:
-            numbers += dict.fromkeys(each.partition(".")[0] for each in _numbers(call, word))
+            found = await read_numbers(call, word)
+            numbers += dict.fromkeys(each.partition(".")[0] for each in found)
     return await call.view.breakpoints(*numbers, kind=kind)
 
 
@@ -330,65 +330,14 @@ def _is_all_displays(text: str) -> bool:
 async def _change(call: Call, command: str) -> Outcome:
     first, _, rest = call.argument.partition(" ")
     if len(first) > 1 and "tracepoints".startswith(first):
-        return await _apply(call, f"{command} tracepoints", _numbers(call, rest))
+        return await _apply(call, f"{command} tracepoints", await read_numbers(call, rest))
     # One letter is more likely a slip than GDB's xmethod, for which GDB prints nothing.
     if len(first) > 1 and any(name.startswith(first) for name in _NOT_BREAKPOINTS):
         return await call.view.execute_plain(call.line)
     if first and "breakpoints".startswith(first):
-        return await _apply(call, command, _numbers(call, rest))
-    return await _apply(call, command, _numbers(call))
+        return await _apply(call, command, await read_numbers(call, rest))
+    return await _apply(call, command, await read_numbers(call, call.argument))
 
 
 async def _apply(call: Call, command: str, numbers: list[str], argument: str = "") -> Outcome:
     return await call.view.change_breakpoints(command, numbers, argument)
-
-
-def _last(call: Call) -> str:
-    """Return the number of the breakpoint that was made last.
-
-    :raises NoBreakpointError: if there is none, or the last command that was to make one failed.
-    """
-    numbers = call.session.breakpoint_numbers
-    if numbers.has_failed:
-        raise NoBreakpointError(
-            f"'{call.line}' is not carried out: the last command has made no breakpoint; give the "
-            "number of the breakpoint that is meant"
-        )
-    if not numbers.last:
-        raise NoBreakpointError("there is no breakpoint yet")
-    return str(numbers.last)
-
-
-def _numbers(call: Call, text: str | None = None) -> list[str]:
-    """Read breakpoint numbers: ``1 3.1 5-7 $bpnum``.
-
-    :raises UsageError: for anything else.
-    """
-    found: list[str] = []
-    for word in (call.argument if text is None else text).replace(",", " ").split():
-        if match := _LAST.match(word):
-            word = f"{_last(call)}{match[1] or ''}"
-        if match := _RANGE.match(word):
-            found += map(str, _range(word, match[1], match[2]))
-        elif match := _PLACES.match(word):
-            found += [f"{match[1]}.{each}" for each in _range(word, match[2], match[3])]
-        elif _NUMBER.match(word):
-            found.append(word)
-        else:
-            raise UsageError(f"{word!r} is no breakpoint number; write for example 3 or 2-4")
-    return found
-
-
-def _range(word: str, low: str, high: str) -> range:
-    """Return the numbers of a range.
-
-    :raises UsageError: if they are too large, too many, or inverted.
-    """
-    if not is_number(low) or not is_number(high):
-        raise UsageError(f"{word!r} is no range of breakpoint numbers")
-    if int(low) > int(high):
-        raise UsageError(f"{word!r} is an inverted range; the smaller number comes first")
-    numbers = range(int(low), int(high) + 1)
-    if len(numbers) > _MOST_NUMBERS:
-        raise UsageError(f"{word!r} are too many breakpoints; {_MOST_NUMBERS} is the limit")
-    return numbers

@@ -11,7 +11,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file, gdb_commands
 from pgdb.frontend.commands import blocks, bodies, written
 from pgdb.frontend.commands.blocks import MOST_NESTED
-from pgdb.frontend.commands.breakpoints import NoBreakpointError
+from pgdb.frontend.commands.breakpoint_words import NoBreakpointError
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import read_regular, reason, user_path, write_atomically

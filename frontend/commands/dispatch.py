@@ -99,6 +99,8 @@ class Dispatcher:
         self.history: Callable[[], list[str]] = lambda: list(self.lines)
         """Returns the lines that were typed, in this session and before, the last one last."""
         self._is_source = False
+        self._shown: Outcome = None
+        """The outcome that was shown before the hook behind its command."""
         self.was_interrupted = False
         """Whether the user has typed Ctrl-C since the line that is carried out."""
         self.files_open = 0
@@ -230,8 +232,12 @@ class Dispatcher:
         outcome = await carry_out()
         if self.workspace.user.hook(word, after=True) is not None:
             self.show(outcome)
-            outcome = None
-            await blocks.run_hook(self, word, ranks, after=True)
+            self._shown = outcome
+            if isinstance(outcome, Answer):
+                ranks -= RankSet.union(each.ranks for each in outcome.errors)
+            if ranks:
+                await blocks.run_hook(self, word, ranks, after=True)
+                self._shown = outcome
         return outcome
 
     async def _call_user(
@@ -419,7 +425,10 @@ class Dispatcher:
     # -- showing -----------------------------------------------------------------------------
 
     def show(self, outcome: Outcome) -> None:
-        """Show the outcome of a command."""
+        """Show the outcome of a command, unless it was shown before the hook behind it."""
+        shown, self._shown = self._shown, None
+        if shown is not None and outcome is shown:
+            return
         if isinstance(outcome, Answer):
             number = self._remember(outcome)
             visible = self.workspace.visibility.answer(outcome)

@@ -13,7 +13,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
 from pgdb.overlay.operation import Operation
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Text, Value
+from pgdb.records import Failure, Record, Text, Value
 
 ALL = RankSet.parse("0-3")
 
@@ -29,6 +29,8 @@ class FakeSession:
         self.notes: list[str] = []
         self.texts: dict[str, str] = {}
         """The text that the GDBs answer to a line."""
+        self.failing: dict[str, RankSet] = {}
+        """The ranks on which a line fails."""
         self.set = ALL
         self.state = JobState(ALL)
         self.kills_at_close = False
@@ -68,6 +70,9 @@ class FakeSession:
 
     async def execute_plain(self, line: str) -> Answer:
         answer = self._note(line)
+        if failed := self.failing.get(line, RankSet()) & answer.ranks:
+            failure = EquivalenceClass[Record](failed, Failure(message="it fails"))
+            return Answer(line, answer.ranks, (failure,))
         if line not in self.texts:
             return answer
         text = EquivalenceClass[Record](answer.ranks, Text(text=self.texts[line]))

@@ -90,6 +90,16 @@ def test_watchpoints() -> None:
     assert found[-1] == Exit(code=0, run=3)
 
 
+def test_an_access_watchpoint_whose_value_was_read_has_one_value() -> None:
+    for key, value, detail in (
+        ("hw-awpt", {"new": "5"}, "x: 5"),
+        ("hw-awpt", {"old": "4", "new": "5"}, "x: 4 -> 5"),
+        ("hw-rwpt", {"value": "5"}, "x: 5"),
+    ):
+        payload = {"reason": "watched", key: {"number": "4", "exp": "x"}, "value": value}
+        assert decode.stop(payload, run=1).detail == detail
+
+
 def test_two_watchpoints_that_trigger_at_once() -> None:
     both = stops("watch")[2]
     assert isinstance(both, Stop)

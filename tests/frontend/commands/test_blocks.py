@@ -15,6 +15,7 @@ from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.user_commands import UserCommands, split_arguments, with_arguments
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.ranks import RankSet
 from tests.fakes.session import FakeSession
 
 
@@ -238,6 +239,24 @@ def test_hooks_run_around_commands_that_pgdb_carries_out(typed: Typed) -> None:
     assert typed("ptype x") == ["whatis before", "ptype x", "whatis after"]
     typed("define hook-whatis\nwhatis inner\nend")
     assert typed("whatis x") == ["whatis inner", "whatis x"]
+
+
+def test_a_command_that_fails_has_no_hook_behind_it_and_ends_the_body(typed: Typed) -> None:
+    typed("define hookpost-ptype\nwhatis after\nend")
+    typed.session.failing = {"ptype bad": RankSet.parse("0-3"), "ptype half": RankSet.parse("2-3")}
+    assert typed("ptype bad") == ["ptype bad"]
+    assert typed("ptype half") == ["ptype half", "[0-1] whatis after"]
+    assert typed.errors.count("it fails") == 2, "each error is shown once"
+    # Without the error the loop would have no end.
+    typed.session.values = {"1": [{"0-3": "1"}]}
+    typed("while 1\nproc 0-3 whatis x\nptype bad\nend")
+    assert typed.session.lines[-3:] == ["= 1", "whatis x", "ptype bad"]
+    assert "line 2 of 'while': 'ptype bad' has failed" in typed.errors
+    assert typed("if 1\nproc 0-3 whatis x\nptype half\nptype rest\nend")[-3:] == [
+        "[0-1] whatis after",
+        "[0-1] ptype rest",
+        "[0-1] whatis after",
+    ]
 
 
 def test_hooks_of_a_prefix_do_not_run_around_its_subcommands(typed: Typed) -> None:

@@ -8,20 +8,29 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdb.errors import UsageError
+from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.commands.breakpoint_words import NoBreakpointError
 from pgdb.frontend.commands.breakpoints import breakpoint_kind
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointsMade, Record
+from pgdb.records import Breakpoint, BreakpointsMade, Record, Text
 from tests.fakes.session import ALL, FakeSession
 
 LAST = 7
 LAST_TRACED = 5
+_VARIABLES = {
+    "$mine": "3",
+    "$hex": "0xb",
+    "$1": "2",
+    "$void": "void",
+    "$minus": "-1",
+    "$half": "2.5",
+}
 
 
 class Session(FakeSession):
@@ -48,8 +57,25 @@ class Session(FakeSession):
     async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
         return self._note(f"commands {list(numbers)} {list(commands)}")
 
+    async def execute_plain(self, line: str) -> Answer:
+        _, _, name = line.partition("output ")
+        if name == "$rank":
+            texts = {"0-1": "4", "2-3": "5"}
+        elif name == "$silent":
+            texts = {}
+        elif name in _VARIABLES:
+            texts = {"0-3": _VARIABLES[name]}
+        else:
+            return await super().execute_plain(line)
+        classes = tuple(
+            EquivalenceClass[Record](ranks, Text(text=text))
+            for each, text in texts.items()
+            if (ranks := RankSet.parse(each) & self._asked)
+        )
+        return Answer(line, self._asked, classes)
 
-def sent(line: str, *body: str) -> str:
+
+def sent(line: str, *body: str, has_failed: bool = False) -> str:
     """Return what the GDBs are asked by a line."""
     lines = iter((*body, "end"))
 
@@ -57,6 +83,7 @@ def sent(line: str, *body: str) -> str:
         return next(lines)
 
     session = Session()
+    session.breakpoint_numbers.has_failed = has_failed
     workspace = Workspace(session)  # type: ignore[arg-type]
     dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=read)
     asyncio.run(dispatcher.dispatch(line, ALL))
@@ -104,6 +131,50 @@ def sent(line: str, *body: str) -> str:
 )
 def test_numbers_are_those_of_the_job(line: str, asked: str) -> None:
     assert sent(line, "silent") == asked
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("delete $mine", "delete ['3']"),
+        ("delete $1 $mine $hex", "delete ['2', '3', '11']"),
+        ("delete $1-$mine", "delete ['2', '3']"),
+        ("disable $mine.2", "disable ['3.2']"),
+        ("enable once $mine", "enable once ['3']"),
+        ("enable count $1 $mine", "enable count 2 ['3']"),
+        ("enable count $1 $bpnum", "enable count 2 ['7']"),
+        ("ignore $mine x", "ignore ['3'] x"),
+        ("condition $mine $x > $mine", "condition ['3'] $x > $mine"),
+        ("commands $mine", "commands ['3'] ['silent']"),
+        ("info b $mine $1-3", "list all ['3', '2-3']"),
+        ("passcount $mine $1", "passcount 3 ['2']"),
+        ("proc 2-3 delete $rank", "[2-3] delete ['5']"),
+    ],
+)
+def test_variables_of_gdbs_stand_for_numbers(line: str, asked: str) -> None:
+    assert sent(line, "silent") == asked
+
+
+def test_the_last_breakpoint_is_listed_although_a_later_one_was_not_made() -> None:
+    assert sent("info b $bpnum", has_failed=True) == "list all ['7']"
+    with pytest.raises(NoBreakpointError):
+        sent("delete $bpnum", has_failed=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("delete $void", "delete: $void is no breakpoint number: void"),
+        ("disable $minus", "disable: $minus is no breakpoint number: -1"),
+        ("info b $half", "info: $half is no breakpoint number: 2.5"),
+        ("delete $rank", "delete: $rank differs by rank: 4 on [0-1], 5 on [2-3]; 'proc 0 delete $"),
+        ("delete $silent", "delete: no rank has told the value of $silent"),
+    ],
+)
+def test_a_variable_without_a_number_is_named(line: str, says: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        sent(line)
+    assert says in str(caught.value)
 
 
 @pytest.mark.parametrize(
