@@ -16,7 +16,10 @@ def breakpoint_made(made: Breakpoint) -> str:
     if made.kind.endswith("watchpoint"):
         return f"{_WATCHPOINTS.get(made.kind, 'Watchpoint')} {made.number}: {made.what}"
     if made.kind == "catchpoint":
-        return f"Catchpoint {made.number} ({_event(made)})"
+        # GDB says so of exceptions only.
+        is_temporary = made.disposition == "del" and made.what.startswith("exception ")
+        word = "Temporary catchpoint" if is_temporary else "Catchpoint"
+        return f"{word} {made.number} ({_event(made)})"
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
     if made.kind == "dprintf":
         word = "Dprintf"

@@ -93,7 +93,9 @@ def frame(each: Frame, name: str = "") -> str:
         for item in each.arguments
     )
     dying = f", {each.dying}" if each.dying else ""
-    text = f"{name or each.function}{dying} ({arguments})"
+    # Frames of GDB's own have no arguments: <signal handler called>, <function called from gdb>.
+    called = "" if each.function.startswith("<") and not arguments else f" ({arguments})"
+    text = f"{name or each.function}{dying}{called}"
     if each.line:
         return f"{text} at {each.file}:{each.line}"
     return f"{text} from {each.library}" if each.library else text

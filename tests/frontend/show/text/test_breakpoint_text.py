@@ -203,6 +203,14 @@ def test_errors_stand_beside_the_table() -> None:
             "Catchpoint 4 (throw)",
         ),
         (
+            Breakpoint(number=4, kind="catchpoint", what="exception throw", disposition="del"),
+            "Temporary catchpoint 4 (throw)",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", what="fork", disposition="del"),
+            "Catchpoint 4 (fork)",
+        ),
+        (
             Breakpoint(number=4, kind="catchpoint", event="load", what="load of library"),
             "Catchpoint 4 (load)",
         ),

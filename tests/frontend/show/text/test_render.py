@@ -11,7 +11,7 @@ import pytest
 from pgdb.errors import NoAnswerError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.show.text import event_text, render
+from pgdb.frontend.show.text import event_text, render, stack_text
 from pgdb.frontend.show.text.layout import shortened
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.totals import summarize
@@ -648,3 +648,9 @@ def test_a_variable_that_gdb_cuts_on_one_rank_only_is_not_compared_by_its_part()
     lines = shown(by_rank("info locals", said))
     assert lines[-1] == "     'print v' shows where they differ)"
     assert "beyond 'set print elements'" not in "\n".join(lines)
+
+
+def test_a_frame_of_gdbs_own_has_no_arguments() -> None:
+    for function in ("<signal handler called>", "<function called from gdb>"):
+        assert stack_text.frame(Frame(level=1, function=function)) == function
+    assert stack_text.frame(Frame(level=1, function="main")) == "main ()"
