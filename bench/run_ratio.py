@@ -4,6 +4,10 @@ Pairs of runs alternate, with and without, so that a change of the machine's loa
 programs: one computes, one exchanges messages all the time. The program itself measures the time
 between two barriers; the start of the job is not in it.
 
+Other work on the machine changes the times of single runs by several percent. So each run also
+tells the CPU time of ``pgdb run`` itself, after its start, as a share of one core. Other work
+changes that little.
+
     python bench/run_ratio.py [--pairs 10] [--ranks 2] [--hang-after 300s]
 """
 
@@ -17,11 +21,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "programs" / "work.c"
 LIMIT = 1.01
+START_S = 2.0
+"""After it, ``pgdb run`` has started."""
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -38,31 +47,68 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "work"
         subprocess.run([given.mpicc, "-O2", "-o", program, SOURCE], check=True)
-        for kind, steps in (("compute", 40), ("exchange", 400_000)):
+        for kind, steps in (("compute", 60), ("exchange", 6_000_000)):
             line = [launcher, "-n", str(given.ranks), str(program), kind]
             line.append(str(given.steps or steps))
             watched = [sys.executable, "-m", "pgdb", "run", "--hang-after", given.hang_after, "--"]
-            ratios = []
+            ratios, shares = [], []
             for number in range(given.pairs):
                 # The first of a pair may meet a colder machine.
                 pair = (line, [*watched, *line])
                 order = pair if number % 2 else pair[::-1]
-                times = {len(each): seconds(each) for each in order}
-                ratios.append(times[len(pair[1])] / times[len(pair[0])])
-                print(f"{kind}: {times[len(pair[0])]:.3f} s, ratio {ratios[-1]:.4f}", flush=True)
+                runs = {len(each): run(each) for each in order}
+                alone, under = runs[len(pair[0])], runs[len(pair[1])]
+                ratios.append(under.worked_s / alone.worked_s)
+                shares.append(under.share)
+                print(
+                    f"{kind}: {alone.worked_s:.3f} s, ratio {ratios[-1]:.4f}, "
+                    f"share of a core {shares[-1]:.5f}",
+                    flush=True,
+                )
             median = statistics.median(ratios)
             verdict = "within" if median <= LIMIT else "above"
-            print(f"{kind}: median ratio {median:.4f} of {len(ratios)} pairs, {verdict} {LIMIT}")
+            print(
+                f"{kind}: median ratio {median:.4f} of {len(ratios)} pairs, {verdict} {LIMIT}; "
+                f"median share of a core {statistics.median(shares):.5f}"
+            )
 
 
-def seconds(line: Sequence[str]) -> float:
-    """Run a job; return the time that it has measured."""
-    done = subprocess.run(
-        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True
-    )
-    found = re.search(r"worked for ([\d.]+) s", done.stdout)
-    assert found, done.stdout
-    return float(found[1])
+@dataclass(frozen=True)
+class Run:
+    """One run of the job."""
+
+    worked_s: float
+    """Time between the two barriers, as the job has measured it."""
+    share: float
+    """CPU time of the process that was started, after its first seconds, over the time since."""
+
+
+def run(line: Sequence[str]) -> Run:
+    """Run a job to its end."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=output)
+        begun = None
+        end = time.monotonic() + START_S
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            time.sleep(0.02)
+            if begun is None and time.monotonic() >= end:
+                begun = time.monotonic(), cpu_s(process.pid)
+        # Its own time can be read only until it has been waited for.
+        ended = time.monotonic(), cpu_s(process.pid)
+        if process.wait():
+            sys.exit(f"{line} ended with status {process.returncode}")
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
+    found = re.search(r"worked for ([\d.]+) s", text)
+    assert found, text
+    assert begun, f"the job took less than {START_S} s"
+    return Run(float(found[1]), (ended[1] - begun[1]) / (ended[0] - begun[0]))
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process: fields 14 and 15 of ``stat``, see proc(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 if __name__ == "__main__":
