@@ -5,7 +5,7 @@ programs: one computes, one exchanges messages all the time. The program itself 
 between two barriers; the start of the job is not in it.
 
 Other work on the machine changes the times of single runs by several percent. So each run also
-tells the CPU time of ``pgdb run`` itself, after its start, as a share of one core. Other work
+shows the CPU time of ``pgdb run`` itself, after its start, as a share of one core. Other work
 changes that little.
 
     python bench/run_ratio.py [--pairs 10] [--ranks 2] [--hang-after 300s]
