@@ -103,6 +103,8 @@ class Threads(Struct, frozen=True, tag="threads"):
     stacks: tuple[ThreadStack, ...]
     hidden: str = ""
     """Number of threads folded away because they are MPI's own (a slot mark), or empty."""
+    are_tasks: bool = False
+    """Whether they are tasks of asyncio; ``thread`` of a stack has name and state of the task."""
 
 
 class Value(Struct, frozen=True, tag="value"):

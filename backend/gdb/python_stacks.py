@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from pgdb.backend.python.interleave import (
 )
 from pgdb.backend.python.reader import Local, PythonFrame, Reader, Reading
 from pgdb.patterns import pattern
-from pgdb.process_maps import read_mappings
+from pgdb.process_maps import Mapping, read_mappings
 from pgdb.records import Failure, Frame, Record, Stack, Variable
 
 PYTHON, UNKNOWN = "python", "unknown"
@@ -183,18 +183,12 @@ class PythonStacks:
     def runtime_of(self, pid: int) -> int:
         """Return the address of the interpreter's state, 0 if it is not found."""
         if self._runtime[0] != pid or not self._runtime[1]:
-            try:
-                mappings = read_mappings(pid)
-                root = os.readlink(f"/proc/{pid}/root").rstrip("/")
-            except OSError:
-                return 0
-
-            def opened(path: str) -> str:
-                # The kernel shows paths from our own root; that of the rank can be below it.
-                return f"/proc/{pid}/root{path.removeprefix(root)}"
-
-            self._runtime = (pid, runtime.runtime_address(mappings, opened))
+            self._runtime = (pid, _address_in(pid, runtime.runtime_address))
         return self._runtime[1]
+
+    def tasks_table_of(self, pid: int) -> int:
+        """Return the address of asyncio's table of offsets, 0 if there is none."""
+        return _address_in(pid, runtime.tasks_address)
 
     async def select_latest(self, frame: Frame) -> None:
         """Select a frame of the stack at the last stop."""
@@ -206,6 +200,21 @@ class PythonStacks:
         self.selected, self.is_python_selected = at, stack.python[at] is not None
         if stack.levels[at] >= 0:
             await self._gdb.send(console(f"frame {stack.levels[at]}"))
+
+
+def _address_in(pid: int, find: Callable[[Sequence[Mapping], Callable[[str], str]], int]) -> int:
+    """Return the address that *find* finds in the files of a process, 0 for none."""
+    try:
+        mappings = read_mappings(pid)
+        root = os.readlink(f"/proc/{pid}/root").rstrip("/")
+    except OSError:
+        return 0
+
+    def opened(path: str) -> str:
+        # The kernel shows paths from our own root; that of the rank can be below it.
+        return f"/proc/{pid}/root{path.removeprefix(root)}"
+
+    return find(mappings, opened)
 
 
 def python_only(mixed: MixedStack | str, limit: int) -> Record:
@@ -273,9 +282,9 @@ def python_frame(each: PythonFrame, level: int, mode: str = "scalars") -> Frame:
     path = each.filename
     return Frame(
         level=level,
-        function=_on_one_line(each.name),
+        function=on_one_line(each.name),
         arguments=_arguments(each.locals or (), mode),
-        file=_on_one_line(path.rpartition("/")[2] or path),
+        file=on_one_line(path.rpartition("/")[2] or path),
         # Code from a text, such as <string>, has no file.
         fullname="" if path.startswith("<") else path,
         line=max(0, each.line),
@@ -283,10 +292,10 @@ def python_frame(each: PythonFrame, level: int, mode: str = "scalars") -> Frame:
     )
 
 
-def _on_one_line(name: str) -> str:
+def on_one_line(name: str) -> str:
     """Return a name with escapes for characters that would end a line or a column.
 
-    >>> _on_one_line("f"), _on_one_line("a\\nb")
+    >>> on_one_line("f"), on_one_line("a\\nb")
     ('f', 'a\\\\nb')
     """
     if name.isprintable():

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import decode, python_tasks
 from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.death_text import DeathTexts
 from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
@@ -113,6 +113,8 @@ class Stacks:
 
     async def backtrace(self, pid: int, asked: Backtrace) -> Record:
         """List the frames of the selected thread, or of all threads, of the process *pid*."""
+        if asked.tasks:
+            return await python_tasks.stacks(self.python, pid, asked.limit)
         if asked.threads:
             return await self._threads(pid, asked)
         listed, arguments = await self._ask(pid, _limit(asked))
@@ -176,11 +178,12 @@ class Stacks:
     async def _mixed_stack(self, pid: int, asked: Backtrace) -> Record:
         mixed = await self.mixed(pid, asked)
         if asked.only_python:
-            return python_only(mixed, asked.limit)
+            stack = python_only(mixed, asked.limit)
+            return _with_note_on_tasks(stack) if isinstance(stack, Stack) else stack
         if not isinstance(mixed, str):
             if asked.offsets:
                 await self._offsets.learn([mixed.places])
-            return await self._stack(mixed.places, asked)
+            return _with_note_on_tasks(await self._stack(mixed.places, asked))
         places = self._with_arguments(*await self._ask(pid, 0))
         if asked.offsets:
             await self._offsets.learn([places])
@@ -487,6 +490,12 @@ class Stacks:
             return True
         at = find_mpi_call(places, has_mpi=self._has_mpi) if asked.fold else None
         return at is not None and not mpi_name(places[at].frame.function)
+
+
+def _with_note_on_tasks(stack: Stack) -> Stack:
+    if not python_tasks.runs_a_loop(stack.frames):
+        return stack
+    return replace(stack, note=python_tasks.NOTE)
 
 
 def _limit(asked: Backtrace) -> int:

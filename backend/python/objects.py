@@ -51,7 +51,7 @@ class Objects:
         if minor not in _CACHED_KEYS:
             raise UnknownError(f"the objects of Python 3.{minor} are not known")
         self._memory = memory
-        self._minor = minor
+        self.minor = self._minor = minor
         self._types: dict[int, str] = {}
 
     # -- memory ------------------------------------------------------------------------------
@@ -204,6 +204,16 @@ class Objects:
         values = address + self.word(kind + _BASIC_SIZE_AT)
         is_valid = self.read(values, 4)[3]
         return 0, values if is_valid else 0
+
+    def members(self, address: int) -> Iterator[int]:
+        """Yield the addresses of the elements of a set, in no order."""
+        mask, table = self.word(address + 32), self.word(address + 40)
+        entries = self.words(table, 2 * (mask + 1))
+        yield from (key for key in entries[::2] if key)
+
+    def base_bytes(self, address: int) -> int:
+        """Return the size of an object without what varies in size."""
+        return self.word(self.word(address + _TYPE) + _BASIC_SIZE_AT)
 
     def find(self, pairs: Iterator[tuple[int, int]], name: str) -> int | None:
         """Return the value whose key is the text *name*."""

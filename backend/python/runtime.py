@@ -22,6 +22,7 @@ Memory = Callable[[int, int], bytes]
 
 _COOKIE = b"xdebugpy"
 _SECTION, _SYMBOL = b".PyRuntime", b"_PyRuntime"
+_TASKS_SECTION = b".AsyncioDebug"
 _SHT_DYNSYM = 11
 _MOST_SYMBOL_BYTES = 1 << 24
 _MOST_FRAMES = 20_000
@@ -78,9 +79,29 @@ def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -
 
     :param opened: returns the path by which this process can open a file of the rank's.
     """
+    return _address(mappings, opened, glue.is_interpreter, _SECTION, _SYMBOL)
+
+
+def tasks_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -> int:
+    """Return the address of asyncio's table of offsets (Python 3.14 and later), 0 for none."""
+
+    def may_have(path: str) -> bool:
+        return os.path.basename(path).startswith("_asyncio.") or glue.is_interpreter(path)
+
+    return _address(mappings, opened, may_have, _TASKS_SECTION, b"")
+
+
+def _address(
+    mappings: Sequence[Mapping],
+    opened: Callable[[str], str],
+    may_have: Callable[[str], bool],
+    section: bytes,
+    symbol: bytes,
+) -> int:
+    """Return the address of a section, or of a symbol, in the first file that has it."""
     seen = set()
     for each in mappings:
-        if each.path in seen or not glue.is_interpreter(each.path) or each.offset:
+        if each.path in seen or not may_have(each.path) or each.offset:
             continue
         seen.add(each.path)
         try:
@@ -88,7 +109,7 @@ def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -
         except OSError:
             continue
         try:
-            at = _linked_address(elf.reader(file))
+            at = _linked_address(elf.reader(file), section, symbol)
         except elf.ElfError:
             continue
         finally:
@@ -100,8 +121,8 @@ def runtime_address(mappings: Sequence[Mapping], opened: Callable[[str], str]) -
     return 0
 
 
-def _linked_address(read: elf.Read) -> tuple[int, int] | None:
-    """Return the addresses of ``_PyRuntime`` and of the first segment, as linked."""
+def _linked_address(read: elf.Read, section: bytes, symbol: bytes) -> tuple[int, int] | None:
+    """Return the addresses of a section or symbol and of the first segment, as linked."""
     head = elf.header(read)
     first = next(
         (each.address for each in elf.segments_of(head, read) if each.kind == elf.PT_LOAD), None
@@ -122,22 +143,22 @@ def _linked_address(read: elf.Read) -> tuple[int, int] | None:
         return None
     names = read(rows[head.names_index][4], min(rows[head.names_index][5], 1 << 16))
     for name_at, _, _, address, *_ in rows:
-        if names[name_at:].partition(b"\0")[0] == _SECTION:
+        if names[name_at:].partition(b"\0")[0] == section:
             return address, first
     # Before Python 3.11 it has no section of its own; its symbol is exported.
     for _, kind, _, _, offset, size_bytes, link in rows:
-        if kind == _SHT_DYNSYM and link < len(rows) and size_bytes <= _MOST_SYMBOL_BYTES:
+        if symbol and kind == _SHT_DYNSYM and link < len(rows) and size_bytes <= _MOST_SYMBOL_BYTES:
             texts = read(rows[link][4], min(rows[link][5], _MOST_SYMBOL_BYTES))
             symbols = read(offset, size_bytes)
-            found = _symbol(symbols, texts, head.order)
+            found = _symbol(symbols, texts, symbol, head.order)
             if found is not None:
                 return found, first
     return None
 
 
-def _symbol(symbols: bytes, texts: bytes, order: str) -> int | None:
+def _symbol(symbols: bytes, texts: bytes, name: bytes, order: str) -> int | None:
     # The name stands behind the zero byte that ends another one.
-    name_at = texts.find(b"\0" + _SYMBOL + b"\0") + 1
+    name_at = texts.find(b"\0" + name + b"\0") + 1
     if not name_at:
         return None
     for at, _, _, _, value, _ in struct.iter_unpack(
@@ -173,6 +194,36 @@ def offsets(memory: Memory, runtime: int) -> Offsets | None:
     return Offsets(runtime, version, found, bool(words[2])) if is_sound else None
 
 
+def thread_states(memory: Memory, known: Offsets) -> tuple[list[int], list[int]]:
+    """Return the addresses of the states of all interpreters, and of all threads.
+
+    :raises ValueError: if a structure cannot be read.
+    """
+    field = known.fields
+    interpreters: list[int] = []
+    threads: list[int] = []
+    interpreter = pointer(memory, known.runtime + field["runtime.interpreters_head"])
+    while interpreter and len(interpreters) + len(threads) < _MOST_THREADS:
+        interpreters.append(interpreter)
+        thread = pointer(memory, interpreter + field["interpreter.threads_head"])
+        while thread and len(threads) < _MOST_THREADS:
+            threads.append(thread)
+            thread = pointer(memory, thread + field["thread.next"])
+        interpreter = pointer(memory, interpreter + field["interpreter.next"])
+    return interpreters, threads
+
+
+def pointer(memory: Memory, address: int) -> int:
+    """Return the pointer at an address.
+
+    :raises ValueError: if it cannot be read.
+    """
+    data = memory(address, 8)
+    if len(data) < 8:
+        raise ValueError("not readable")
+    return int(struct.unpack("<Q", data)[0])
+
+
 def entries(memory: Memory, known: Offsets) -> dict[int, list[Entry]] | None:
     """Return the entry frames of each thread by its number for the kernel, innermost first.
 
@@ -180,30 +231,15 @@ def entries(memory: Memory, known: Offsets) -> dict[int, list[Entry]] | None:
     if a structure cannot be read.
     """
     field = known.fields
-
-    def pointer(address: int) -> int:
-        data = memory(address, 8)
-        if len(data) < 8:
-            raise ValueError("not readable")
-        return int(struct.unpack("<Q", data)[0])
-
     found: dict[int, list[Entry]] = {}
-    left = _MOST_THREADS
     try:
-        interpreter = pointer(known.runtime + field["runtime.interpreters_head"])
-        while interpreter and left:
-            thread = pointer(interpreter + field["interpreter.threads_head"])
-            while thread and left:
-                left -= 1
-                number = pointer(thread + field["thread.native_thread_id"])
-                first = pointer(thread + field["thread.current_frame"])
-                told = _entries_from(memory, known, first)
-                if told is None:
-                    return None
-                found.setdefault(number, []).extend(told)
-                thread = pointer(thread + field["thread.next"])
-            interpreter = pointer(interpreter + field["interpreter.next"])
-            left -= 1
+        for thread in thread_states(memory, known)[1]:
+            number = pointer(memory, thread + field["thread.native_thread_id"])
+            first = pointer(memory, thread + field["thread.current_frame"])
+            told = _entries_from(memory, known, first)
+            if told is None:
+                return None
+            found.setdefault(number, []).extend(told)
     except ValueError:
         return None
     # The C stack grows downwards: the innermost entry frame has the least address.

@@ -13,6 +13,7 @@ from pgdb.backend.python.arrays import ArrayPlace
 from pgdb.backend.python.objects import Objects, UnknownError, modules
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.runtime import Memory
+from pgdb.backend.python.tasks import Task, tasks_of
 from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
@@ -162,6 +163,14 @@ class Interpreter:
         :raises UnknownError: if they cannot be read.
         """
         return arrays.find(self.objects, address) or address
+
+    def tasks(self, table: int) -> list[Task]:
+        """Return the tasks of asyncio; *table* is its table of offsets, 0 for none.
+
+        :raises UnknownError: if they cannot be read.
+        """
+        loaded = modules(self.objects, self._modules())
+        return tasks_of(self.objects, self._memory, loaded, self._runtime, table)
 
     def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
         """Return the value of an object that is no array."""

@@ -88,7 +88,7 @@ class CallPaths:
     """A trie of call paths without recursion; a node's number is larger than its parent's."""
 
     def __init__(self) -> None:
-        self.has_threads = False
+        self.has_threads = self.has_tasks = False
         self._numbers: dict[tuple[int, Place], int] = {}
         self._sources: list[set[Source]] = []
         self._ends: dict[int, dict[float, Counts]] = {}
@@ -126,6 +126,7 @@ class CallPaths:
         for number, sources in other._end_sources.items():
             self._end_sources.setdefault(ours[number], set()).update(sources)
         self.has_threads |= other.has_threads
+        self.has_tasks |= other.has_tasks
 
     def seen(self, times_s: Iterable[float]) -> list[RankSet]:
         """Return the ranks in each sample."""

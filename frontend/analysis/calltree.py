@@ -75,6 +75,7 @@ class CallTree(RichDisplay):
                 paths.add(each.ranks, [(record, 1)], by, at_s)
             elif isinstance(record, Threads) and record.stacks:
                 paths.add(each.ranks, [(one.stack, one.count) for one in record.stacks], by, at_s)
+                paths.has_tasks |= record.are_tasks
             else:
                 filled = each.filled
                 text = plain(filled.message) if isinstance(filled, Failure) else "no stack"
@@ -178,6 +179,11 @@ class CallTree(RichDisplay):
     def has_threads(self) -> bool:
         """Whether the tree has all threads of its ranks."""
         return self._paths.has_threads
+
+    @property
+    def unit(self) -> str:
+        """Word for what the stacks are of: ``thread``, or ``task`` for tasks of asyncio."""
+        return "task" if self._paths.has_tasks else "thread"
 
     @property
     def leaves(self) -> tuple[Node, ...]:

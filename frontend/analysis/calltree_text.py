@@ -103,11 +103,11 @@ def _count_lines(tree: CallTree) -> Iterator[str]:
             if at >= _MOST_COUNTS:
                 continue
             is_odd = sizes.count(min(sizes)) == 1 and len(ranks) == min(sizes) < max(sizes)
-            parts = [f"{start} @{number}", short_ranks(ranks), _count_text(count)]
+            parts = [f"{start} @{number}", short_ranks(ranks), _count_text(count, tree.unit)]
             yield "  ".join([*parts, _MARK] if is_odd else parts)
             start = " " * len(start)
         if len(counts) > _MOST_COUNTS:
-            yield f"{start} … {len(counts) - _MOST_COUNTS} more numbers of threads"
+            yield f"{start} … {len(counts) - _MOST_COUNTS} more numbers of {tree.unit}s"
 
 
 def notes(tree: CallTree, absent: Absent = absent) -> list[str]:
@@ -244,20 +244,20 @@ def seen_text(node: Node, tree: CallTree) -> str:
     if tree.samples > 1:
         parts.append(f"{node.samples}/{tree.samples} samples")
     if tree.has_threads:
-        parts.append(threads_text(node))
+        parts.append(threads_text(node, tree.unit))
     return "  ".join(parts)
 
 
-def threads_text(node: Node) -> str:
+def threads_text(node: Node, unit: str = "thread") -> str:
     """Return the number of threads of each rank at a node: ``× 3 threads``, ``× 1-4 threads``."""
     low, high = node.threads_per_rank
     if low == high:
-        return _count_text(low)
-    return f"× {low}-{high} threads"
+        return _count_text(low, unit)
+    return f"× {low}-{high} {unit}s"
 
 
-def _count_text(count: int) -> str:
-    return f"× {count} thread{'s'[: count != 1]}"
+def _count_text(count: int, unit: str) -> str:
+    return f"× {count} {unit}{'s'[: count != 1]}"
 
 
 class _Row:

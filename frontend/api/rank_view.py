@@ -74,6 +74,7 @@ class RankView(RankGroups):
         threads: bool = False,
         offsets: bool = False,
         only_python: bool = False,
+        tasks: bool = False,
         glue: Sequence[str] = (),
         timeout_s: float | None = None,
     ) -> Answer:
@@ -88,9 +89,9 @@ class RankView(RankGroups):
 
         Python frames stand in the place of the interpreter's own C frames. C functions that match
         a regular expression of *glue* are left out between them. With *only_python*, the answer
-        has the Python frames alone.
+        has the Python frames alone; with *tasks*, the stacks of asyncio's tasks, as for threads.
         """
-        word = "py-bt" if only_python else "backtrace"
+        word = "py-tasks" if tasks else "py-bt" if only_python else "backtrace"
         words = ["thread apply all"] * threads + [word] + [str(limit)] * bool(limit)
         return await self._session.ask(
             " ".join(words),
@@ -101,6 +102,7 @@ class RankView(RankGroups):
                 threads=threads,
                 offsets=offsets,
                 only_python=only_python,
+                tasks=tasks,
                 glue=(*self._session.options.python_glue, *glue),
             ),
             self.set,
@@ -115,12 +117,14 @@ class RankView(RankGroups):
         samples: int = 1,
         every_s: float = 1.0,
         fold: bool = True,
+        tasks: bool = False,
     ) -> CallTree:
         """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
 
         With *threads*, the tree has the stacks of all threads. With several *samples*, running
         ranks are stopped for each, and run for *every_s* seconds between two and after the last.
-        With *fold*, frames inside an MPI call are left out.
+        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
+        of asyncio's tasks.
 
         :raises UsageError: if a number is out of range, or no rank runs and several samples are
             wanted.
@@ -133,6 +137,7 @@ class RankView(RankGroups):
             samples=samples,
             every_s=every_s,
             fold=fold,
+            tasks=tasks,
         )
         return found.tree
 

@@ -52,6 +52,7 @@ async def take(
     samples: int = 1,
     every_s: float = 1.0,
     fold: bool = True,
+    tasks: bool = False,
 ) -> Samples:
     """List the stacks of *ranks* and merge them; for several samples, running ranks are
     interrupted.
@@ -63,24 +64,30 @@ async def take(
     """
     check(session, ranks, by=by, samples=samples, every_s=every_s)
     words: dict[str, object] = {"by": by, "threads": threads, "samples": samples, "fold": fold}
+    if tasks:
+        words["tasks"] = tasks
     if samples > 1:
         words["every_s"] = every_s
     line = f"{view_text(ranks, session.set)}.{call_text('tree', **words)}"
     with session.one_call(line):
-        return await _take(session, ranks, by, threads, samples, every_s, fold)
+        operation = Backtrace(
+            fold=fold,
+            threads=threads,
+            offsets=by == "pc",
+            tasks=tasks,
+            glue=session.options.python_glue,
+        )
+        return await _take(session, ranks, by, operation, samples, every_s)
 
 
 async def _take(
     session: Session,
     ranks: RankSet,
     by: TreeBy,
-    threads: bool,
+    operation: Backtrace,
     samples: int,
     every_s: float,
-    fold: bool,
 ) -> Samples:
-    glue = session.options.python_glue
-    operation = Backtrace(fold=fold, threads=threads, offsets=by == "pc", glue=glue)
     if samples == 1:
         answer = await session.ask("backtrace", operation, ranks)
         return Samples(_tree(answer, by, 0.0), answer)

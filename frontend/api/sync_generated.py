@@ -406,6 +406,7 @@ class Ranks:
         threads: bool = False,
         offsets: bool = False,
         only_python: bool = False,
+        tasks: bool = False,
         glue: Sequence[str] = (),
         timeout_s: float | None = None,
     ) -> Answer:
@@ -420,7 +421,7 @@ class Ranks:
 
         Python frames stand in the place of the interpreter's own C frames. C functions that match
         a regular expression of *glue* are left out between them. With *only_python*, the answer
-        has the Python frames alone.
+        has the Python frames alone; with *tasks*, the stacks of asyncio's tasks, as for threads.
         """
         return self._loop.call(
             lambda: self._view.backtrace(
@@ -430,6 +431,7 @@ class Ranks:
                 threads=threads,
                 offsets=offsets,
                 only_python=only_python,
+                tasks=tasks,
                 glue=glue,
                 timeout_s=timeout_s,
             )
@@ -442,17 +444,19 @@ class Ranks:
         samples: int = 1,
         every_s: float = 1.0,
         fold: bool = True,
+        tasks: bool = False,
     ) -> CallTree:
         """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
 
         With *threads*, the tree has the stacks of all threads. With several *samples*, running
         ranks are stopped for each, and run for *every_s* seconds between two and after the last.
-        With *fold*, frames inside an MPI call are left out.
+        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
+        of asyncio's tasks.
 
         :raises UsageError: if a number is out of range, or no rank runs and several samples are
             wanted.
         """
-        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold))
+        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold, tasks))
 
     def why(self, *, look_only: bool = False, watch_s: float = WATCH_S) -> Explanation:
         """Explain why ranks wait: for whom, for what, and the reason, for all ranks of the session.

@@ -28,6 +28,25 @@ async def _py_bt(call: Call) -> Outcome:
 
 
 @COMMANDS.command(
+    "py-tasks",
+    group=Group.STACK,
+    usage="py-tasks [N]",
+    summary="show the stacks of the asyncio tasks",
+    rest=Rest.GDB,
+)
+async def _py_tasks(call: Call) -> Outcome:
+    """Show the stacks of all tasks of asyncio, innermost frame first, each stack once, with its
+    ranks; with N, the N innermost (-N: outermost) frames.
+
+    A stack has the name of its task, and what the task awaits: another task, a gather, or a future
+    that the innermost frame names. A task without a name of the program's has that of its
+    coroutine. 'tree --tasks' shows the same stacks as a tree. PGDB reads the tasks from the memory
+    of the ranks.
+    """
+    return await call.view.backtrace(_count(call), tasks=True)
+
+
+@COMMANDS.command(
     "py-up",
     group=Group.STACK,
     usage="py-up [N]",

@@ -30,6 +30,7 @@ def _read_file(kind: tree_files.Format) -> Callable[[str, str], tuple[tree_files
     rest=Rest.NOTHING,
     options=(
         Option(name="--threads", help="show all threads, not only the selected one"),
+        Option(name="--tasks", help="show the asyncio tasks of Python in place of threads"),
         Option(
             name="--full",
             help="show the frames inside an MPI call as well",
@@ -75,6 +76,7 @@ async def _tree(
     call: Call,
     *,
     threads: bool,
+    tasks: bool,
     full: bool,
     by: TreeBy,
     samples: int,
@@ -105,6 +107,7 @@ async def _tree(
         call.ranks,
         by=by,
         threads=threads,
+        tasks=tasks,
         samples=samples,
         every_s=every_s,
         fold=not full,

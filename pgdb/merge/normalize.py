@@ -288,6 +288,7 @@ def _normalize_threads(record: Threads, join_arguments: bool) -> Normalized:
     threads = Threads(
         stacks=tuple(ThreadStack(stack=stack, count=counts[stack]) for stack in ordered),
         hidden=SLOT if record.hidden else "",
+        are_tasks=record.are_tasks,
     )
     return Normalized(record=threads, slots=tuple(all_slots))
 

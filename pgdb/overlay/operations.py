@@ -102,6 +102,8 @@ class Backtrace(Operation, frozen=True, kw_only=True):
     a frame of the stack is of Fortran, since its bounds may not be set yet."""
     only_python: bool = False
     """Whether to list the Python frames only."""
+    tasks: bool = False
+    """Whether to list the stacks of asyncio's tasks; answered with Threads."""
     glue: tuple[str, ...] = ()
     """Regular expressions of further C functions to leave out between Python frames."""
 

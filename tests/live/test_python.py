@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_ranks.py"
+TASKS = ROOT / "tests" / "programs" / "python_tasks.py"
 RANKS = 3
 
 
@@ -140,6 +141,34 @@ def test_threads_have_their_names_in_python() -> None:
         for frame in node["frames"]
     }
     assert ("receive", "python") in languages
+
+
+def test_tasks_of_asyncio_are_merged_over_the_ranks() -> None:
+    with ranks(program=TASKS) as pids:
+        done = attach(pids, "py-tasks", "py-tasks 1", "tree --tasks", "py-bt")
+    stacks = {
+        key: {each["stack"]["thread"]: each["count"] for each in record["stacks"]}
+        for key, record in records(done.answer("py-tasks")).items()
+    }
+    assert sorted(stacks) == ["0-1", "2"], done.out
+    waits = "Task (Source.take), awaits a Future"
+    assert (stacks["0-1"][waits], stacks["2"][waits]) == (1, 2)
+    assert "Task (joins), awaits holder" in stacks["2"]
+    (short, *_) = records(done.answer("py-tasks 1")).values()
+    assert {len(each["stack"]["frames"]) for each in short["stacks"]} == {1}
+    (tree,) = done.of_type("tree")
+    names = {frame["function"] for node in tree["nodes"] for frame in node["frames"]}
+    assert {"Source.take", "fetch", "holds", "joins"} <= names
+    assert not any("PyEval" in name or "select" in name for name in names)
+    (note,) = {each["record"]["note"] for each in done.answer("py-bt")["classes"]}
+    assert "py-tasks" in note
+
+
+def test_a_rank_without_tasks_says_so() -> None:
+    with ranks() as pids:
+        done = attach(pids, "py-tasks")
+    (failed,) = records(done.answer("py-tasks")).values()
+    assert failed["message"] == "The rank has no asyncio tasks."
 
 
 def test_rules_of_the_user_fold_further_frames() -> None:

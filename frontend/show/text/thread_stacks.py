@@ -31,6 +31,8 @@ class ThreadGroup(msgspec.Struct, frozen=True):
     """Numbers of such threads on one rank in ascending order, each with its ranks."""
     stack: Stack
     """Stack of the threads; ``…`` for arguments that differ."""
+    are_tasks: bool = False
+    """Whether they are tasks of asyncio."""
 
     @property
     def thread_count(self) -> int:
@@ -50,7 +52,8 @@ def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
             continue
         for normalized, whole in zip(record.stacks, filled.stacks, strict=True):
             shape = map_texts(normalized.stack, lambda text, _: _without_marks(text))
-            found.setdefault(shape, _Group()).add(each.ranks, normalized.count, whole.stack)
+            group = found.setdefault(shape, _Group(are_tasks=record.are_tasks))
+            group.add(each.ranks, normalized.count, whole.stack)
     groups = [group.made(shape) for shape, group in found.items()]
     return tuple(sorted(groups, key=lambda each: (-each.thread_count, each.ranks.first)))
 
@@ -93,7 +96,7 @@ def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> l
             is_odd = is_smallest(len(each.ranks), sizes) if len(own_sizes) == 1 else False
             is_odd = is_odd or is_smallest(len(ranks), own_sizes)
             mark = f"  {DIFFERS}" if is_odd else ""
-            words = _number(count) + _name(each.stack)
+            words = _number(count, "task" if each.are_tasks else "thread") + _name(each.stack)
             found.append(f"{layout.brackets(ranks)} {words}{mark}{layout.mark(ranks)}")
         if left := len(each.counts) - len(each.counts[:most]):
             layout.is_shortened = True
@@ -106,8 +109,9 @@ def lines(said: Answer, layout: Layout, show_stack: Callable[[Stack], str]) -> l
 
 def threads(said: Threads, show_stack: Callable[[Stack], str]) -> str:
     """Return the text of the threads of one rank."""
+    word = "task" if said.are_tasks else "thread"
     parts = (
-        f"{_number(each.count)}{_name(each.stack)}\n{show_stack(each.stack)}"
+        f"{_number(each.count, word)}{_name(each.stack)}\n{show_stack(each.stack)}"
         for each in said.stacks
     )
     return "\n".join(parts) or "No threads."
@@ -119,8 +123,8 @@ def without_threads(said: Answer) -> Answer:
     return replace(said, classes=left)
 
 
-def _number(count: int) -> str:
-    return f"× {count} thread{'s'[: count != 1]}"
+def _number(count: int, word: str) -> str:
+    return f"× {count} {word}{'s'[: count != 1]}"
 
 
 def _name(stack: Stack) -> str:
@@ -148,7 +152,8 @@ def _hidden_note(said: Answer) -> list[str]:
 class _Group:
     """Collector of the threads with one stack."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, are_tasks: bool) -> None:
+        self._are_tasks = are_tasks
         self._counts: dict[int, list[RankSet]] = {}
         self._texts: list[str] | None = None
 
@@ -175,6 +180,7 @@ class _Group:
             ranks=RankSet.union(ranks for _, ranks in counts),
             counts=counts,
             stack=map_texts(shape, lambda *_: _without_marks(next(texts))),
+            are_tasks=self._are_tasks,
         )
 
 

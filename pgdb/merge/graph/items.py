@@ -28,13 +28,13 @@ def split_record(record: Record) -> tuple[Record, list[Item]]:
     match record:
         case Stack(frames=frames):
             return replace(record, frames=()), [*_calls(frames)]
-        case Threads(stacks=stacks, hidden=hidden):
+        case Threads(stacks=stacks):
             items: list[Item] = []
             for each in stacks:
                 items += _calls(each.stack.frames)
                 shape = replace(each.stack, frames=())
                 items.append(ThreadEnd(shape=shape, count=each.count))
-            return Threads(stacks=(), hidden=hidden), items
+            return replace(record, stacks=()), items
         case Variables(items=variables, empty=empty):
             return Variables(items=(), empty=empty), [Binding(variable=each) for each in variables]
         case Text(text=text):
@@ -49,8 +49,8 @@ def join_record(shape: Record, items: Sequence[Item]) -> Record:
     :raises ProtocolError: if *items* do not fit *shape*.
     """
     match shape:
-        case Threads(hidden=hidden):
-            return Threads(stacks=_thread_stacks(items), hidden=hidden)
+        case Threads():
+            return replace(shape, stacks=_thread_stacks(items))
         case Variables(empty=empty):
             bound = tuple(item.variable for item in _all(Binding, items))
             return Variables(items=bound, empty=empty)
