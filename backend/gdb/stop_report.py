@@ -17,6 +17,7 @@ from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.python_agent import Hit
+from pgdb.backend.gdb.python_stacks import on_one_line
 from pgdb.backend.gdb.sanitizer_reports import users_frame
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
@@ -137,7 +138,12 @@ class StopReports:
                 why = f"Error in testing condition for breakpoint {number}: {hit.text}"
                 return replace(stop, detail=why, values=())
             case "uncaught":
-                return replace(stop, hit="Catchpoint", event=f"uncaught {hit.text}")
+                # The message may name the rank: it must not part ranks with one exception.
+                kind, _, message = hit.text.partition(": ")
+                said = f"{kind}: {on_one_line(message)}" if message else ""
+                return replace(
+                    stop, hit="Catchpoint", event=f"uncaught {kind}", detail=said, values=()
+                )
         reason = _REASONS_OF_RUNS.get(self._word, "end-stepping-range")
         detail = ""
         if hit.kind == "finish" and hit.text:

@@ -6,7 +6,9 @@ the agent knows; both are literals of Python.
 
 At a hit the agent calls getpriority(2) with arguments that the kernel refuses. GDB has breakpoints
 at that function which look at the arguments. So nothing happens when GDB is gone, and the agent
-then removes itself.
+then removes itself. It also looks for its debugger after garbage collections, and where it is a
+trace function, after some calls: so it goes from a rank that never comes to a breakpoint, and from
+a child that the rank has forked.
 
 Python 3.12 and later call the agent only at the lines that have a breakpoint, by
 :mod:`sys.monitoring`. Before, and for steps, the agent is a trace function.
@@ -15,13 +17,14 @@ Python 3.12 and later call the agent only at the lines that have a breakpoint, b
 # PGDB's own interpreter compiles this module, too; that of the rank may be older.
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from _thread import get_ident
+from time import monotonic
 from typing import Any
 
 from pgdb.backend.python.agent_points import (
-    MOST_TEXT,
     NAME,
     PAGE,
     STEP,
@@ -29,12 +32,17 @@ from pgdb.backend.python.agent_points import (
     Point,
     Step,
     begins,
+    exception_text,
     frames_of,
     is_ours,
     users_frame,
 )
 
 _call = os.getpriority
+CHECK_S = 0.5
+"""Least time between two looks at whether the debugger is there, in seconds."""
+_CALLS = 1024
+"""Number of calls, a power of two, after which a trace function looks."""
 
 
 class Agent:
@@ -55,6 +63,8 @@ class Agent:
         self.tool: int | None = None
         self.before: dict[int, Any] = {}
         self.is_removed = False
+        self.checked_s = monotonic()
+        self.call_count = 0
         self.problem = ""
         self.monitoring: Any = getattr(sys, "monitoring", None)
 
@@ -71,6 +81,8 @@ class Agent:
 
     def write(self) -> None:
         """Report what is armed, and what has happened last."""
+        if os.getpid() != self.pid:
+            return  # the folder is that of the parent
         points = self.points.values()
         self.reported = self.event
         told = {
@@ -119,6 +131,20 @@ class Agent:
                 return b"\nTracerPid:\t0\n" not in file.read()
         except OSError:
             return True
+
+    def on_collection(self, phase: str, _: Any) -> None:
+        """Look after a garbage collection, which most programs have every few moments."""
+        if phase == "stop":
+            self.check()
+
+    def check(self) -> None:
+        """Remove the agent if its debugger is gone, or if this is a child of its process."""
+        now = monotonic()
+        if now - self.checked_s < CHECK_S:
+            return
+        self.checked_s = now
+        if self.read() is None or not self.is_traced():
+            self.remove()
 
     # -- breakpoints -----------------------------------------------------------------------------
 
@@ -247,7 +273,7 @@ class Agent:
         try:
             return bool(eval(point.condition, scope, names))
         except BaseException as error:  # noqa: BLE001 (the program must not see it)
-            failed = f"{type(error).__name__}: {error}"[:MOST_TEXT]
+            failed = exception_text(type(error), error)
             self.event = {"kind": "condition", "slot": point.slot, "text": failed}
             return True
         finally:
@@ -312,6 +338,11 @@ class Agent:
         if self.is_removed:
             sys.settrace(None)
             return None
+        self.call_count += 1
+        if not self.call_count % _CALLS:
+            self.check()
+            if self.is_removed:
+                return None
         if event != "call" or frame.f_code.co_filename == NAME or get_ident() in self.busy:
             return None
         step = self.steps.get(get_ident())
@@ -358,7 +389,7 @@ class Agent:
         if not self.is_removed:
             self.event = {
                 "kind": "uncaught",
-                "text": f"{kind.__name__}: {value}"[:MOST_TEXT],
+                "text": exception_text(kind, value),
                 "frames": frames_of(traceback),
             }
             self.stop([UNCAUGHT], None)
@@ -375,6 +406,8 @@ class Agent:
         self.disarm()
         self.catch(False)
         self.is_removed = True
+        if self.on_collection in gc.callbacks:
+            gc.callbacks.remove(self.on_collection)
         if sys.gettrace() == self.on_call:
             sys.settrace(None)
         frame: Any
@@ -411,4 +444,5 @@ def install(folder: str, key: int) -> None:
         clear(folder)
         return
     sys._pgdb_agent = agent  # type: ignore[attr-defined]
+    gc.callbacks.append(agent.on_collection)
     agent.wake()

@@ -62,6 +62,15 @@ def text_of(value: object) -> str:
     return f"<{type(value).__name__} at {id(value):#x}>"
 
 
+def exception_text(kind: Any, value: Any) -> str:
+    """Return the name of an exception's type, and its message."""
+    try:
+        message = str(value)
+    except BaseException:  # noqa: BLE001 (the program must not see it)
+        message = "<its message cannot be made>"
+    return f"{kind.__name__}: {message}"[:MOST_TEXT]
+
+
 class Point:
     """A breakpoint: at a line of a file, or at the begin of a function."""
 
@@ -196,8 +205,7 @@ class Step:
         if frame is not self.frame or event != "return":
             return False
         if self.raised is not None and self.raised[0] is frame and arg is None:
-            kind, value = self.raised[1][:2]
-            self.result = f"! {kind.__name__}: {value}"[:MOST_TEXT]
+            self.result = f"! {exception_text(*self.raised[1][:2])}"
         else:
             self.result = text_of(arg)
         return True

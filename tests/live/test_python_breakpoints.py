@@ -102,8 +102,8 @@ def can_arm(python: str) -> bool:
     return version(python) >= (3, 14) or not why_no_calls()
 
 
-def require_arming() -> None:
-    if not can_arm(sys.executable):
+def require_arming(python: str) -> None:
+    if not can_arm(python):
         pytest.skip(f"Python before 3.14 and a GDB that cannot call functions: {why_no_calls()}")
 
 
@@ -155,3 +155,60 @@ def test_ranks_stop_at_a_line_and_have_nothing_left_at_the_end(python: str) -> N
     assert frames == ["update", "main", "<module>"]
     (value,) = done.answer("print py:count % 7")["classes"]
     assert value["record"]["text"] == "3"
+
+
+def of_rank(done: Finished, rank: int) -> list[dict[str, Any]]:
+    """Return the stops of one rank without the first one."""
+    return [
+        each
+        for line in done.of_type("stop")
+        for each in line["classes"]
+        if rank in RankSet.parse(each["ranks"])
+    ][1:]
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_steps_go_by_lines_of_python(python: str) -> None:
+    require_arming(python)
+    inner = named("Grid.inner", python)
+    with job(python) as ranks:
+        done = ranks.attach(
+            f"break {FILE}:{SECOND}",
+            "continue",
+            "delete 1",
+            "step",
+            "next",
+            "finish",
+            "next",
+            f"advance {FILE}:{FIRST}",
+            "detach",
+        )
+        assert ranks.left() == ["[]"] * RANKS
+    assert places(done) == [
+        ("update", SECOND),
+        (inner, DOUBLED),
+        (inner, DOUBLED + 1),
+        (inner, DOUBLED + 1),
+        ("update", SECOND + 1),
+        ("update", SECOND + 1),
+    ]
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_an_uncaught_exception_stops_its_ranks_as_one_class(python: str) -> None:
+    require_arming(python)
+    fails = named("Grid.fails", python)
+    with job(python) as ranks:
+        ranks.say("fail")
+        ranks.left()
+        done = ranks.attach("catch py-exception", "continue", "py-bt", "p py:level", "detach")
+        for each in ranks.processes:
+            assert each.wait() == 1
+    for rank in range(RANKS):
+        (stop,) = of_rank(done, rank)
+        assert stop["event"] == "uncaught ValueError"
+        assert (stop["frame"]["function"], stop["hit"]) == (fails, "Catchpoint")
+    (stack,) = done.answer("py-bt")["classes"]
+    assert [each["function"] for each in stack["record"]["frames"]] == [fails, "main", "<module>"]
+    (value,) = done.answer("print py:level")["classes"]
+    assert (value["ranks"], value["record"]["text"]) == (f"0-{RANKS - 1}", "3")

@@ -4,6 +4,7 @@
 The first orders hold from the start; each hit takes the next ones. The hits are printed as JSON.
 """
 
+import gc
 import json
 import os
 import sys
@@ -94,6 +95,7 @@ if agent is not None:
     agent.remove()
 monitoring = getattr(sys, "monitoring", None)
 left = [sys.gettrace(), getattr(sys, "_pgdb_agent", None), threading._trace_hook]
+left += gc.callbacks
 left += [monitoring.get_tool(each) for each in range(6)] if monitoring else []
 left += [] if sys.excepthook is sys.__excepthook__ else [sys.excepthook]
 left += os.listdir(FOLDER) if os.path.isdir(FOLDER) else []

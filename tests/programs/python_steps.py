@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A Python rank that calls functions in a loop; asked on its input, it says what it has of PGDB."""
 
+import gc
 import os
 import select
 import sys
@@ -38,22 +39,23 @@ def has_of_pgdb():
     while frame is not None:
         traces.append(frame.f_trace)
         frame = frame.f_back
-    found = [sys.gettrace(), getattr(sys, "_pgdb_agent", None), *tools, *traces]
+    found = [*gc.callbacks, sys.gettrace(), getattr(sys, "_pgdb_agent", None), *tools, *traces]
     found.append(None if sys.excepthook is sys.__excepthook__ else sys.excepthook)
     return [str(each) for each in found if each is not None]
 
 
 def main():
     grid = Grid()
-    count = 0
+    count, is_to_fail = 0, False
     os.write(1, b"ready\n")
     while True:
         update(grid, count)
         count += 1
+        if is_to_fail and sys.excepthook is not sys.__excepthook__:
+            grid.fails(grid.level)
         if select.select([0], [], [], 0.01)[0]:
             words = os.read(0, 100).split()
-            if words[:1] == [b"fail"]:
-                grid.fails(grid.level)
+            is_to_fail |= words[:1] == [b"fail"]
             if not words:
                 break
             os.write(1, f"{count} {has_of_pgdb()}\n".encode())
