@@ -137,14 +137,19 @@ class Agent:
         if phase == "stop":
             self.check()
 
-    def check(self) -> None:
-        """Remove the agent if its debugger is gone, or if this is a child of its process."""
+    def check(self) -> bool:
+        """Remove the agent if its debugger is gone, or if this is a child of its process.
+
+        The result is whether that was so.
+        """
         now = monotonic()
         if now - self.checked_s < CHECK_S:
-            return
+            return False
         self.checked_s = now
-        if self.read() is None or not self.is_traced():
-            self.remove()
+        if self.read() is not None and self.is_traced():
+            return False
+        self.remove()
+        return True
 
     # -- breakpoints -----------------------------------------------------------------------------
 
@@ -339,10 +344,8 @@ class Agent:
             sys.settrace(None)
             return None
         self.call_count += 1
-        if not self.call_count % _CALLS:
-            self.check()
-            if self.is_removed:
-                return None
+        if not self.call_count % _CALLS and self.check():
+            return None
         if event != "call" or frame.f_code.co_filename == NAME or get_ident() in self.busy:
             return None
         step = self.steps.get(get_ident())

@@ -147,7 +147,7 @@ def test_tasks_of_asyncio_are_merged_over_the_ranks() -> None:
     with ranks(program=TASKS) as pids:
         done = attach(pids, "py-tasks", "py-tasks 1", "tree --tasks", "py-bt")
     stacks = {
-        key: {each["stack"]["thread"]: each["count"] for each in record["stacks"]}
+        key: {each["stack"]["thread"]: each.get("count", 1) for each in record["stacks"]}
         for key, record in records(done.answer("py-tasks")).items()
     }
     assert sorted(stacks) == ["0-1", "2"], done.out

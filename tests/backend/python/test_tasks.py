@@ -67,7 +67,7 @@ def test_tasks_have_their_names_and_frames_and_say_what_they_await(python: str) 
         ("Task (main), awaits Task (reports)", [
             ("main", "await asyncio.ensure_future(reports())"),
         ]),
-        ("Task (reports), runs", [("reports", 'os.write(1, b"ready\\n") and os.read(0, 1)')]),
+        ("Task (reports), runs", [("reports", 'os.write(1, b"ready\\n") and os.read(SILENT, 1)')]),
         ("holder, awaits a Future", [("holds", "await asyncio.sleep(3600)")]),
     ]  # fmt: skip
 
