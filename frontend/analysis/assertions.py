@@ -357,6 +357,8 @@ def _is_true(text: str) -> bool | None:
     number = scalar_of(text)
     if number is not None:
         return number != 0  # a NaN is true, as in C
+    if text.endswith("}"):
+        return None  # a structure or an array, whatever pointers are in it
     if SLOT in text:
         return True  # an address; a null pointer is no longer than 0x0
     pointer = _HEXADECIMAL.search(text)

@@ -24,6 +24,7 @@ _KEPT = frozenset(
 # "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.
 _ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*(?:->|[\[.(]))")
 _FRAME_INFO = pattern(r"set\s+p(?:r|ri|rin|rint)?\s+frame-i\w*\s+(\S+)\s*\Z")
+_MOST_CALLS = pattern(r"set\s+max-u[a-z-]*\s+(?:=\s*)?(\S+)\s*\Z")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 
@@ -88,6 +89,13 @@ class SettingsJournal:
                 is_auto = "auto".startswith(match[1])
                 otherwise = otherwise - each.ranks if is_auto else otherwise | each.ranks
         return bool(otherwise & ranks)
+
+    def most_calls(self, default: int) -> int:
+        """Return GDB's limit of user-defined commands inside each other, at most *default*."""
+        for each in reversed(self._kept):
+            if match := _MOST_CALLS.match(each.line):
+                return min(default, int(match[1])) if match[1].isdigit() else default
+        return default
 
     @property
     def kept(self) -> tuple[KeptCommand, ...]:

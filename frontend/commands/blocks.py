@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import truth
 from pgdb.frontend.api import gdb_commands, gdb_words
-from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse
-from pgdb.frontend.commands import bodies
+from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse, reads_lines
+from pgdb.frontend.commands import block_values, bodies
 from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
@@ -104,7 +103,12 @@ def check_inner(word: str, line: str) -> None:
 
     :raises UsageError: if it is one that GDB does not have.
     """
-    inner = gdb_words.first_word(gdb_commands.innermost(line))
+    innermost = gdb_commands.innermost(line)
+    inner = gdb_words.first_word(innermost)
+    if word == "eval" and reads_lines(innermost) and "\\n" in line:
+        raise UsageError(
+            f"'eval' gives GDB one line: the lines of '{inner}' and their 'end' follow below it"
+        )
     if inner == gdb_words.first_word(line) or COMMANDS.find(inner) is None:
         return
     if inner not in gdb_words.KINDS and inner not in gdb_words.ALIASES:
@@ -259,16 +263,19 @@ class Body:
             self._leave_loop(top, is_over=line.text == "loop_break")
             return
         text = top.filled(line.text)
+        if top.argument is not None and "$arg" in text and gdb_words.resolve(text) == "eval":
+            await self._eval(top, line.number, text, top.argument)
+            return
         found = user.find(user.expanded(text, dispatcher.has), dispatcher.has)
         if found is None or not needs_front_end(user, found[0]):
             await self._carry_out(top, line.number, text)
             return
         command, argument = found
         self._calls += 1
-        if self._calls >= MOST_CALLS:
+        if self._calls >= (most := dispatcher.session.settings.most_calls(MOST_CALLS)):
             raise CommandError(
-                f"{MOST_CALLS} user-defined commands are open; '{command.name}' calls itself "
-                "without an end"
+                f"{most} user-defined commands are open; '{command.name}' calls itself without an "
+                "end ('set max-user-call-depth' is the limit)"
             )
         called = _Open(command.name, command.block.body, top.ranks, argument)
         called.is_call = True
@@ -290,18 +297,28 @@ class Body:
         if isinstance(outcome, Answer) and not gdb_commands.is_about_breakpoints(outcome.command):
             self._leave(RankSet.union(each.ranks for each in outcome.errors), top, number, line)
 
+    async def _eval(self, top: _Open, number: int, line: str, argument: str) -> None:
+        """Carry out an ``eval`` whose text names arguments of the command when it is formatted."""
+        texts, rest = await block_values.formatted(self._dispatcher.session, top.ranks, line)
+        self._show_rest(rest)
+        self._leave(top.ranks - RankSet.union(ranks for ranks, _ in texts), top, number, line)
+        # The last one is carried out first.
+        for ranks, text in reversed(texts):
+            filled = Line(number, with_arguments(text.rstrip("\n"), argument))
+            self._open.append(_Open(top.title, (filled,), ranks & top.ranks, None))
+
     async def _true(self, top: _Open, block: Block) -> RankSet:
         """Return the ranks on which a condition is true; those without an answer leave."""
         condition = top.filled(block.argument)
-        view = self._dispatcher.session.ranks(top.ranks)
-        answer = await view.evaluate_in_full(condition)
-        found = truth(answer)
-        if found.errors or found.missing:
-            shown = replace(answer, command=f"{block.word} {condition}", classes=found.errors)
-            self._dispatcher.show(shown)
-        left = top.ranks - found.true - found.false
-        self._leave(left, top, block.number, f"{block.word} {condition}")
+        line = f"{block.word} {condition}"
+        found = await block_values.condition(self._dispatcher.session, top.ranks, condition)
+        self._show_rest(replace(found.answer, command=line))
+        self._leave(top.ranks - found.true - found.false, top, block.number, line)
         return found.true
+
+    def _show_rest(self, answer: Answer) -> None:
+        if answer.errors or answer.missing:
+            self._dispatcher.show(answer)
 
     def _leave(self, ranks: RankSet, top: _Open, number: int, line: str) -> None:
         """Take ranks out of all bodies, since a line has failed on them."""

@@ -82,6 +82,8 @@ class Checker:
     def _line(self, line: Line) -> bool:
         if line.text in _LOOPS and self._title == "commands":
             raise self._error(line, "GDB ends with an internal error for it in this body")
+        if line.text in (*_LOOPS, "silent"):
+            return False  # no commands: GDB looks for them before it resolves the word
         text = self._user.expanded(line.text, _has)
         if (found := self._user.find(text, _has)) is not None:
             return self._ours(line, self._calls(found[0]), f"'{found[0].name}' is PGDB's")

@@ -39,7 +39,9 @@ class UserCommand(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text of ``show user``."""
-        body = "\n".join(f"  {line.strip()}" for line in self.block.raw[1:-1])
+        lines = (line.strip() for line in self.block.raw[1:-1])
+        # As GDB does, without comments and empty lines.
+        body = "\n".join(f"  {line}" for line in lines if line and not line.startswith("#"))
         return f'User command "{self.name}":\n{body}\n'
 
 
@@ -196,7 +198,9 @@ def with_arguments(line: str, argument: str) -> str:
         if place == "c":
             return str(len(arguments))
         if int(place) >= len(arguments):
-            raise CommandError(f"$arg{place} is missing: there are {len(arguments)} arguments")
+            count = len(arguments)
+            there = "there is 1 argument" if count == 1 else f"there are {count} arguments"
+            raise CommandError(f"$arg{place} is missing: {there}")
         return arguments[int(place)]
 
     return _ARGUMENT.sub(lambda match: value(match[1]), line)

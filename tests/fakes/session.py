@@ -79,7 +79,7 @@ class FakeSession:
         return Answer(line, answer.ranks, (text,))
 
     async def script(self, lines: Sequence[str]) -> Answer:
-        return self._note(" | ".join(lines))
+        return await self.execute_plain(" | ".join(lines))
 
     async def backtrace(self, limit: int, **options: Any) -> Answer:
         return self._note(f"backtrace {limit} {sorted(name for name in options if options[name])}")

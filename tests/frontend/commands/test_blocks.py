@@ -15,8 +15,11 @@ from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.user_commands import UserCommands, split_arguments, with_arguments
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
-from tests.fakes.session import FakeSession
+from pgdb.records import Record, Text
+from tests.fakes.session import ALL, FakeSession
 
 
 class Typed:
@@ -303,6 +306,8 @@ def test_documentation_and_text_of_ours(typed: Typed) -> None:
     assert "if you want\n so" in typed.errors
     typed("show user foo")
     assert 'User command "foo":\n  proc 0 ptype x\n' in typed.errors
+    typed("define bar\n# a comment\n\n  proc 0 ptype y\nend\nshow user bar")
+    assert 'User command "bar":\n  proc 0 ptype y\n' in typed.errors
 
 
 @pytest.mark.parametrize("line", ["$arg0 1", "at$arg0 1", "with print pretty on -- $arg0 1"])
@@ -344,6 +349,66 @@ def test_hooks_of_user_defined_commands_run(typed: Typed) -> None:
 def test_commands_inside_others_do_not_end_ranks(typed: Typed, line: str) -> None:
     assert typed(line) == []
     assert "is refused inside another command: give it alone" in typed.errors
+
+
+def test_eval_has_the_arguments_of_the_command(typed: Typed) -> None:
+    typed('define sum\nproc 0 ptype x\neval "ptype $arg%d", $i\nend')
+    typed.session.texts['printf "ptype $arg%d", $i'] = "ptype $arg1"
+    assert typed("sum a b")[1:] == ['printf "ptype $arg%d", $i', "ptype b"]
+    typed.session.texts['printf "ptype $arg%d", $i'] = "ptype $arg7"
+    typed("sum a b")
+    assert "$arg7 is missing: there are 2 arguments" in typed.errors
+    typed.session.failing = {'printf "ptype $arg%d", $i': RankSet.parse("0-3")}
+    typed("sum a b")
+    assert "it fails" in typed.errors
+    # Outside of a command of the front end GDB formats it.
+    assert typed('eval "ptype $arg%d", $i') == ['eval "ptype $arg%d", $i']
+
+
+def test_eval_has_one_line(typed: Typed) -> None:
+    assert typed('eval "define x%d\\nprint 1\\nend", 3\nptype y') == ["ptype y"]
+    assert "'eval' gives GDB one line: the lines of 'define' and their 'end' follow" in typed.errors
+    assert typed('eval "define x%d", 3\nprint 1\nend') == ['eval "define x%d", 3 | print 1 | end']
+
+
+def test_conditions_without_a_number(typed: Typed) -> None:
+    body = "\nproc 0-3 ptype yes\nelse\nproc 0-3 ptype no\nend"
+    typed.session.values = {
+        "$unset": [{"0-3": "void"}],
+        "letters": [{"0-3": '"abc"'}],
+        "record": [{"0-1": "{p = 0x0, n = 1}", "2": "0", "3": "5"}],
+    }
+    assert typed(f"if $unset{body}") == ["= $unset", "ptype no"]
+    asked = "if letters | echo 1\\n | else | echo 0\\n | end"
+    typed.session.texts[asked] = "1"
+    assert typed(f"if letters{body}") == ["= letters", asked, "ptype yes"]
+    asked = asked.replace("letters", "record")
+    typed.session.texts[asked] = "0"
+    assert typed("if record\nptype yes\nproc 3 ptype z\nelse\nptype no\nend") == [
+        "= record",
+        f"[0-1] {asked}",
+        "[3] ptype yes",
+        "[3] ptype z",
+        "[0-2] ptype no",
+    ]
+
+
+def test_words_that_gdb_looks_for_are_no_abbreviations(typed: Typed) -> None:
+    typed("define silentish\nproc 0 ptype x\nend\ndefine loop_breaker\nproc 0 ptype x\nend")
+    typed("break f\ncommands 1\nsilent\nprint 1\nend")
+    assert "is PGDB's" not in typed.errors
+    assert typed("define hook-stop\nwhile 1\nloop_break\nend\nend") == [
+        "define hook-stop | while 1 | loop_break | end | end"
+    ]
+
+
+def test_the_limit_of_calls_is_gdbs(typed: Typed) -> None:
+    typed("define deep\nproc 0-3 ptype x\ndeep\nend")
+    done = EquivalenceClass[Record](ALL, Text(text=""))
+    operation = Console(command="set max-user-call-depth 3")
+    typed.session.settings.take(operation.command, operation, [done])
+    assert typed("deep") == ["ptype x"] * 3
+    assert "3 user-defined commands are open; 'deep' calls itself without an end" in typed.errors
 
 
 def test_commands_of_python_are_learnt(typed: Typed) -> None:
@@ -393,7 +458,7 @@ def test_a_new_focus_holds_for_the_lines_behind_it(typed: Typed) -> None:
 
 def test_missing_arguments_name_the_line(typed: Typed) -> None:
     typed("define foo\nproc 0 ptype $arg1\nend\nfoo a")
-    assert "line 1 of 'foo': $arg1 is missing: there are 1 arguments" in typed.errors
+    assert "line 1 of 'foo': $arg1 is missing: there is 1 argument" in typed.errors
 
 
 def test_an_interrupt_ends_a_body(typed: Typed) -> None:
