@@ -148,6 +148,8 @@ def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
     """Build one program."""
     binary = folder / source.stem
     options = ["-g", "-w", optimisation, "-pthread"]
+    if "omp.h" in source.read_text(encoding="utf-8"):
+        options.append("-fopenmp")
     if source.suffix == ".f90":
         options += ["-J", str(folder)]
     subprocess.run([compiler, *options, str(source), "-o", str(binary), "-lm"], check=True)

@@ -28,6 +28,10 @@ MPI_Finalize returned; a program without MPI; not known."""
 Activity = Literal["", "computing", "sleeping", "io", "lock", "python", "dying", "exiting"]
 """The work of a rank outside MPI, as far as its innermost frames and the kernel say it."""
 
+Loop = Literal["", "no way out", "spins"]
+"""The loop in which a rank is: no path through its code leads out of it; it comes back to the same
+state, so that only another thread or process can end it; empty if nothing is proven."""
+
 CallKind = Literal[
     "send",
     "recv",
@@ -223,6 +227,14 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     recorder was asked so, and at the first look."""
     recent: tuple[RecordedCall, ...] = ()
     """The last calls of each thread, from the recorder, if they were asked for; oldest first."""
+    worked: bool | None = None
+    """Whether the process, or one that it has started, used the processor since the look before;
+    None at the first look, and for ranks that do not block outside MPI."""
+    sleeps_s: int | None = None
+    """Least length of the sleep of a rank that sleeps, in seconds: 0, 1, 10, 60, 600, 3600 or
+    86400; None if it is unknown."""
+    loop: Loop = ""
+    """The loop of a rank outside MPI, if loops were looked for."""
 
     @property
     def call(self) -> MpiCall | None:

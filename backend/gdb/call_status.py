@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from pgdb.backend.gdb.mpi_frames import (
     internal_name,
     is_of_runtime,
     mpi_name,
+    owner_of,
 )
 from pgdb.backend.gdb.python_stacks import PYTHON, MixedStack, PythonStacks
 from pgdb.backend.gdb.queries import failure
@@ -29,13 +31,15 @@ from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.written_arguments import written_arguments
 from pgdb.backend.mpi_calls import recorder
+from pgdb.backend.mpi_calls.blocking import Blocking
 from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import SAVED
+from pgdb.backend.mpi_calls.loops import loop_of
 from pgdb.backend.mpi_calls.recorded_progress import RecordedCalls, recent_calls
 from pgdb.backend.mpi_calls.source_line import words_of
 from pgdb.backend.python import glue
-from pgdb.mpi_calls import CallSite, CallState, FieldSource, MpiCall, MpiCallStatus
+from pgdb.mpi_calls import CallSite, CallState, FieldSource, Loop, MpiCall, MpiCallStatus
 from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
@@ -50,7 +54,11 @@ _INNER = 8
 _OUTER = 5
 """Frames outside MPI whose registers are read."""
 # GDB's numbers of the registers of x86-64.
-_NAMES = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
+_NAMES = (
+    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp"),
+    *(f"r{n}" for n in range(8, 16)),
+    *("rip", "eflags"),
+)
 _ALL = " ".join(map(str, range(len(_NAMES))))
 _PRESERVED = " ".join(str(_NAMES.index(name)) for name in ("rsp", *SAVED))
 
@@ -92,6 +100,7 @@ class CallStatus:
         self._python = python
         self._image_of = image_of
         self._recorded = RecordedCalls()
+        self._blocking = Blocking()
 
     async def recorded(self, pid: int, last: int = 0) -> Record:
         """Return the call that the process *pid* is in, from its recorder, or its *last* calls; it
@@ -128,7 +137,9 @@ class CallStatus:
             (each.id, _places(result, objects))
             for each, result in zip(ordered, results, strict=True)
         ]
-        status = await self._status(image, stacks, objects)
+        status = await self._status(image, stacks, objects, looks_for_loops=asked.loops)
+        if isinstance(image, ProcessImage):
+            status = self._blocking.looked(status, image, image.pid)
         if any(recorder.is_recorder(each.path) for each in files):
             status = recorder.with_records(
                 status, image, {each.id: each.process for each in ordered}
@@ -138,7 +149,12 @@ class CallStatus:
         return status
 
     async def _status(
-        self, image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], objects: Objects
+        self,
+        image: RankImage,
+        stacks: Sequence[tuple[str, tuple[Place, ...]]],
+        objects: Objects,
+        *,
+        looks_for_loops: bool,
     ) -> MpiCallStatus:
         found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
         lines: list[tuple[str, int, CallSite | None]] = []
@@ -153,7 +169,12 @@ class CallStatus:
             frames, caller = await self._machine_frames(thread, places, at)
             found.append((call, frames, caller))
             lines.append((thread, at + 1, _site(places[at + 1 : at + 2])))
-        pointer = await self._thread_pointer(stacks[0][0]) if objects.has_mpi else None
+        thread, places = stacks[0]
+        pointer = await self._thread_pointer(thread) if objects.has_mpi else None
+        loop: Loop = ""
+        if looks_for_loops and not (found and found[0][0].blocking is not False):
+            frames, _ = await self._machine_frames(thread, places, -1)
+            loop = await asyncio.to_thread(loop_of, image, pointer, frames, _code_of)
         stopped = [Stack(frames, caller, call) for call, frames, caller in found]
         looked = await asyncio.to_thread(_look, image, pointer, stopped)
         written = [
@@ -168,13 +189,15 @@ class CallStatus:
         if found:
             calls = looked.calls or tuple(call for call, _, _ in found)
             calls = await asyncio.to_thread(_with_words, calls, where)
-            return MpiCallStatus(state="in_call", where=where, calls=calls, note=looked.note)
-        places = _with_deaths(stacks[0][1])
+            return MpiCallStatus(
+                state="in_call", where=where, calls=calls, note=looked.note, loop=loop
+            )
+        places = _with_deaths(places)
         state = looked.state
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
-        where = await self._site(image, places, 0, objects, stacks[0][0])
-        return MpiCallStatus(state=state, where=where, activity=activity_of(places))
+        where = await self._site(image, places, 0, objects, thread)
+        return MpiCallStatus(state=state, where=where, activity=activity_of(places), loop=loop)
 
     async def _site(
         self, image: RankImage, places: Sequence[Place], begin: int, objects: Objects, thread: str
@@ -193,7 +216,11 @@ class CallStatus:
             )
         if not isinstance(mixed, str) and (users := mixed.users) is not None:
             # A library of the user's, called by Python, is nearer to the call.
-            own = (each for each in mixed.places[:users] if each.owner is Owner.USER)
+            own = (
+                each
+                for each in mixed.places[:users]
+                if each.owner is Owner.USER and not _is_interpreter(each, objects)
+            )
             near = (each for each in own if each.frame.line and each.frame.language != PYTHON)
             return _of_frame(next(near, mixed.places[users]).frame)
         # The interpreter's own lines say nothing.
@@ -230,6 +257,7 @@ class CallStatus:
                 pc=places[level].address,
                 registers=registers.get(index, {}),
                 cfa=registers.get(index + 1, {}).get("rsp"),
+                function=places[level].frame.function,
             )
             for index, level in enumerate(levels)
         )
@@ -250,6 +278,13 @@ class CallStatus:
         return (
             await self._gdb.ask_together(f"-data-evaluate-expression {_INIT_SYMBOL}")[0]
         ).kind == "done"
+
+
+def _code_of(path: str) -> Literal["user", "c", ""]:
+    owner = owner_of(path)
+    if owner is Owner.USER:
+        return "user"
+    return "c" if owner is Owner.C_RUNTIME else ""
 
 
 def _evaluates(place: Place) -> bool:

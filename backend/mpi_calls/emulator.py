@@ -285,15 +285,19 @@ class Emulator:
         if not name:
             return target
         if name in STUBS:
-            place = _RETURN + 16 * (1 + list(STUBS).index(name))
-            self._stubs[place] = name
-            return place
+            return self._stub(name)
         if self._images.at(target) is image:
             # The linker has not filled it yet.
             for each in self._images.all():
                 if name in each.symbols and each.symbols[name] in each.functions:
                     return each.symbols[name] + each.bias
         return target
+
+    def _stub(self, name: str) -> int:
+        """Return the address that stands for a function that is carried out here."""
+        place = _RETURN + 16 * (1 + list(STUBS).index(name))
+        self._stubs[place] = name
+        return place
 
     def _compute(self, insn: Instruction) -> None:
         name, operands = insn.mnemonic, insn.operands

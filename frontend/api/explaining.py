@@ -20,8 +20,9 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.flight_records import group_states
 from pgdb.frontend.analysis.why import flight
+from pgdb.frontend.analysis.why.busy import KINDS
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
-from pgdb.frontend.analysis.why.parties import Absence, Elsewhere
+from pgdb.frontend.analysis.why.parties import Absence, Elsewhere, is_passing
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, polls
 from pgdb.frontend.api.polls import PollSearch, PollWatch, is_poll, sleeping, with_polls
@@ -44,7 +45,6 @@ WATCH_S = 1.0
 _PATIENCE = 5
 _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
-_OF_BUSY_RANKS = ("missing-from-collective", "waits-for-busy-rank")
 _FROM_OUTSIDE = ("interrupted", "attached")
 _RUN = "without --look"
 _CORES_STAND = "core files do not run, so that nobody can see whether a message was in flight"
@@ -123,12 +123,15 @@ class _Explainer:
             if chosen and not self._look_only:
                 ran = _Run(session, answer, chosen)
                 expected = self._expected(answer, chosen).verdicts
-                is_slow = any(each.kind in _OF_BUSY_RANKS for each in expected)
+                is_slow = any(each.kind in KINDS for each in expected)
                 await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
                 answer = await self._look()
                 elsewhere = self._elsewhere(answer)
                 looked = with_polls(answer.classes, ran.polls)
-                found = explain(looked, elsewhere, ran.outcome(answer))
+                outcome = ran.outcome(answer)
+                found = explain(looked, elsewhere, outcome)
+                if loops := await self._loops(found):
+                    found = explain(with_polls(looked, loops), elsewhere, outcome)
                 if ran.is_late:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)
@@ -146,6 +149,23 @@ class _Explainer:
     async def _look(self) -> Answer:
         with deadline.renewed():
             return await self._session.ranks(self._session.set - self._absent).mpi_calls()
+
+    async def _loops(self, found: Explanation) -> Sequence[EquivalenceClass[Record]]:
+        """Return the statuses of ranks that others wait for, and that may never leave a loop."""
+        ranks = RankSet.union(
+            each.ranks
+            for each in found.verdicts
+            if each.kind in KINDS and each.confidence != "certain"
+        )
+        if not (ranks := ranks & self._movable):
+            return ()
+        with deadline.renewed():
+            answer: Answer = await self._session.ranks(ranks).mpi_calls(loops=True)
+        return [
+            each
+            for each in answer.classes
+            if isinstance(each.record, MpiCallStatus) and each.record.loop
+        ]
 
     @property
     def _absent(self) -> RankSet:
@@ -271,6 +291,8 @@ class _Run:
                 continue
             if status.state != "in_call" or status.call.thread or is_poll(status):
                 continue
+            if is_passing(status):
+                continue
             place = status.where.function if status.where is not None else ""
             key = (status.call.function, place)
             by_call[key] = by_call.get(key, RankSet()) | ranks
@@ -340,6 +362,11 @@ class _Run:
             is_seen = before.call is None or bool(before.call.thread)
             if is_seen and before.state == now.state and _place(before) == _place(now):
                 still = still | rank_set
+            elif is_passing(before) or is_passing(now):
+                # A call that waits for nobody is work, as computing is.
+                is_busy = all(each.call is None or is_passing(each) for each in (before, now))
+                if is_busy and _function(before) == _function(now):
+                    still = still | rank_set
         return Watch(still=still, moved=self._returned, seconds=round(self._seconds, 1))
 
     def _pairs(
@@ -354,8 +381,10 @@ class _Run:
                     yield both, old.record, new.record
 
 
+def _function(status: MpiCallStatus) -> str:
+    return status.where.function if status.where is not None else ""
+
+
 def _place(status: MpiCallStatus) -> object:
     """Return what stays equal as long as a rank stays in one call, or in one function."""
-    where = status.where
-    function = where.function if where is not None else ""
-    return (function, status.calls if status.state == "in_call" else status.activity)
+    return (_function(status), status.calls if status.state == "in_call" else status.activity)

@@ -73,15 +73,16 @@ class RankData:
             of_ended=of_ended,
         )
 
-    async def mpi_calls(self, *, threads: bool = True, timeout_s: float | None = None) -> Answer:
+    async def mpi_calls(
+        self, *, threads: bool = True, loops: bool = False, timeout_s: float | None = None
+    ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
         The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
-        are listed.
+        are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
         """
-        return await self._session.ask(
-            "mpi calls", ListMpiCalls(threads=threads), self.set, timeout_s=timeout_s
-        )
+        operation = ListMpiCalls(threads=threads, loops=loops)
+        return await self._session.ask("mpi calls", operation, self.set, timeout_s=timeout_s)
 
     async def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:
         """List the *last* MPI calls of each thread, from the recorder of each rank, which may run.

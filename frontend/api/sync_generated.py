@@ -86,13 +86,17 @@ class Ranks:
             )
         )
 
-    def mpi_calls(self, *, threads: bool = True, timeout_s: float | None = None) -> Answer:
+    def mpi_calls(
+        self, *, threads: bool = True, loops: bool = False, timeout_s: float | None = None
+    ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
         The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
-        are listed.
+        are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
         """
-        return self._loop.call(lambda: self._view.mpi_calls(threads=threads, timeout_s=timeout_s))
+        return self._loop.call(
+            lambda: self._view.mpi_calls(threads=threads, loops=loops, timeout_s=timeout_s)
+        )
 
     def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:
         """List the *last* MPI calls of each thread, from the recorder of each rank, which may run.

@@ -124,6 +124,9 @@ class ListMpiCalls(Operation, frozen=True, kw_only=True):
 
     threads: bool = True
     """Whether to look at all threads, or at the first one only."""
+    loops: bool = False
+    """Whether to look for loops that the rank cannot leave, in the machine code of its main
+    thread."""
 
 
 class ListRecordedCalls(Operation, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.why.explain import Explanation, explain
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.analysis.why.waiting import Watch
@@ -14,6 +16,7 @@ from pgdb.mpi_calls import (
     CallSite,
     Communicator,
     Group,
+    Loop,
     MpiCall,
     MpiCallStatus,
     Request,
@@ -72,9 +75,22 @@ def request(kind: object, peer: object, tag: int = 1, complete: bool | None = No
     return Request(communicator=WORLD, tag=tag, **known)  # type: ignore[arg-type]
 
 
-def outside(activity: Activity = "computing") -> MpiCallStatus:
+def outside(
+    activity: Activity = "computing",
+    *,
+    loop: Loop = "",
+    worked: bool | None = False,
+    sleeps_s: int | None = None,
+) -> MpiCallStatus:
     where = CallSite(function="work", file="/src/ring.c", line=99)
-    return MpiCallStatus(state="outside", where=where, activity=activity)
+    return MpiCallStatus(
+        state="outside",
+        where=where,
+        activity=activity,
+        loop=loop,
+        worked=worked,
+        sleeps_s=sleeps_s,
+    )
 
 
 def exchange(peer: int) -> MpiCallStatus:
@@ -84,7 +100,8 @@ def exchange(peer: int) -> MpiCallStatus:
 
 
 def passing(function: str, kind: CallKind) -> MpiCallStatus:
-    return in_call(function, kind, blocking=False, window=Group(members="0-3"), communicator=None)
+    made = call(function, kind, blocking=False, window=Group(members="0-3"), communicator=None)
+    return replace(status(made), loop="spins")
 
 
 BARRIER = in_call("MPI_Barrier")
@@ -257,8 +274,14 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0-2",
     ),
     "a rank that left": ({"0-2": BARRIER, "3": FINALIZE}, "rank-left", "3", "0-2"),
-    "a rank that computes": (
-        {"0-2": BARRIER, "3": outside()},
+    "a rank that computes for ever": (
+        {"0-2": BARRIER, "3": outside(loop="no way out")},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
+    "a rank in a lock": (
+        {"0-2": BARRIER, "3": outside("lock")},
         "missing-from-collective",
         "3",
         "0-2",

@@ -8,12 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.why import deadlocks, graph, words
+from pgdb.frontend.analysis.why import busy, deadlocks, graph, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
-from pgdb.frontend.analysis.why.parties import Elsewhere, Party, part, parties_of
-from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
+from pgdb.frontend.analysis.why.verdict import Confidence, Verdict
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -61,7 +61,7 @@ def slow(before: Explanation, after: Explanation) -> Explanation:
     found = []
     for each in before.verdicts:
         came = each.victims & after.watch.moved
-        if each.kind not in ("missing-from-collective", "waits-for-busy-rank") or not came:
+        if each.kind not in busy.KINDS or not came:
             continue
         returned = f"{words.named(came)} went on after {after.watch.seconds:g} s"
         verdict = replace(
@@ -124,73 +124,8 @@ def _verdicts(waiting: Waiting, edges: Sequence[Edge]) -> Iterator[Verdict]:
             yield deadlocks.deadlock(knot)
         elif waiters := [each for each in above if members[0] in network.successors(each)]:
             yield deadlocks.ended(knot, waiters)
-    yield from _busy(waiting, edges, stuck)
+    yield from busy.verdicts(waiting, edges, stuck)
     yield from _without_progress(waiting, stuck)
-
-
-def _busy(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iterator[Verdict]:
-    """Yield a verdict for each party outside MPI that others wait for, if none has progressed."""
-    parties, watch = waiting.parties, waiting.watch
-    network = graph.digraph(waiting, edges)
-    blocked = {number for number, each in enumerate(parties) if each.calls}
-    entering: dict[int, list[Edge]] = {}
-    for edge in edges:
-        if edge.waiter != edge.target:
-            entering.setdefault(edge.target, []).append(edge)
-    for number, direct in sorted(entering.items()):
-        party = parties[number]
-        is_busy = not party.calls or party.is_polling or party.is_passing
-        if not is_busy or party.is_dead or number in stuck:
-            continue
-        if not party.ranks.isdisjoint(watch.moved):
-            continue
-        above = [each for each in graph.reaching(network, [number]) if each in blocked]
-        victims = RankSet.union(parties[each].ranks for each in above) - party.ranks
-        if not victims.isdisjoint(watch.moved) or not {*above} - {*stuck}:
-            continue
-        waiters = RankSet.union(parties[each.waiter].ranks for each in direct)
-        is_collective = any(each.need.kind == "meeting" for each in direct)
-        kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
-        confidence, decides = _confidence(party, victims, watch)
-        text = f"{words.named(waiters)} {words.verb(waiters, 'waits')} "
-        text += words.in_calls([parties[each] for each in sorted({one.waiter for one in direct})])
-        wanted = RankSet.union(each.ranks for each in direct)
-        party = part(party, wanted)
-        text += f" for {words.named(wanted)}, which {words.states(party)}"
-        yield Verdict(
-            kind=kind,
-            ranks=wanted,
-            victims=victims,
-            text=text,
-            confidence=confidence,
-            rule="the chain of waiting ranks ends at a rank that is not waiting in MPI",
-            evidence=words.evidence([party, *(parties[each] for each in above)]),
-            decides=decides,
-        )
-
-
-def _confidence(party: Party, victims: RankSet, watch: Watch) -> tuple[Confidence, str]:
-    if party.absence:
-        if party.absence == "running":
-            return "cannot tell", f"'proc {party.ranks} interrupt' shows where it is"
-        return "cannot tell", f"the state of [{party.ranks}] is unknown"
-    if party.text:
-        return "certain", ""
-    if not watch.seconds:
-        return (
-            "cannot tell",
-            "it may be slow, or never come: 'why' without --look lets the ranks run for a moment",
-        )
-    if party.ranks <= watch.still and victims <= watch.still:
-        return (
-            "likely",
-            f"it may be slow: it did not leave this place in {watch.seconds:g} s; 'why --for 30' "
-            "watches it for longer",
-        )
-    return (
-        "cannot tell",
-        f"it is at work: it moved within {watch.seconds:g} s; 'why --for 30' watches it for longer",
-    )
 
 
 def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdict]:

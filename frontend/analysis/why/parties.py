@@ -71,9 +71,14 @@ class Party(msgspec.Struct, frozen=True):
     @property
     def is_passing(self) -> bool:
         """Whether the ranks are in a call that waits for nobody, such as MPI_Win_sync."""
-        return bool(self.calls) and all(
-            each.blocking is False and each.kind not in ("test", "probe") for each in self.calls
-        )
+        return bool(self.calls) and is_passing(self.status)
+
+
+def is_passing(status: MpiCallStatus) -> bool:
+    """Return whether a rank is in calls that wait for nobody."""
+    return bool(status.calls) and all(
+        each.blocking is False and each.kind not in ("test", "probe") for each in status.calls
+    )
 
 
 def parties_of(

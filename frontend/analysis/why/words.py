@@ -7,7 +7,18 @@ from collections.abc import Iterable, Sequence
 from pgdb.frontend.analysis.why.matching import group_of
 from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.parties import Party
-from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, CallSite, Communicator, MpiCall, Peer, Request, Tag
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ANY_TAG,
+    CallSite,
+    Communicator,
+    Loop,
+    MpiCall,
+    MpiCallStatus,
+    Peer,
+    Request,
+    Tag,
+)
 from pgdb.ranks import RankSet
 
 _ACTIVITIES = {
@@ -20,6 +31,11 @@ _ACTIVITIES = {
     "exiting": "is ending",
     "": "is outside MPI",
 }
+_LOOPS: dict[Loop, str] = {
+    "no way out": "in a loop that has no way out",
+    "spins": "in a loop that only another thread or process can end",
+}
+_UNITS = {"h": 3600, "min": 60, "s": 1}
 _PLURALS = {
     "computes": "compute",
     "sleeps": "sleep",
@@ -164,9 +180,10 @@ def state(party: Party) -> str:
     match status.state:
         case "in_call" if party.call is not None:
             texts = " and ".join(call(each) for each in party.calls)
-            return f"{'polls' if party.is_polling else 'is'} in {texts}{suffix}"
+            loop = f", {_LOOPS[status.loop]}" if status.loop else ""
+            return f"{'polls' if party.is_polling else 'is'} in {texts}{loop}{suffix}"
         case "outside":
-            return f"{_ACTIVITIES[status.activity]}{suffix}"
+            return f"{_outside(status)}{suffix}"
         case "before_init":
             return f"has not called MPI_Init{suffix}"
         case "after_finalize":
@@ -174,6 +191,22 @@ def state(party: Party) -> str:
         case "no_mpi":
             return f"runs a program without MPI{suffix}"
     return f"is in an unknown state{suffix}"
+
+
+def sleep(least_s: int) -> str:
+    """Return the length of a sleep in words."""
+    if not least_s:
+        return "less than 1 s"
+    unit = next((each for each in _UNITS if least_s >= _UNITS[each]), "s")
+    return f"{least_s // _UNITS[unit]} {unit} or longer"
+
+
+def _outside(status: MpiCallStatus) -> str:
+    """Return the work of a rank outside MPI."""
+    text = _ACTIVITIES[status.activity]
+    if status.activity == "sleeping" and status.sleeps_s is not None:
+        text += f" for {sleep(status.sleeps_s)}"
+    return f"{text}, {_LOOPS[status.loop]}" if status.loop else text
 
 
 def states(party: Party) -> str:

@@ -208,7 +208,7 @@ def test_no_cause_is_named_where_peers_are_unknown() -> None:
 
 
 def test_a_rank_that_came_at_last_was_slow() -> None:
-    job = FAULTS["a rank that computes"][0]
+    job: Job = {"0-2": BARRIER, "3": outside()}
     moved = Watch(still=RankSet(), moved=RankSet.parse("0-2"), seconds=2.5)
     (found,) = slow(explained(job), explained(job, moved)).verdicts
     assert (found.kind, str(found.ranks), str(found.victims)) == ("slow", "3", "0-2")

@@ -1,0 +1,83 @@
+"""Ranks that block outside MPI: whether they work all the same, and how long they sleep."""
+
+from __future__ import annotations
+
+import platform
+import struct
+import time
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from pgdb.backend.mpi_calls.memory import Source
+from pgdb.jobs import procfs
+from pgdb.mpi_calls import MpiCallStatus
+
+_BLOCKING = ("sleeping", "lock", "io")
+_LEAST_TICKS = 3
+"""Least CPU ticks of work; a stop by a debugger may cost one or two."""
+_NANOSLEEP = 35
+_CLOCK_NANOSLEEP = 230
+_RESTART = 219
+"""System call that goes on with one that a signal interrupted, with the registers of that one."""
+_ABSOLUTE = 1
+SLEEPS_S = (0, 1, 10, 60, 600, 3600, 86400)
+"""Distinct lengths of sleeps, in seconds; few, so that ranks which sleep are one class."""
+
+
+class Blocking:
+    """The work of one rank between two looks at it."""
+
+    def __init__(self, proc: Path = procfs.PROC) -> None:
+        self._proc = proc
+        self._before: tuple[int, int] | None = None
+        """Process and CPU ticks at the last look."""
+
+    def looked(self, status: MpiCallStatus, source: Source, pid: int) -> MpiCallStatus:
+        """Return the status with what the kernel says of a rank that blocks outside MPI."""
+        ticks, before = self._ticks(pid), self._before
+        self._before = (pid, ticks)
+        if status.state == "in_call" or status.activity not in _BLOCKING:
+            return status
+        worked = None
+        if before is not None and before[0] == pid:
+            worked = ticks - before[1] >= _LEAST_TICKS
+        sleeps_s = self._sleeps_s(source, pid) if status.activity == "sleeping" else None
+        return replace(status, worked=worked, sleeps_s=sleeps_s)
+
+    def _ticks(self, pid: int) -> int:
+        """Return the CPU ticks of a process and of all that it has started."""
+        family = [pid]
+        for each in family:  # grows while it is walked
+            family += procfs.children_of_main_thread(each, self._proc)
+        return sum(procfs.work_done(each, self._proc)[0] for each in family)
+
+    def _sleeps_s(self, source: Source, pid: int) -> int | None:
+        """Return the least length of the sleep of a stopped process, None if it is unknown."""
+        if platform.machine() != "x86_64":
+            return None
+        try:
+            text = (self._proc / str(pid) / "syscall").read_text("ascii", "replace")
+            number, *arguments = (int(each, 0) for each in text.split())
+        except (OSError, ValueError):
+            return None
+        clock = None
+        if number == _NANOSLEEP:
+            place = arguments[0]
+        elif number in (_CLOCK_NANOSLEEP, _RESTART):
+            place = arguments[2]
+            clock = arguments[0] if arguments[1] & _ABSOLUTE else None
+        else:
+            return None
+        with source.opened() as read:
+            data = read(place, 16)
+        if len(data) != 16:
+            return None
+        seconds, nanoseconds = struct.unpack("<qq", data)
+        if not 0 <= nanoseconds < 10**9:
+            return None
+        if clock is not None:
+            if clock not in (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC):
+                return None
+            seconds -= int(time.clock_gettime(clock))
+        return max(each for each in SLEEPS_S if each <= max(seconds, 0))

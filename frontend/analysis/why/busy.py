@@ -1,0 +1,140 @@
+"""Verdicts about ranks outside MPI that others wait for: they never come, or they are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgdb.frontend.analysis.why import graph, words
+from pgdb.frontend.analysis.why.graph import Edge
+from pgdb.frontend.analysis.why.parties import Party, part
+from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.waiting import Waiting
+from pgdb.ranks import RankSet
+
+KINDS: tuple[VerdictKind, ...] = ("missing-from-collective", "waits-for-busy-rank")
+_BLOCKED = ("sleeping", "lock", "io", "exiting", "dying")
+_LONG_SLEEP_S = 600
+"""Least length of a sleep that is no pause of a program that works, in seconds."""
+_AT_WORK = (
+    "it computed for {:g} s: it is slow, or in a loop that does not end; 'progress' shows whether "
+    "it moves, and 'why --for 30' watches it for longer"
+)
+
+
+def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iterator[Verdict]:
+    """Yield a verdict for each party outside MPI that others wait for, if none has progressed."""
+    parties, watch = waiting.parties, waiting.watch
+    network = graph.digraph(waiting, edges)
+    blocked = {number for number, each in enumerate(parties) if each.calls}
+    entering: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if edge.waiter != edge.target:
+            entering.setdefault(edge.target, []).append(edge)
+    for number, direct in sorted(entering.items()):
+        party = parties[number]
+        is_busy = not party.calls or party.is_polling or party.is_passing
+        if not is_busy or party.is_dead or number in stuck:
+            continue
+        if not party.ranks.isdisjoint(watch.moved):
+            continue
+        above = [each for each in graph.reaching(network, [number]) if each in blocked]
+        victims = RankSet.union(parties[each].ranks for each in above) - party.ranks
+        if not victims.isdisjoint(watch.moved) or not {*above} - {*stuck}:
+            continue
+        waiters = RankSet.union(parties[each.waiter].ranks for each in direct)
+        is_collective = any(each.need.kind == "meeting" for each in direct)
+        kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
+        confidence, decides = _confidence(waiting, number, victims)
+        text = f"{words.named(waiters)} {words.verb(waiters, 'waits')} "
+        text += words.in_calls([parties[each] for each in sorted({one.waiter for one in direct})])
+        wanted = RankSet.union(each.ranks for each in direct)
+        party = part(party, wanted)
+        text += f" for {words.named(wanted)}, which {words.states(party)}"
+        yield Verdict(
+            kind=kind,
+            ranks=wanted,
+            victims=victims,
+            text=text,
+            confidence=confidence,
+            rule="the chain of waiting ranks ends at a rank that is not waiting in MPI",
+            evidence=words.evidence([party, *(parties[each] for each in above)]),
+            decides=decides,
+        )
+
+
+def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confidence, str]:
+    """Return how sure it is that a party never comes, and the step that would decide.
+
+    A rank that works is slow until a proof says that it never comes. A rank that blocks and does no
+    work comes if somebody else lets it.
+    """
+    party, watch, status = waiting.parties[number], waiting.watch, waiting.parties[number].status
+    if party.absence:
+        if party.absence == "running":
+            return "cannot tell", f"'proc {party.ranks} interrupt' shows where it is"
+        return "cannot tell", f"the state of [{party.ranks}] is unknown"
+    if party.text:
+        return "certain", ""
+    if not watch.seconds:
+        return (
+            "cannot tell",
+            "it may be slow, or never come: 'why' without --look lets the ranks run for a moment",
+        )
+    if not party.ranks | victims <= watch.still:
+        return (
+            "cannot tell",
+            f"it is at work: it moved within {watch.seconds:g} s; 'why --for 30' watches it for "
+            "longer",
+        )
+    if status.loop == "no way out":
+        return "certain", ""
+    if status.loop == "spins":
+        if _others_work(waiting, number):
+            return (
+                "cannot tell",
+                "another rank is at work, and may end the loop: 'progress' shows it",
+            )
+        return "likely", "another thread may end the loop: 'threads' shows where the threads are"
+    if party.is_polling:
+        return "likely", f"it polled for {watch.seconds:g} s; 'why --for 30' watches it for longer"
+    if not is_blocked(party):
+        return "cannot tell", _AT_WORK.format(watch.seconds)
+    if status.worked or status.worked is None:
+        return (
+            "cannot tell",
+            "its other threads or child processes are at work: 'threads' shows where the threads "
+            "are; 'why --for 30' watches it for longer",
+        )
+    if status.activity == "sleeping":
+        if status.sleeps_s is not None and status.sleeps_s < _LONG_SLEEP_S:
+            return (
+                "cannot tell",
+                f"it sleeps for {words.sleep(status.sleeps_s)}, and wakes up then: 'why --for 30' "
+                "watches it for longer",
+            )
+        return "likely", "it may wake up: 'why --for 30' watches it for longer"
+    if status.activity == "io" and _others_work(waiting, number):
+        return "cannot tell", "another rank is at work, and may end its input or output"
+    return (
+        "likely",
+        f"it did not leave this place in {watch.seconds:g} s, and used no processor; 'why --for "
+        "30' watches it for longer",
+    )
+
+
+def is_blocked(party: Party) -> bool:
+    """Return whether ranks outside MPI wait for something, and do not compute."""
+    return not party.calls and party.status.activity in _BLOCKED
+
+
+def _others_work(waiting: Waiting, number: int) -> bool:
+    """Return whether another party is, or may be, at work."""
+    return any(
+        not each.calls
+        and not each.is_dead
+        and not each.text
+        and not each.status.loop
+        and not is_blocked(each)
+        for other, each in enumerate(waiting.parties)
+        if other != number
+    )

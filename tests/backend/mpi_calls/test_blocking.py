@@ -1,0 +1,113 @@
+"""The work and the sleeps of ranks that block outside MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.mpi_calls.blocking import Blocking
+from pgdb.elf import Read
+from pgdb.mpi_calls import Activity, MpiCallStatus
+from pgdb.process_maps import Mapping
+
+PID, CHILD = 77, 78
+PLACE = 0x7FFD0000
+
+
+class Image:
+    """A process with a time in its memory."""
+
+    executable = ""
+
+    def __init__(self, seconds: float) -> None:
+        self._data = struct.pack("<qq", int(seconds), round(seconds % 1 * 1e9))
+
+    def mappings(self) -> Sequence[Mapping]:
+        return ()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Read]:
+        yield lambda address, size_bytes: self._data if address == PLACE else b""
+
+
+def process(folder: Path, pid: int, ticks: int, *, children: str = "", syscall: str = "") -> None:
+    """Make the files of a process in /proc."""
+    own = folder / str(pid)
+    (own / "task" / str(pid)).mkdir(parents=True, exist_ok=True)
+    fields = ["S", "1", *["0"] * 48]
+    fields[11] = str(ticks)
+    own.joinpath("stat").write_text(f"{pid} (app) {' '.join(fields)}")
+    own.joinpath("task", str(pid), "children").write_text(children)
+    own.joinpath("syscall").write_text(syscall or "running")
+
+
+def outside(activity: Activity) -> MpiCallStatus:
+    return MpiCallStatus(state="outside", activity=activity)
+
+
+def test_a_rank_that_used_the_processor_between_two_looks_has_worked(tmp_path: Path) -> None:
+    blocking, image = Blocking(tmp_path), Image(0)
+    process(tmp_path, PID, 100)
+    assert blocking.looked(outside("lock"), image, PID).worked is None
+    process(tmp_path, PID, 101)
+    assert blocking.looked(outside("lock"), image, PID).worked is False
+    process(tmp_path, PID, 200)
+    assert blocking.looked(outside("lock"), image, PID).worked is True
+
+
+def test_the_work_of_a_child_is_work(tmp_path: Path) -> None:
+    blocking, image = Blocking(tmp_path), Image(0)
+    process(tmp_path, PID, 100, children=f"{CHILD} ")
+    process(tmp_path, CHILD, 0)
+    blocking.looked(outside("io"), image, PID)
+    process(tmp_path, CHILD, 50)
+    assert blocking.looked(outside("io"), image, PID).worked is True
+
+
+def test_nothing_is_said_of_another_process_or_of_one_that_does_not_block(tmp_path: Path) -> None:
+    blocking, image = Blocking(tmp_path), Image(0)
+    process(tmp_path, PID, 100)
+    process(tmp_path, CHILD, 200)
+    blocking.looked(outside("lock"), image, PID)
+    assert blocking.looked(outside("lock"), image, CHILD).worked is None
+    assert blocking.looked(outside("computing"), image, CHILD).worked is None
+    in_call = MpiCallStatus(state="in_call")
+    assert blocking.looked(in_call, image, CHILD) == in_call
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+@pytest.mark.parametrize(
+    ("syscall", "seconds"),
+    [
+        (f"230 0x0 0x0 {PLACE:#x} 0x0 0x0 0x0 0x1 0x2", 1),
+        (f"219 0x0 0x0 {PLACE:#x} 0x0 0x0 0x0 0x1 0x2", 1),
+        (f"35 {PLACE:#x} 0x0 0x0 0x0 0x0 0x0 0x1 0x2", 1),
+        (f"230 0x1 0x1 {PLACE:#x} 0x0 0x0 0x0 0x1 0x2", 0),
+        (f"230 0x2 0x1 {PLACE:#x} 0x0 0x0 0x0 0x1 0x2", None),
+        ("230 0x0 0x0 0x10 0x0 0x0 0x0 0x1 0x2", None),
+        ("34 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2", None),
+        ("-1 0x1 0x2", None),
+        ("running", None),
+    ],
+)
+def test_length_of_a_sleep(tmp_path: Path, syscall: str, seconds: int | None) -> None:
+    process(tmp_path, PID, 1, syscall=syscall)
+    found = Blocking(tmp_path).looked(outside("sleeping"), Image(1), PID)
+    assert found.sleeps_s == seconds
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+@pytest.mark.parametrize(("asked_s", "least_s"), [(0.5, 0), (9.9, 1), (99989.9, 86400)])
+def test_lengths_of_sleeps_are_few(tmp_path: Path, asked_s: float, least_s: int) -> None:
+    process(tmp_path, PID, 1, syscall=f"230 0x0 0x0 {PLACE:#x} 0x0 0x0 0x0 0x1 0x2")
+    assert Blocking(tmp_path).looked(outside("sleeping"), Image(asked_s), PID).sleeps_s == least_s
+
+
+def test_a_process_that_has_ended_says_nothing(tmp_path: Path) -> None:
+    found = Blocking(tmp_path).looked(outside("sleeping"), Image(0), PID)
+    assert (found.worked, found.sleeps_s) == (None, None)

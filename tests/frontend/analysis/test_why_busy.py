@@ -1,0 +1,69 @@
+"""Verdicts about ranks outside MPI: slow until a proof says that they never come."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
+from pgdb.mpi_calls import MpiCallStatus
+from pgdb.ranks import RankSet
+from tests.support.why_jobs import ALL, BARRIER, WATCHED, Job, explained, outside, passing, recv
+
+LATE: dict[str, tuple[MpiCallStatus, str, str]] = {
+    "computes": (outside(), "cannot tell", "it is slow, or in a loop that does not end"),
+    "Python": (outside("python"), "cannot tell", "it is slow, or in a loop that does not end"),
+    "no way out": (outside(loop="no way out"), "certain", ""),
+    "spins": (outside(loop="spins"), "likely", "another thread may end the loop"),
+    "looks at its window": (passing("MPI_Win_sync", "rma"), "likely", "another thread"),
+    "lock": (outside("lock"), "likely", "used no processor"),
+    "lock, threads work": (outside("lock", worked=True), "cannot tell", "other threads"),
+    "lock, not looked at twice": (outside("lock", worked=None), "cannot tell", "other threads"),
+    "reads": (outside("io"), "likely", "used no processor"),
+    "its child works": (outside("io", worked=True), "cannot tell", "child processes"),
+    "short sleep": (outside("sleeping", sleeps_s=1), "cannot tell", "1 s or longer, and wakes up"),
+    "long sleep": (outside("sleeping", sleeps_s=86400), "likely", "it may wake up"),
+    "sleep without end": (outside("sleeping"), "likely", "it may wake up"),
+    "sleeps again and again": (
+        outside("sleeping", sleeps_s=0, loop="no way out"),
+        "certain",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_confidence_says_what_is_proven(name: str) -> None:
+    status, confidence, decides = LATE[name]
+    (found,) = explained({"0-2": BARRIER, "3": status}).verdicts
+    assert (found.kind, str(found.ranks)) == ("missing-from-collective", "3")
+    assert found.confidence == confidence
+    assert decides in found.decides
+    assert bool(found.decides) == (confidence != "certain")
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_nothing_is_sure_where_somebody_moved_or_nobody_ran(name: str) -> None:
+    job: Job = {"0-2": BARRIER, "3": LATE[name][0]}
+    moved = Watch(still=ALL - RankSet([3]), seconds=1.0)
+    for watch in (NO_WATCH, moved):
+        (found,) = explained(job, watch).verdicts
+        assert found.confidence == "cannot tell" and found.decides
+
+
+@pytest.mark.parametrize("status", [outside(loop="spins"), outside("io")])
+def test_another_rank_at_work_may_end_the_wait(status: MpiCallStatus) -> None:
+    job: Job = {"0-1": BARRIER, "2": outside(), "3": status}
+    found = explained(job, WATCHED).verdicts
+    assert all(each.confidence == "cannot tell" for each in found)
+    assert any("another rank is at work" in each.decides for each in found)
+
+
+def test_the_first_line_names_the_loop_and_the_sleep() -> None:
+    (found,) = explained({"0-2": BARRIER, "3": outside(loop="no way out")}).verdicts
+    assert (
+        "rank 3, which computes, in a loop that has no way out, in work at ring.c:99" in found.text
+    )
+    (found,) = explained({"0": recv(3), "1-3": outside("sleeping", sleeps_s=86400)}).verdicts
+    assert "rank 3, which sleeps for 24 h or longer, in work at ring.c:99" in found.text
+    (found,) = explained({"0-1": BARRIER, "2-3": outside("sleeping", sleeps_s=86400)}).verdicts
+    assert "ranks 2-3, which sleep for 24 h or longer" in found.text
