@@ -111,7 +111,9 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.api",
     ),
     "pgdb.frontend.report": (
+        "pgdb.cores",
         "pgdb.merge",
+        "pgdb.overlay",
         "pgdb.jobs",
         "pgdb.frontend.system",
         "pgdb.frontend.discovery",
@@ -237,7 +239,9 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
 STANDARD_LIBRARY_ONLY = (
     "pgdb.jobs.hold",
     "pgdb.jobs.keeper",
+    "pgdb.jobs.output_channels",
     "pgdb.jobs.output_relay",
+    "pgdb.jobs.rank_output",
     "pgdb.jobs.rank_watcher",
 )
 """Run as files by whatever Python a host has, beside or in place of the user's program."""

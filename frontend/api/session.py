@@ -75,6 +75,8 @@ class Session(RankView):
     """The launcher's line, as PGDB was given it; empty for an attached job."""
     all_worlds: Worlds
     """The worlds of the session, and those that can join."""
+    core_files: dict[int, str]
+    """The core file of each rank; empty for a job."""
     sets: dict[str, RankSet]
     """Named sets that programs define, for ``@name``: an ordinary dictionary."""
     earlier_requests: int
@@ -95,6 +97,7 @@ class Session(RankView):
         self.gdb_version = ""
         self.argv = ()
         self.sets = {}
+        self.core_files = {}
         self.earlier_requests = 0
         self._core = Core(self, options, transport)
         self.chronicle = Chronicle()

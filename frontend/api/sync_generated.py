@@ -755,6 +755,11 @@ class SessionCalls(Ranks):
         return self._session.argv
 
     @property
+    def core_files(self) -> dict[int, str]:
+        """The core file of each rank; empty for a job."""
+        return self._session.core_files
+
+    @property
     def sets(self) -> dict[str, RankSet]:
         """Named sets that programs define, for ``@name``: an ordinary dictionary."""
         return self._session.sets

@@ -16,14 +16,13 @@ from pgdb.frontend.analysis.calltree_text import lines_text
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.frontend.report.cause import cause_of, user_frame
-from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
+from pgdb.frontend.report.environment import cleaned, public_line, secrets_of
 from pgdb.frontend.report.events import output_of, stops_of, timeline_of
 from pgdb.frontend.report.explanation import explain
+from pgdb.frontend.report.job_environment import rank_environment
 from pgdb.frontend.report.model import (
     Argument,
-    Environment,
     HostRanks,
     Job,
     RankClass,
@@ -41,7 +40,6 @@ from pgdb.frontend.report.model import (
 from pgdb.frontend.report.variables import compared, first_differing
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text.thread_stacks import stacks_of
-from pgdb.jobs import procfs
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -105,7 +103,7 @@ async def collect(
             classes = await _classes(asking, stacks, stops, read_source)
         everything = await asking.answer("threads", session.ranks(asked).backtrace(threads=True))
         threads = _threads(everything) if everything is not None else ()
-    environment, variables = _environment(session)
+    environment, variables = await rank_environment(session)
     report = Report(
         time=time.time() if clock is None else clock,
         title=title or _title(session),
@@ -413,21 +411,6 @@ def _hosts(session: Session) -> tuple[HostRanks, ...]:
         )
         for host, some in members.items()
     )
-
-
-def _environment(session: Session) -> tuple[Environment | None, dict[str, str]]:
-    """Return the environment of the first rank of this host, without secrets and as it is."""
-    if session.is_recorded:
-        return None, {}
-    for process in session.table.processes:
-        if process.rank not in session.state.live or not procfs.on_this_host(process.pid):
-            continue
-        if not is_this_host(process.host):
-            continue
-        if variables := procfs.environment(process.pid):
-            source = f"rank {process.rank}, process {process.pid} on {process.host}"
-            return environment_of(variables, source), variables
-    return None, {}
 
 
 def _plain(text: str) -> str:

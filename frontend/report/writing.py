@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pgdb.controls import harmless
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.report import comparing
@@ -103,7 +105,19 @@ async def write_all(
         except CommandError as error:
             errors.append(str(error))
     is_printed = bool(errors) or not paths
-    return render(report, ".txt") if is_printed else "", tuple(errors)
+    return printed(report) if is_printed else "", tuple(errors)
+
+
+def printed(report: Report | ReportComparison) -> str:
+    """Return the text of a report that is printed, which many people may read in a log.
+
+    It has no environment, which is long, and in which a secret may have an unknown name.
+    """
+    if isinstance(report, Report) and report.environment is not None:
+        count = len(report.environment.variables)
+        note = f"{count} variables of the environment: only reports in files have them (-o FILE)"
+        report = replace(report, environment=None, notes=(*report.notes, note))
+    return render(report, ".txt")
 
 
 async def read(path: Path | str) -> Report:

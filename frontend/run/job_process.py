@@ -7,19 +7,16 @@ import contextlib
 import fcntl
 import mmap
 import os
-import select
 import signal
-import stat
 import subprocess
 import sys
 import termios
 import time
-import tty
 from collections.abc import Sequence
 
 from pgdb.errors import StartError
 from pgdb.frontend.startup.job import TERMINATE_TIMEOUT_S, Child
-from pgdb.jobs import output_relay
+from pgdb.jobs import output_channels, output_relay
 from pgdb.jobs.output_relay import Ring
 
 DRAIN_S = 2.0
@@ -27,7 +24,6 @@ DRAIN_S = 2.0
 
 A process that has left the job (a daemon) can keep it open for ever; the relay then stays for it.
 """
-_PIPE_BYTES = 1 << 20
 
 
 class JobProcess:
@@ -53,8 +49,8 @@ class JobProcess:
 
         :raises StartError: if the launcher cannot be started.
         """
-        streams = _streams()
-        ends = {key: _channel(descriptors[0]) for key, descriptors in streams.items()}
+        streams = output_channels.streams()
+        ends = {key: output_channels.channel(those[0]) for key, those in streams.items()}
         outputs = {
             descriptor: ends[key][1] for key, those in streams.items() for descriptor in those
         }
@@ -85,10 +81,7 @@ class JobProcess:
                 os.close(memory)
         job = cls(Child(process), relay, shared)
         job._terminals = [read for read, _ in ends.values() if _is_terminal(read)]
-        job._names = [
-            "output" if len(each) > 1 else {1: "stdout", 2: "stderr"}[each[0]]
-            for each in streams.values()
-        ]
+        job._names = [output_channels.name_of(each) for each in streams.values()]
         return job
 
     @property
@@ -158,79 +151,14 @@ class JobProcess:
             return False
         quiet_since, total = time.monotonic(), -1
         while self._relay.poll() is None:
-            if (now := sum(each.total for each in self.rings)) != total:
+            rings = self.rings
+            now = sum(each.total for each in rings)
+            if now != total or any(each.pending for each in rings):
                 quiet_since, total = time.monotonic(), now
-            if time.monotonic() - quiet_since > DRAIN_S and not self._is_writing():
+            if time.monotonic() - quiet_since > DRAIN_S:
                 return True
             await asyncio.sleep(0.01)
         return False
-
-    def _is_writing(self) -> bool:
-        """Whether the relay waits for the reader of our output."""
-        outputs = [each for each in (1, 2) if _is_open(each)]
-        return len(select.select([], outputs, [], 0)[1]) < len(outputs)
-
-
-def _streams() -> dict[tuple[int, int, int], list[int]]:
-    """Return standard output and error by the file that they lead to; they are often one."""
-    found: dict[tuple[int, int, int], list[int]] = {}
-    for descriptor in (1, 2):
-        with contextlib.suppress(OSError):
-            status = os.fstat(descriptor)
-            # Two opened files in one place have offsets of their own.
-            key = (status.st_dev, status.st_ino, _position_key(descriptor, status))
-            found.setdefault(key, []).append(descriptor)
-    return found
-
-
-def _position_key(descriptor: int, status: os.stat_result) -> int:
-    return descriptor if stat.S_ISREG(status.st_mode) and not _is_shared(descriptor) else 0
-
-
-def _is_shared(descriptor: int) -> bool:
-    """Return whether standard output and error are one open file, as ``2>&1`` makes them.
-
-    They share their offset then: moving one moves the other.
-    """
-    try:
-        flags = [fcntl.fcntl(each, fcntl.F_GETFL) for each in (1, 2)]
-        if flags[0] != flags[1]:
-            return False
-        if flags[0] & os.O_APPEND:
-            return True
-        places = [os.lseek(each, 0, os.SEEK_CUR) for each in (1, 2)]
-        if places[0] != places[1]:
-            return False
-        os.lseek(1, places[0] + 1, os.SEEK_SET)
-        moved = os.lseek(2, 0, os.SEEK_CUR) != places[1]
-        os.lseek(1, places[0], os.SEEK_SET)
-        return moved
-    except OSError:
-        return False
-
-
-def _channel(target: int) -> tuple[int, int]:
-    """Return a reading and a writing end for output to *target*: a terminal for a terminal."""
-    if not os.isatty(target):
-        read, write = os.pipe()
-        with contextlib.suppress(OSError):  # beyond the user's limit
-            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        return read, write
-    read, write = os.openpty()
-    # The real terminal does what the terminal of the job would do to the output.
-    tty.setraw(write)
-    with contextlib.suppress(OSError):
-        size = fcntl.ioctl(target, termios.TIOCGWINSZ, b"\0" * 8)
-        fcntl.ioctl(write, termios.TIOCSWINSZ, size)
-    return read, write
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -96,6 +96,7 @@ async def prepare(options: RunOptions) -> Prepared:
         f"{hold_s:g}",
         f"{options.hang_after_s / LOOKS_IN_A_LIMIT:g}",
         "on" if options.cores else "off",
+        "by-rank" if options.output_by_rank else "as-it-is",
         "--",
         *recorder,
     )

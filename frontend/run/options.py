@@ -44,6 +44,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_every_s: float = 0.0
     watch: bool = True
     """Whether each rank has a watcher as its parent."""
+    output_by_rank: bool = False
+    """Whether a relay beside each rank keeps the end of its output apart."""
     cores: bool = True
     """Whether ranks may write core files up to the hard limit."""
     look_s: float = 60.0

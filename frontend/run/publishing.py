@@ -8,7 +8,6 @@ import sys
 
 from pgdb.errors import CommandError
 from pgdb.frontend.report import writing
-from pgdb.frontend.report.forms import text as text_form
 from pgdb.frontend.report.model import Report
 from pgdb.frontend.run.options import RunOptions
 
@@ -48,14 +47,14 @@ class Publisher:
             self.problems += [each for each in errors if each not in self.problems]
             self._unwritten = text
         if number and (self._unwritten or not self._paths):
-            self._print(self._unwritten or text_form.render(report))
+            self._print(self._unwritten or writing.printed(report))
 
     def conclude(self, report: Report, *, is_event: bool) -> None:
         """Print the last report where it is in no file, else its summary if there was an event."""
         if self._unwritten:
             self._print(self._unwritten)
         elif is_event and not self._paths:
-            self._print(text_form.render(report))
+            self._print(writing.printed(report))
         elif is_event:
             cause = report.cause
             self.say(f"what: {cause.what}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable
 
@@ -32,6 +33,15 @@ class RankStart(msgspec.Struct, frozen=True):
     """Open MPI's name of the world, if MPI_Comm_spawn has started the rank."""
 
 
+class RankTail(msgspec.Struct, frozen=True):
+    """The end of a stream that a rank has written."""
+
+    stream: str
+    data: bytes
+    total: int
+    """Bytes of the whole stream so far."""
+
+
 class RankReports:
     """Starts and ends of ranks, as their watchers report them."""
 
@@ -43,6 +53,8 @@ class RankReports:
         """By world and rank."""
         self.ends: dict[tuple[str, int], RankEnd] = {}
         """By world and rank, in the order of arrival."""
+        self.tails: dict[tuple[str, int], dict[str, RankTail]] = {}
+        """By world and rank, then by stream; only with ``--output-by-rank``."""
         self.started = asyncio.Event()
         """Set when all ranks of the first world have started."""
         self.active_s = 0.0
@@ -122,6 +134,11 @@ class RankReports:
                 self.started.set()
         elif kind == "active":
             self.active_s = time.monotonic()
+        elif kind == "output":
+            tails = self.tails.setdefault(key, {})
+            _pid, *streams = rest
+            for stream, total, data in zip(*[iter(streams)] * 3, strict=True):
+                tails[stream] = RankTail(stream, base64.b64decode(data), int(total))
         elif kind == "end":
             pid, status, ended, directory, _cpu_s = rest
             end = RankEnd(int(rank), int(pid), int(status), float(ended), host, world, directory)

@@ -25,11 +25,12 @@ from pgdb.frontend.report.model import (
     parse_ranks,
 )
 from pgdb.frontend.run.causes import Found, RankEnd, first_failure, signal_name
-from pgdb.frontend.run.rank_reports import RankStart
+from pgdb.frontend.run.rank_reports import RankStart, RankTail
 from pgdb.jobs.output_relay import Ring
 from pgdb.ranks import RankSet
 
 MOST_TAIL_BYTES = 1 << 16
+MIXED_OUTPUT = "the output of each rank: the launcher has mixed it; --output-by-rank keeps it apart"
 _NO_FAILURES = ("hang", "time-limit", "request", "ended")
 """Kinds of causes with which ranks may live until the job is ended."""
 
@@ -69,6 +70,7 @@ def report_of(
     ends: Iterable[RankEnd],
     rings: Sequence[tuple[str, Ring]],
     status: int | None,
+    tails: Mapping[tuple[str, int], Mapping[str, RankTail]] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Report:
     """Return the report of a run: the last look, with what only the run knows."""
@@ -86,6 +88,9 @@ def report_of(
         replace(each, number=number)
         for number, each in enumerate((*dead, *_without(base.classes, dead)), 1)
     )
+    notes = []
+    if len(ranks) > 1 and not tails and any(ring.total for _, ring in rings):
+        notes.append(MIXED_OUTPUT)
     whole = replace(
         base,
         classes=classes,
@@ -105,10 +110,10 @@ def report_of(
         hosts=base.hosts if len(base.hosts) > 1 and not begun else hosts_of(begun.values()),
         states=RankStates(running=str(ranks - gone), exited=str(gone)),
         stops=(*stops, *seen),
-        output=tails_of(rings),
+        output=(*tails_of(rings), *rank_tails(tails or {}, _failed(stops))),
         environment=base.environment or environment_of(environment, "pgdb run, on this host"),
         timeline=tuple(record.timeline),
-        notes=(*base.notes, *record.notes),
+        notes=(*base.notes, *record.notes, *notes),
     )
     return cleaned(whole, secrets_of(environment))
 
@@ -172,6 +177,30 @@ def tails_of(rings: Sequence[tuple[str, Ring]]) -> tuple[OutputTail, ...]:
                 )
             )
     return tuple(found)
+
+
+def rank_tails(
+    tails: Mapping[tuple[str, int], Mapping[str, RankTail]], first: RankSet
+) -> tuple[OutputTail, ...]:
+    """Return the end of the output of each rank: that of the ranks *first*, then of the others."""
+    found = []
+    for (world, rank), streams in sorted(
+        tails.items(), key=lambda item: (item[0][1] not in first, item[0])
+    ):
+        for each in streams.values() if not world else ():
+            found.append(
+                OutputTail(
+                    ranks=str(rank),
+                    stream=each.stream,
+                    text=each.data.decode("utf-8", "replace"),
+                    dropped_bytes=each.total - len(each.data),
+                )
+            )
+    return tuple(found)
+
+
+def _failed(stops: Sequence[ReportStop]) -> RankSet:
+    return RankSet.union(parse_ranks(each.ranks) for each in stops if each.is_error)
 
 
 def cause_of_found(found: Found) -> Cause:

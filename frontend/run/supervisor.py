@@ -316,6 +316,7 @@ class Supervisor:
             ends=self._reports.ends.values(),
             rings=job.named_rings,
             status=job.status,
+            tails=self._reports.tails,
         )
 
     def _cause_without_failure(self, job: JobProcess) -> Cause:

@@ -107,6 +107,7 @@ async def _open(
         for rank in ranks
     ]
     session.table = ProcTable(processes=tuple(processes), source="core files")
+    session.core_files = paths
     session.description = _description(chosen)
     session.gdb_version = gdb_version
     session.ending.add(asyncio.to_thread(folder.remove))

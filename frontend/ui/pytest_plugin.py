@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from pgdb.frontend.report.model import Report
@@ -131,6 +130,4 @@ def _report(item: pytest.Item, session: Session, number: int) -> tuple[str, Sequ
     except OSError as error:
         notes.append(f"the report cannot be written: {error}")
     shown = [*notes, *(f"written: {path}" for path in paths)]
-    # The files have the environment, which is long.
-    text = writing.render(replace(found, environment=None), ".txt")
-    return "\n".join((*shown, *([""] if shown else []), text)), paths
+    return "\n".join((*shown, *([""] if shown else []), writing.printed(found))), paths

@@ -131,6 +131,12 @@ def add_options(
         help="start no watcher beside each rank; then only the launcher's status is known",
     )
     add(
+        "--output-by-rank",
+        action="store_true",
+        help="keep the end of each rank's output apart for the report; a process beside each rank "
+        "passes the output on",
+    )
+    add(
         "--no-cores",
         dest="cores",
         action="store_false",
@@ -187,6 +193,7 @@ def read_options(parsed: argparse.Namespace, settings: Mapping[str, Any]) -> Run
         checks=_checks(parsed.conditions, parsed.places),
         snapshot_every_s=parsed.snapshot_every,
         watch=parsed.watch,
+        output_by_rank=parsed.output_by_rank,
         cores=parsed.cores,
         quiet=parsed.quiet,
     )
@@ -194,6 +201,11 @@ def read_options(parsed: argparse.Namespace, settings: Mapping[str, Any]) -> Run
         raise UsageError(
             "--then hold is for runs without GDB: a rank has one debugger; leave out --gdb, "
             "--break-at, --trace-at and --check, or use --then kill"
+        )
+    if options.output_by_rank and (options.needs_gdb or not options.watch):
+        raise UsageError(
+            "--output-by-rank needs the watchers of a run without GDB: leave out --no-watch, "
+            "--gdb, --break-at, --trace-at and --check"
         )
     return options
 

@@ -217,6 +217,22 @@ def read_core(path: str) -> CoreFile:
     return msgspec.structs.replace(found, missing_bytes=missing, written_s=status.st_mtime)
 
 
+def environment_of_core(path: str) -> dict[str, str]:
+    """Return the environment that the process of a core file began with; empty if it is not there.
+
+    :raises CoreFileError: if it is not a core file, or cannot be read.
+    """
+    try:
+        with open_regular(path) as file:
+            memory = CoreMemory(elf.reader(file.fileno()))
+            auxiliary = next((data for kind, data in memory.all_notes() if kind == _NT_AUXV), b"")
+            order, is_64 = memory.head.order, memory.head.is_64
+            values = _auxiliary_values(auxiliary, order, is_64=is_64)
+            return _environment(memory, auxiliary, values)
+    except OSError as error:
+        raise CoreFileError(f"cannot be read: {error.strerror}") from None
+
+
 def _read(path: str, read: elf.Read) -> CoreFile:
     """Return a core file; its ``missing_bytes`` is the size that its table promises."""
     memory = CoreMemory(read)

@@ -6,7 +6,8 @@ the output does, whatever becomes of the front end, so that no job writes into a
 PGDB has died. It uses the standard library only.
 
 The memory has one :class:`Ring` for each pair. The front end reads it whenever it wants to; nobody
-waits for anybody.
+waits for anybody. With ``--output-by-rank``, each rank has such a relay of its own, and its watcher
+reads the memory.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RING_BYTES = 1 << 18
 """Bytes of the last output that a ring keeps."""
 FOUND_BYTES = 1 << 16
 """Bytes of lines that a ring keeps although more output has followed."""
-_HEADER = struct.Struct("=qdqqq")
+_HEADER = struct.Struct("=qdqqqq")
 _SLOT_BYTES = 64 + RING_BYTES + FOUND_BYTES
 _PIECE_BYTES = 1 << 20
 _AROUND_BYTES = 4096
@@ -56,9 +57,14 @@ class Ring:
     def __init__(self, memory: mmap.mmap, number: int) -> None:
         self._memory = memory
         self._at = number * _SLOT_BYTES
-        self.total, self.last_s, self.found, self.lost, self.error = _HEADER.unpack_from(
-            memory, self._at
-        )
+        (
+            self.total,
+            self.last_s,
+            self.found,
+            self.lost,
+            self.error,
+            self.pending,
+        ) = _HEADER.unpack_from(memory, self._at)
 
     @property
     def tail(self) -> bytes:
@@ -97,7 +103,14 @@ class Ring:
     def publish(self) -> None:
         """Write the counters, after the data."""
         _HEADER.pack_into(
-            self._memory, self._at, self.total, self.last_s, self.found, self.lost, self.error
+            self._memory,
+            self._at,
+            self.total,
+            self.last_s,
+            self.found,
+            self.lost,
+            self.error,
+            self.pending,
         )
 
 
@@ -135,11 +148,20 @@ class Stream:
             raise
         if not data:
             return False
+        self._ring.pending = len(data)
+        self._ring.publish()
         goes_on = self._write(data)
+        self._ring.pending = 0
         self._ring.add(data)
         self._find(data)
         self._ring.publish()
         return goes_on
+
+    def close(self) -> None:
+        """Close both ends: the reader of the target learns that this was all."""
+        for each in (self.source, self._target):
+            with contextlib.suppress(OSError):
+                os.close(each)
 
     def _write(self, data: bytes) -> bool:
         """Write all; return whether the target still takes something."""
@@ -166,7 +188,10 @@ class Stream:
             self._keeps -= min(self._keeps, len(data))
         elif found := [at for each in MARKERS if (at := text.find(each)) >= 0]:
             # Fortran names the place in the line before the message.
-            begin = text.find(b"\n", max(0, min(found) - _BEFORE_BYTES), min(found)) + 1
+            first = min(found)
+            begin = max(0, first - _BEFORE_BYTES)
+            if begin or self._ring.total > len(text):  # not the begin of the output
+                begin = text.find(b"\n", begin, first) + 1
             kept = text[begin : begin + _AROUND_BYTES]
             self._ring.keep(kept)
             self._keeps = _AROUND_BYTES - len(kept)
@@ -190,9 +215,7 @@ def main(argv: Sequence[str]) -> None:
         for descriptor, _ in poll.poll():
             if not streams[descriptor].pass_on():
                 poll.unregister(descriptor)
-                del streams[descriptor]
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
+                streams.pop(descriptor).close()
 
 
 if __name__ == "__main__":

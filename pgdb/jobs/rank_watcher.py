@@ -1,9 +1,9 @@
 """Watch one rank as its parent, and report its start, its activity and its end.
 
 The job's launcher runs it in place of the program, as ``python -I -S rank_watcher.py MARK
-HOST:PORT[,HOST:PORT...] HOLD_S LOOK_S CORES -- PROGRAM ARGUMENT...``. It starts the program as its
-child, closes what it shares with it, and waits: only a parent learns the exit status of a process
-on every kernel. It ends as the program did, so that the launcher sees the same.
+HOST:PORT[,HOST:PORT...] HOLD_S LOOK_S CORES OUTPUT -- PROGRAM ARGUMENT...``. It starts the program
+as its child, closes what it shares with it, and waits: only a parent learns the exit status of a
+process on every kernel. It ends as the program did, so that the launcher sees the same.
 
 Each report is a connection of its own to the front end, with :func:`hold.report`. After an end that
 is not ``exit(0)`` it waits at most HOLD_S seconds for the front end to close that connection: the
@@ -13,12 +13,16 @@ that is gone has closed it, too. If PGDB dies, the job runs on.
 A signal to the launcher's process group has reached the program already. A signal to this process
 alone is passed on. If this process is killed, the kernel kills the program as well.
 
-This file runs on the job's hosts. It uses the standard library only, and ``hold.py`` beside it.
+With OUTPUT ``by-rank``, a relay passes the program's output on (:mod:`pgdb.jobs.rank_output`), and
+this process reports the end of that output.
+
+This file runs on the job's hosts. It uses the standard library only, and modules beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import signal
@@ -27,10 +31,15 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 WATCHER_NAME = "pgdb-watch"
 """Name (/proc/PID/comm) of a watcher."""
+RankOutput = Any
+"""``rank_output.RankOutput``, of a module that is loaded by its path."""
 _CONNECT_S = 5.0
+_OUTPUT_S = 1.0
+"""Time between two reports of output, in seconds."""
 _PASSED_ON = frozenset(
     {
         signal.SIGTERM,
@@ -57,12 +66,12 @@ _ENDS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _PR_SET_PDEATHSIG = 1
 
 
-def _load_hold() -> ModuleType:
-    """Return the module ``hold.py`` beside this file; -I leaves no path on which to import it."""
+def _load(name: str) -> ModuleType:
+    """Return the module of a file beside this one; -I leaves no path on which to import it."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hold.py")
-    spec = spec_from_file_location("hold", path)
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -113,10 +122,13 @@ def _become_program(
     mask: set[int | signal.Signals],
     ignored: set[int],
     cores: str,
+    output: RankOutput | None,
 ) -> None:
     """Execute the program in the child; does not return."""
     code = 127
     try:
+        if output is not None:
+            output.take_over()
         with contextlib.suppress(ImportError, OSError, AttributeError):
             import ctypes
 
@@ -170,26 +182,33 @@ def activity(pid: int) -> tuple[int, int] | None:
 class Watch:
     """The wait for the end of one program."""
 
-    def __init__(self, reporter: Reporter, pid: int, look_s: float) -> None:
+    def __init__(
+        self, reporter: Reporter, pid: int, look_s: float, output: RankOutput | None
+    ) -> None:
         self._reporter = reporter
         self._pid = pid
         self._look_s = look_s
+        self._output = output
         self._activity = activity(pid)
         self._leads = os.getpgid(0) == os.getpid() and os.getpgid(pid) == os.getpid()
 
     def wait(self) -> tuple[int, resource.struct_rusage]:
         """Pass on signals, and report activity, until the program ends."""
-        look_at = time.monotonic() + self._look_s
+        look_at = time.monotonic() + (self._look_s or math.inf)
+        output_at = time.monotonic() + _OUTPUT_S if self._output is not None else math.inf
         while True:
             ended, status, usage = os.wait4(self._pid, os.WNOHANG)
             if ended:
                 return status, usage
-            left = look_at - time.monotonic() if self._look_s else 3600.0
+            left = min(look_at, output_at, time.monotonic() + 3600.0) - time.monotonic()
             received = signal.sigtimedwait({signal.SIGCHLD, *_PASSED_ON}, max(left, 0.0))
             if received is None:
-                if self._look_s:
+                if time.monotonic() >= look_at:
                     self._look()
                     look_at = time.monotonic() + self._look_s
+                if time.monotonic() >= output_at:
+                    self.tell_output()
+                    output_at = time.monotonic() + _OUTPUT_S
             elif received.si_signo in _PASSED_ON and self._is_for_this_process(received):
                 # A debugger that attaches to this process can make the call return nonsense.
                 with contextlib.suppress(OSError):
@@ -206,11 +225,30 @@ class Watch:
             return False
         return not (self._leads and received.si_pid == os.getppid())
 
+    def tell_output(self) -> None:
+        """Report the end of the output, if there is more than at the last report."""
+        if self._output is not None and (news := self._output.news()):
+            self._reporter.tell("output", self._pid, *news)
+
     def _look(self) -> None:
         now = activity(self._pid)
         if now is not None and now != self._activity:
             self._reporter.tell("active", self._pid)
         self._activity = now
+
+
+def _output() -> RankOutput | None:
+    """Start the relay of the program's output; None if there is no output, or no relay."""
+    channels = _load("output_channels")
+    if not channels.streams():
+        return None
+    try:
+        found: RankOutput = _load("rank_output").RankOutput(channels, _load("output_relay"))
+    except OSError as error:
+        sys.stderr.write(f"pgdb: --output-by-rank: {error}\n")
+        sys.stderr.flush()
+        return None
+    return found
 
 
 def _wait_for_release(link: socket.socket, seconds: float) -> None:
@@ -244,23 +282,28 @@ def _end_as(status: int) -> None:
 
 def main(argv: list[str]) -> None:
     """Start the program, wait for its end, and end in the same way."""
-    mark, addresses, hold_s, look_s, cores, separator, *program = argv[1:]
+    mark, addresses, hold_s, look_s, cores, output_by, separator, *program = argv[1:]
     if separator != "--" or not program:
         raise SystemExit("pgdb rank watcher: no program given")
-    hold = _load_hold()
+    hold = _load("hold")
     ignored = hold._ignored_by_parent()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_PASSED_ON})
     directory = os.getcwd()
+    output = _output() if output_by == "by-rank" else None
     began = time.time()
     pid = os.fork()
     if not pid:
-        _become_program(hold, program, mask, ignored, cores)
+        _become_program(hold, program, mask, ignored, cores, output)
     _release_shared_files()
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
         comm.write(WATCHER_NAME)
     reporter = Reporter(hold, mark, addresses.split(","))
     reporter.tell("start", pid, os.getpid(), began, directory, *program)
-    status, usage = Watch(reporter, pid, float(look_s)).wait()
+    watch = Watch(reporter, pid, float(look_s), output)
+    status, usage = watch.wait()
+    if output is not None:
+        output.wait_passed_on()
+        watch.tell_output()
     link = reporter.send(
         "end", pid, status, time.time(), directory, round(usage.ru_utime + usage.ru_stime, 3)
     )

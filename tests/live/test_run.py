@@ -29,6 +29,7 @@ from tests.support.terminal import (
 )
 
 DEADLINE_S = 600.0
+STREAMS = ("output", "stdout", "stderr")
 
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
 
@@ -115,6 +116,39 @@ def test_much_output_passes_whole(mpi: Mpi, build: Build, tmp_path: Path) -> Non
     finished = run_pgdb("run", "--", *line, cwd=tmp_path)
     assert finished.status == 0
     assert hashlib.sha256(finished.stdout).digest() == wanted.digest()
+
+
+def test_output_of_each_rank_is_in_the_report(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    line = mpi.line(3, build("chatty.c"), "2000", "die")
+    finished, report = run_job(tmp_path, "--output-by-rank", "--", *line)
+    assert finished.status == 8, finished.err
+    single = [each for each in report["output"] if each.get("ranks")]
+    output = {(each["ranks"], each["stream"]): each for each in single}
+    assert {ranks for ranks, _ in output} == {"0", "1", "2"}
+    for rank in range(3):
+        text = "".join(output.get((str(rank), each), {"text": ""})["text"] for each in STREAMS)
+        assert f"line 1999 of rank {rank}" in text
+        assert f"rank {rank} is through" in text
+        assert f"of rank {(rank + 1) % 3}" not in text
+        # Launchers mix the lines of ranks; no byte of a rank is lost.
+        total = sum(
+            len(each["text"]) + each.get("dropped_bytes", 0)
+            for (ranks, _), each in output.items()
+            if ranks == str(rank)
+        )
+        lines = "".join(f"line {at} of rank {rank}\n" for at in range(2000))
+        assert total == len(lines) + len(f"rank {rank} is through\n")
+    # The rank that failed comes first.
+    assert single[0]["ranks"] == "1"
+
+
+@pytest.mark.any_mpi
+def test_output_that_the_launcher_has_mixed_is_called_so(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    _, report = run_job(tmp_path, "--", *mpi.line(2, build("chatty.c")))
+    assert not any(each.get("ranks") for each in report["output"])
+    assert any("--output-by-rank" in each for each in report["notes"])
 
 
 @pytest.mark.any_mpi

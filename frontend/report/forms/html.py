@@ -74,6 +74,11 @@ def render(report: Report) -> str:
         steps=tuple(_walk(report.tree)),
         hosts=tuple(_host(each, report, failed) for each in report.hosts),
         failed=failed,
+        failed_outputs={
+            each.ranks
+            for each in report.output
+            if each.ranks and not failed.isdisjoint(parse_ranks(each.ranks))
+        },
         most_open=MOST_OPEN,
         count=len(report.rank_set),
         begin=report.timeline[0].time if report.timeline else report.time,

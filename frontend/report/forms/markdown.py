@@ -9,6 +9,7 @@ from pgdb.frontend.report.comparing import ReportComparison
 from pgdb.frontend.report.forms.text import (
     frame_text,
     ranks_text,
+    some_output,
     time_text,
     tree_lines,
     variable_lines,
@@ -19,6 +20,7 @@ from pgdb.patterns import pattern
 MOST_CLASSES = 8
 MOST_VARIABLES = 20
 MOST_OUTPUT_LINES = 20
+MOST_RANK_OUTPUTS = 4
 MOST_STOPS = 20
 MOST_TREE_LINES = 60
 _SPECIAL = pattern(r"([\\`*_{}\[\]<>#!|~&$])")
@@ -121,7 +123,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _class(each)
     if left := max(0, len(report.classes) - MOST_CLASSES):
         yield from ("", f"{left} more classes of ranks are left out.")
-    for output in report.output:
+    for output in some_output(report.output, MOST_RANK_OUTPUTS)[0]:
         tail = output.text.rstrip("\n").split("\n")[-MOST_OUTPUT_LINES:]
         who = f" of {ranks_text(output.ranks)}" if output.ranks else ""
         yield from ("", f"<details><summary>end of {output.stream}{who}</summary>", "")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pgdb.controls import harmless
 from pgdb.frontend.report.model import (
+    OutputTail,
     RankClass,
     Report,
     ReportFrame,
@@ -17,6 +18,10 @@ from pgdb.frontend.report.model import (
 WIDTH = 100
 MOST_OUTPUT_LINES = 40
 """Most lines of each piece of output that the text has; JSON and HTML have more."""
+MOST_RANK_LINES = 10
+"""Most lines of the output of one rank that the text has."""
+MOST_RANK_OUTPUTS = 16
+"""Most pieces of output of one rank each that the text has; failed ranks come first."""
 MOST_EVENTS = 100
 MOST_VARIABLES = 40
 """Most variables of a class that the text has."""
@@ -215,16 +220,27 @@ def _threads(report: Report) -> Iterator[str]:
 
 
 def _output(report: Report) -> Iterator[str]:
-    for each in report.output:
+    shown, left = some_output(report.output, MOST_RANK_OUTPUTS)
+    for each in shown:
+        most = MOST_RANK_LINES if each.ranks else MOST_OUTPUT_LINES
         who = f" of [{each.ranks}]" if each.ranks else ""
         lines = each.text.removesuffix("\n").split("\n")
-        left = len(lines) - MOST_OUTPUT_LINES
+        more = f", the last {most} lines" if len(lines) > most else ""
         cut = f", {each.dropped_bytes} bytes before are not kept" if each.dropped_bytes else ""
-        more = f", the last {MOST_OUTPUT_LINES} lines" if left > 0 else ""
         yield f"{each.stream}{who}{more}{cut}:"
-        yield from (f"    {line}" for line in lines[-MOST_OUTPUT_LINES:])
+        yield from (f"    {line}" for line in lines[-most:])
         if each.file:
             yield f"    all of it is in {each.file}"
+    if left:
+        yield f"({left} more outputs of single ranks)"
+
+
+def some_output(output: Sequence[OutputTail], most: int) -> tuple[Sequence[OutputTail], int]:
+    """Return the output of the whole job and at most *most* pieces of single ranks, and the number
+    of the pieces that are left out."""
+    single = [each for each in output if each.ranks]
+    kept = [each for each in output if not each.ranks] + single[:most]
+    return kept, max(0, len(single) - most)
 
 
 def _timeline(report: Report) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,16 +13,18 @@ from pgdb.errors import CommandError
 from pgdb.frontend.api.notifications import JobEnded, JobOutput
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report import writing
-from pgdb.frontend.report.cause import cause_of
+from pgdb.frontend.report.cause import cause_of, user_frame
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import RankClass, Report, ReportFrame, Verdict
 from pgdb.frontend.startup.replay import replay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import AnyOperation, Backtrace, ListVariables
+from pgdb.overlay.operations import ReadFile
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Failure, Frame, Record, Stack, Stop
+from pgdb.records import Block, Event, Exit, Failure, Frame, Record, Stack, Stop
 from tests.fakes.recorded import ALL, Job, begin, recorded
+from tests.support.cores import core
 
 
 class CrashedJob(Job):
@@ -107,6 +110,18 @@ def test_hosts_output_and_time_line() -> None:
     assert "the launcher exited with status 139" in [each.text for each in report.timeline]
 
 
+def test_the_place_of_a_sanitizers_report_is_in_the_users_code() -> None:
+    path = "/build/gcc-12/src/libsanitizer/"
+    frames = (
+        ReportFrame(function="__sanitizer_report_error_summary", file="a.cpp", line=347),
+        ReportFrame(function="ReportGenericError", file="b.cpp", fullname=f"{path}b.cpp", line=9),
+        ReportFrame(function="__interceptor_memcpy", file="c.inc", line=3),
+        ReportFrame(function="fill", file="grid.c", fullname="/home/a/grid.c", line=41),
+        ReportFrame(function="main", file="grid.c", fullname="/home/a/grid.c", line=60),
+    )
+    assert user_frame(frames) == 3
+
+
 def test_exit_codes_are_failures() -> None:
     def then(session: Session) -> None:
         happened(session, [3], Exit(code=7))
@@ -168,8 +183,73 @@ def test_running_ranks_stay_as_they_are() -> None:
 
     report = report_of(job, then)
     assert report.states.running == "1"
-    assert all(RankSet([1]).isdisjoint(ranks) for ranks in job.reached)
+    asked = zip(job.asked, job.reached, strict=True)
+    assert not [each for each, ranks in asked if 1 in ranks and each.needs_stopped_rank]
     assert "why: ranks [1] run, and were not stopped for it" in report.notes
+
+
+class JobElsewhere(Job):
+    """Ranks on hosts that are not this one; the first does not answer."""
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, ReadFile):
+            assert operation.path == f"/proc/{100 + rank}/environ"
+            if not rank:
+                return Failure(message="Permission denied")
+            data = b"LEVEL=7\0MY_TOKEN=sesame-open\0LINES=a\nb\0broken\0"
+            return Block(dtype="|u1", shape=(0,), data=data)
+        return super().answer(operation, rank, request_id)
+
+
+def test_the_environment_of_ranks_on_other_hosts_is_read_there() -> None:
+    def on_other_hosts(session: Session) -> None:
+        processes = tuple(
+            replace(each, host=f"other{each.rank}", pid=100 + each.rank)
+            for each in session.table.processes
+        )
+        session.table = replace(session.table, processes=processes)
+
+    environment = report_of(JobElsewhere(), on_other_hosts).environment
+    assert environment is not None
+    assert environment.source == "rank 1, process 101 on other1"
+    assert [(each.name, each.value, each.is_secret) for each in environment.variables] == [
+        ("LEVEL", "7", False),
+        ("LINES", "a\nb", False),
+        ("MY_TOKEN", "", True),
+    ]
+
+
+def test_the_environment_of_a_core_file_is_that_of_its_process(tmp_path: Path) -> None:
+    file = tmp_path / "core"
+    file.write_bytes(core(environment={"LEVEL": "7"}))
+
+    def of_core(session: Session) -> None:
+        # A process that lives now can have the number of the one that died.
+        processes = tuple(replace(each, pid=os.getpid()) for each in session.table.processes)
+        session.table = replace(session.table, processes=processes)
+        session.core_files = dict.fromkeys(range(4), str(file))
+
+    environment = report_of(Job(), of_core).environment
+    assert environment is not None
+    assert environment.source == f"rank 0, process {os.getpid()}, from its core file"
+    assert [each.name for each in environment.variables] == ["LEVEL"]
+
+
+def test_a_printed_report_has_no_environment(tmp_path: Path) -> None:
+    file = tmp_path / "core"
+    file.write_bytes(core(environment={"LEVEL": "level-seven"}))
+
+    def of_core(session: Session) -> None:
+        session.core_files = dict.fromkeys(range(4), str(file))
+
+    report = report_of(Job(), of_core)
+    bad = tmp_path / "no" / "r.txt"
+    text, _ = asyncio.run(writing.write_all(report, [bad]))
+    assert "level-seven" not in text
+    assert "1 variables of the environment: only reports in files" in text
+    good = tmp_path / "r.txt"
+    asyncio.run(writing.write_all(report, [good]))
+    assert "LEVEL=level-seven" in good.read_text()
 
 
 def test_a_recording_makes_a_report_of_the_questions_it_has(tmp_path: Path) -> None:

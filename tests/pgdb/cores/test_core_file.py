@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.cores.core_file import CompressedError, CoreFileError, read_core
+from pgdb.cores.core_file import (
+    CompressedError,
+    CoreFileError,
+    environment_of_core,
+    read_core,
+)
 from pgdb.cores.expanding import expand
 from tests.support.cores import core, rank_variables
 from tests.support.elves import elf
@@ -36,6 +41,16 @@ def test_a_core_says_its_process_its_program_and_its_rank(
     assert found.identity is not None
     assert (found.identity.rank, found.identity.size) == (3, 8)
     assert found.identity.job_key == "717"
+
+
+def test_a_core_has_the_environment_of_its_process(tmp_path: Path) -> None:
+    variables = {**rank_variables(3, 8), "MY_LEVEL": "7"}
+    assert environment_of_core(written(tmp_path, core(environment=variables))) == variables
+    assert environment_of_core(written(tmp_path, core())) == {}
+    with pytest.raises(CoreFileError, match="not a core file"):
+        environment_of_core(written(tmp_path, b"something else"))
+    with pytest.raises(CoreFileError, match="cannot be read"):
+        environment_of_core(str(tmp_path / "none"))
 
 
 def test_variables_that_the_program_has_removed_are_known(tmp_path: Path) -> None:

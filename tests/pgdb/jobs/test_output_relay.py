@@ -68,6 +68,12 @@ def test_message_is_kept_although_more_output_follows(tmp_path: Path) -> None:
     assert message not in ring.tail
 
 
+def test_message_at_the_begin_of_the_output_keeps_the_line_before_it(tmp_path: Path) -> None:
+    message = b"At line 3 of file a.f90\nFortran runtime error: no grid\n"
+    _, ring = relay(tmp_path, message)
+    assert ring.messages == message
+
+
 def test_room_for_messages_is_limited(tmp_path: Path) -> None:
     _, ring = relay(tmp_path, b"Assertion `x' failed\n" * 100_000)
     assert len(ring.messages) <= FOUND_BYTES
