@@ -26,6 +26,9 @@ _KINDS = (
     ("exit-code", pattern(r"status |exit\(")),
 )
 """Kinds of deaths, by the words that the back end has for them."""
+_RUNTIME = pattern(r"__(?:a|t|m|l|ub|hwa)san_|__sanitizer_|_{2,}interceptor_")
+_RUNTIME_FILE = pattern(r"/(?:libsanitizer|compiler-rt)/")
+"""Functions and files of the run-time libraries of sanitizers, which come with lines in Debian."""
 _STARTS = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")
 
 
@@ -86,7 +89,12 @@ def user_frame(frames: Sequence[ReportFrame]) -> int | None:
     """Return the index of the innermost frame of the user's code that has a line; None if there is
     none."""
     with_lines = [
-        at for at, each in enumerate(frames) if each.line and not _STARTS.match(each.function)
+        at
+        for at, each in enumerate(frames)
+        if each.line
+        and not _STARTS.match(each.function)
+        and not _RUNTIME.match(each.function)
+        and not _RUNTIME_FILE.search(each.fullname or each.file)
     ]
     # Libraries with debug information and no source directory come as ./time/clock.c.
     own = [at for at in with_lines if frames[at].fullname[:1] in ("", "/")]

@@ -111,10 +111,12 @@ _BEGIN = r"(?<![^\s:])"
 
 _ABORT = pattern(
     r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator (?P<comm>[^\n]*?)\n?"
-    r"(?:[^\n]*Proc: [^\n]*\n[^\n]*Errorcode: |[^\n]*with errorcode )(?P<code>-?\d+)"
+    r"(?:[^\n]*Proc: (?:\[\[\d+,1\],(?P<proc>\d+)\])?[^\n]*\n[^\n]*Errorcode: |"
+    r"[^\n]*with errorcode )(?P<code>-?\d+)"
 )
 _HYDRA_ABORT = pattern(
-    r"Abort\((?P<code>-?\d+)\) on node \d+ \(rank (?P<rank>\d+) in comm (?P<comm>[^)]*)\): "
+    r"Abort\((?P<code>-?\d+)\) on node (?P<node>\d+) "
+    r"\(rank (?P<rank>\d+) in comm (?P<comm>[^)]*)\): "
     r"(?P<text>[^\n]*)(?P<stack>(?:\n[^\n]*\(\d+\)\.*: [^\n]*)*)"
 )
 _INTERNAL = pattern(r"\b(?:internal_|PMPI_)(?=[A-Z])")
@@ -156,6 +158,11 @@ _GNU_FORTRAN = pattern(
     + _PREFIX
     + r"Fortran runtime error: (?P<text>[^\n]*)"
 )
+_FORTRAN_FRAME = pattern(
+    r"#\d+  0x[0-9a-f]+ in (?P<function>[^\n?]+)\n[^\n]*?\bat (?P<file>/[^\n:]+):(?P<line>\d+)"
+)
+"""A frame of the backtrace of GNU Fortran's library; the innermost one with a line is the
+user's."""
 _FLANG = pattern(
     r"fatal Fortran runtime error(?:\((?P<file>[^:\n]+):(?P<line>\d+)\))?: (?P<text>[^\n]*)"
 )
@@ -194,11 +201,12 @@ def _aborts(text: str) -> Iterator[Message]:
             each.start(),
             function="MPI_Abort",
             # Only ranks of the world are ranks of the job.
-            rank=int(each["rank"]) if comm.startswith("MPI_COMM_WORLD") else None,
+            rank=_number(each["rank"] if comm.startswith("MPI_COMM_WORLD") else each["proc"]),
         )
     for each in _HYDRA_ABORT.finditer(text):
         said = each["text"]
-        rank = int(each["rank"])
+        # Communicator 0 is the world; the "node" is the rank there.
+        rank = int(each["rank"] if each["comm"] == "0" else each["node"])
         if "application called MPI_Abort" in said:
             call = said.partition("called ")[2].partition(" - ")[0]
             yield Message("abort", call, each.start(), function="MPI_Abort", rank=rank)
@@ -219,9 +227,13 @@ def _aborts(text: str) -> Iterator[Message]:
             f"fatal error in {each['call']}{detail}",
             each.start(),
             function=each["call"],
-            rank=int(each["rank"]) if each["rank"] else None,
+            rank=_number(each["rank"]),
             pid=int(each["pid"]),
         )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None
 
 
 def _assertions(text: str) -> Iterator[Message]:
@@ -261,20 +273,42 @@ def _exceptions(text: str) -> Iterator[Message]:
 def _runtime_errors(text: str) -> Iterator[Message]:
     for finder in (_GNU_FORTRAN, _FLANG):
         for each in finder.finditer(text):
+            said = f"Fortran runtime error: {each['text'].strip()}"
+            if not each["line"]:
+                yield _placed_in_backtrace(text, each.start(), each.end(), said)
+                continue
             yield Message(
                 "runtime-error",
-                f"Fortran runtime error: {each['text'].strip()}",
+                said,
                 each.start(),
-                file=(each["file"] or "").strip(),
-                line=int(each["line"] or 0),
+                file=each["file"].strip(),
+                line=int(each["line"]),
             )
     for each in _INTEL_FORTRAN.finditer(text):
         yield Message(
             "runtime-error", f"Fortran runtime error: {each['text'].strip()}", each.start()
         )
-    for finder in (_ERROR_STOP, _GLIBC):
-        for each in finder.finditer(text):
-            yield Message("runtime-error", each["text"].strip(), each.start())
+    for each in _ERROR_STOP.finditer(text):
+        yield _placed_in_backtrace(text, each.start(), each.end(), each["text"].strip())
+    for each in _GLIBC.finditer(text):
+        yield Message("runtime-error", each["text"].strip(), each.start())
+
+
+def _placed_in_backtrace(text: str, at: int, end: int, said: str) -> Message:
+    """Return a message of Fortran's library with the place in the backtrace that follows it."""
+    frame = None
+    if text.startswith("\n\nError termination. Backtrace:", end) or text.startswith(
+        "\nError termination. Backtrace:", end
+    ):
+        frame = _FORTRAN_FRAME.search(text, end, end + 4096)
+    return Message(
+        "runtime-error",
+        said,
+        at,
+        file=frame["file"] if frame else "",
+        line=int(frame["line"]) if frame else 0,
+        function=frame["function"].strip() if frame else "",
+    )
 
 
 def _sanitizers(text: str) -> Iterator[Message]:

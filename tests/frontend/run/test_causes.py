@@ -28,6 +28,26 @@ ABORT_HYDRA = (
     "Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - "
     "process 1\n"
 )
+ABORT_HYDRA_PART = (
+    "Abort(5) on node 2 (rank 0 in comm 496): application called MPI_Abort(comm=0x84000001, 5) - "
+    "process 0\n"
+)
+ABORT_OMPI_5_PART = """\
+MPI_ABORT was invoked on rank 0 in communicator MPI COMMUNICATOR 3 SPLIT FROM 1
+  Proc: [[21003,1],2]
+  Errorcode: 5
+"""
+ERROR_STOP = """\
+ERROR STOP the mesh is inside out
+
+Error termination. Backtrace:
+#0  0x7f8beb6218c2 in ???
+#1  0x7f8beb623727 in ???
+#2  0x5574e78603d8 in ev
+\tat /home/a/ev.f90:15
+#3  0x5574e786059a in main
+\tat /home/a/ev.f90:2
+"""
 ERROR_OMPI = """\
 [host:00103] *** An error occurred in MPI_Send
 [host:00103] *** reported by process [1234567,3]
@@ -68,6 +88,10 @@ WRITE of size 4 at 0x602000000014 thread T0
         (ABORT_OMPI_4, end(1, code=3), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
         (ABORT_OMPI_5, end(1, code=3), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
         (ABORT_HYDRA, end(0, number=9), "abort", "MPI_Abort(MPI_COMM_WORLD, 3)", "MPI_Abort", 1),
+        (ABORT_HYDRA_PART, end(2, code=5), "abort", "MPI_Abort(comm=", "MPI_Abort", 2),
+        (ABORT_HYDRA_PART, end(1, number=9), "abort", "MPI_Abort(comm=", "MPI_Abort", 2),
+        (ABORT_OMPI_5_PART, end(1, number=9), "abort", "SPLIT FROM 1, 5)", "MPI_Abort", 2),
+        (ERROR_STOP, end(1, code=1), "runtime-error", "inside out", "ev at ev.f90:15", 1),
         (ERROR_OMPI, end(3, code=6), "abort", "MPI_ERR_RANK: invalid rank", "MPI_Send", 3),
         (ERROR_HYDRA, end(3, code=6), "abort", "Invalid rank has value 11", "MPI_Send", 3),
         (ASSERTION, end(5, number=6), "assertion", "'value == 8'", "die at app.c:23", 5),
