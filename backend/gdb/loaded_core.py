@@ -9,11 +9,13 @@ from typing import Any
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.operations import Operations
+from pgdb.backend.gdb.python_stacks import PythonStacks
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import CoreImage
 from pgdb.backend.gdb.rank_variables import definitions_for
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
+from pgdb.backend.python.core_reader import CoreReader
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.gdb_factory import GdbFactory
@@ -44,7 +46,9 @@ class LoadedCore:
         self.gdb = RankGdb(self)
         image = CoreImage(core)
         self.breakpoints = Breakpoints(self.gdb)
+        self._python = CoreReader(core.path)
         self.stacks = Stacks(self.gdb, self.gdb.interrupt, image_of=lambda pid: image)
+        self.stacks.python = PythonStacks(self.gdb, self._python)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self.operations = Operations(
             self.gdb, self.breakpoints, self.stacks, adopt_run=lambda run: None, rank=rank
@@ -55,6 +59,7 @@ class LoadedCore:
 
         :raises GdbError: if that fails; the GDB has ended then.
         """
+        self._python.program = program.executable
         try:
             is_forked = await factory.start_for_core(self.gdb, program)
             if not is_forked and program.executable:

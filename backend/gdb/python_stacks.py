@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -64,10 +65,20 @@ class MixedStack(msgspec.Struct, frozen=True):
         return next(own, found[0] if found else None)
 
 
+class FrameReader(Protocol):
+    """A source of the Python frames of one rank."""
+
+    is_of_process: bool
+    """Whether they are those of a living process, whose memory can be read as well."""
+
+    async def read(self, pid: int, /) -> Reading:
+        """Return the threads of the process *pid*."""
+
+
 class PythonStacks:
     """Reads the Python frames of one rank, once at each stop."""
 
-    def __init__(self, gdb: GdbSession, read: Reader = READER) -> None:
+    def __init__(self, gdb: GdbSession, read: FrameReader = READER) -> None:
         self._gdb = gdb
         self._reader = read
         self._key: tuple[int, int] | None = None
@@ -84,6 +95,11 @@ class PythonStacks:
         self._hit: Hit | None = None
         self.keeps_innermost = False
         """Whether the innermost frame is always shown: after a fault, and at a breakpoint."""
+
+    @property
+    def is_of_process(self) -> bool:
+        """Whether the rank is a living process, whose memory can be read."""
+        return self._reader.is_of_process
 
     def forget_selection(self) -> None:
         """Let GDB's selection count again."""
@@ -173,6 +189,9 @@ class PythonStacks:
 
     def _entries_of(self, pid: int) -> Entries:
         """Return the entry frames of all threads, None if there is no table."""
+
+        if not self.is_of_process:
+            return None
 
         def memory(address: int, size_bytes: int) -> bytes:
             return read_some(pid, address, size_bytes)

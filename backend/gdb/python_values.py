@@ -92,7 +92,8 @@ class PythonValues:
         frame = await self._commands.selected(pid)
         if isinstance(frame, Failure):
             return frame
-        interpreter = await self._interpreter(pid)
+        is_of_process = self._commands.python.is_of_process
+        interpreter = await self._interpreter(pid) if is_of_process else None
         items = []
         for each in (frame.locals or ())[:_MOST_VARIABLES]:
             items.append(await self._variable(pid, each, interpreter, operation))
@@ -139,6 +140,10 @@ class PythonValues:
         frame = await self._commands.selected(pid)
         if isinstance(frame, Failure):
             raise CommandError(frame.message)
+        if not self._commands.python.is_of_process:
+            raise CommandError(
+                "objects of Python are not read from core files; py-locals shows the variables"
+            )
         interpreter = await self._interpreter(pid)
         if interpreter is None:
             raise CommandError("the objects of this interpreter are not known")

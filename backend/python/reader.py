@@ -21,13 +21,13 @@ from pgdb.patterns import pattern
 
 DEADLINE_S = 10.0
 """Time that py-spy has for one process; it takes some hundredths of a second."""
-_MOST_AT_ONCE = max(2, os.cpu_count() or 1)
+MOST_AT_ONCE = max(2, os.cpu_count() or 1)
 _MOST_OUTPUT = 64 << 20
 GET = "pip install 'pgdb-mpi[python]' on this host brings it"
-"""The way to get py-spy."""
-_NOT = "Python frames are not shown: "
-MISSING = f"{_NOT}there is no py-spy; {GET}"
-_TOO_OLD = f"{_NOT}py-spy is too old, 0.4 or newer is needed; {GET}"
+"""The way to get py-spy, and pystack for core files."""
+NOT_SHOWN = "Python frames are not shown: "
+MISSING = f"{NOT_SHOWN}there is no py-spy; {GET}"
+_TOO_OLD = f"{NOT_SHOWN}py-spy is too old, 0.4 or newer is needed; {GET}"
 _NO_INTERPRETER = pattern(r"(?i)find a python interpreter|find python|interpreter address")
 _NAME = "PGDB_PYSPY"
 
@@ -122,6 +122,8 @@ def program() -> str:
 class Reader:
     """Runs py-spy, for a few processes at a time."""
 
+    is_of_process = True
+
     def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
         self._deadline_s = deadline_s
         self._turns: asyncio.Semaphore | None = None
@@ -132,42 +134,52 @@ class Reader:
         if not path:
             return Reading(why=MISSING)
         # A semaphore belongs to the loop that runs at its first use.
-        self._turns = self._turns or asyncio.Semaphore(_MOST_AT_ONCE)
+        self._turns = self._turns or asyncio.Semaphore(MOST_AT_ONCE)
         async with self._turns:
             return await self._run(path, pid)
 
     async def _run(self, path: str, pid: int) -> Reading:
         words = (path, "dump", "--nonblocking", "--json", "--locals", "--pid", str(pid))
-        pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words, stdin=null, stdout=pipe, stderr=pipe, limit=_MOST_OUTPUT
-            )
-        except OSError as error:
-            return Reading(why=f"{_NOT}{path}: {error.strerror}; {GET}")
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                output, errors = await process.communicate()
+            status, output, errors = await answer_of(words, self._deadline_s)
         except TimeoutError:
-            return Reading(why=f"{_NOT}py-spy has not answered in {self._deadline_s:g} s")
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if process.returncode:
+            return Reading(why=f"{NOT_SHOWN}py-spy has not answered in {self._deadline_s:g} s")
+        except OSError as error:
+            return Reading(why=f"{NOT_SHOWN}{path}: {error.strerror}; {GET}")
+        if status:
             return Reading(why=_why_failed(errors.decode("utf-8", "replace")))
         return decoded(output, _directory(pid))
 
 
+async def answer_of(words: Sequence[str], deadline_s: float) -> tuple[int, bytes, bytes]:
+    """Run a program; return its status, its output and its errors.
+
+    :raises TimeoutError: if it has not ended within *deadline_s*; it is killed then.
+    :raises OSError: if it cannot be started.
+    """
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=null, stdout=pipe, stderr=pipe, limit=_MOST_OUTPUT
+    )
+    try:
+        async with asyncio.timeout(deadline_s):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return process.returncode or 0, output, errors
+
+
 def _why_failed(text: str) -> str:
     if _NO_INTERPRETER.search(text):
-        return f"{_NOT}the interpreter is not initialized, or py-spy does not know it"
+        return f"{NOT_SHOWN}the interpreter is not initialized, or py-spy does not know it"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if "unexpected argument" in text or "wasn't expected" in text:
         return _TOO_OLD
     reason = "; ".join(lines[:4]).removeprefix("Error: ")
-    return f"{_NOT}py-spy: {reason[:300] or 'it has failed'}"
+    return f"{NOT_SHOWN}py-spy: {reason[:300] or 'it has failed'}"
 
 
 def _directory(pid: int) -> str:
@@ -188,7 +200,7 @@ def decoded(output: bytes, directory: str = "") -> Reading:
             return Reading(why=_TOO_OLD)
         threads = tuple(_thread(each, directory) for each in found)
     except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError):
-        return Reading(why=f"{_NOT}the output of py-spy cannot be read")
+        return Reading(why=f"{NOT_SHOWN}the output of py-spy cannot be read")
     return Reading(threads=threads)
 
 

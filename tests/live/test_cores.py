@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.cores import core, leave_cores, rank_variables
 from tests.support.jobs import run_job
 from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, Program, find_mpi
+from tests.support.pythons import interpreters
 from tests.support.terminal import ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
@@ -278,3 +280,30 @@ def test_a_report_of_core_files_is_written(cores: Path, tmp_path: Path) -> None:
     text = file.read_text()
     assert "[0-2] SIGSEGV, Segmentation fault: die" in text
     assert "what:  ranks 0-2 received SIGSEGV" in text
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_a_core_of_python_has_its_frames(python: str, tmp_path: Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text(
+        "import time\ndef inner(n):\n    print('ready', flush=True)\n    time.sleep(1000)\n"
+        "def solve(step):\n    inner(step + 1)\nsolve(4)\n"
+    )
+    with subprocess.Popen([python, script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        words = ("-nx", "-q", "-batch", "-p", str(process.pid), "-ex", f"gcore {tmp_path}/core")
+        subprocess.run(["gdb", *words], check=True, capture_output=True, timeout=DEADLINE_S)
+        process.kill()
+    done = run_json("core", *ex("py-bt", "py-locals", "print py:n"), f"{tmp_path}/core")
+    (frames,) = done.answer("py-bt")["classes"]
+    if python != sys.executable and "error" in frames["text"]:
+        assert "pystack" in frames["text"]  # a version that pystack does not know
+        return
+    assert [each["function"] for each in frames["record"]["frames"]] == [
+        "inner",
+        "solve",
+        "<module>",
+    ]
+    assert "n = 5" in done.answer("py-locals")["classes"][0]["text"]
+    assert "not read from core files" in done.answer("print py:n")["classes"][0]["text"]
