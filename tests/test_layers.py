@@ -224,6 +224,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.ui.repl",
         "pgdb.frontend.store.history",
         "pgdb.frontend.ui.cli_jobs",
+        "pgdb.frontend.ui.interrupts",
         "pgdb.frontend.ui.pager",
         "pgdb.frontend.ui.pane",
         "pgdb.frontend.ui.prompt_keys",

@@ -177,4 +177,4 @@ async def read_key() -> str:
         key_bindings=bindings,
         erase_when_done=True,
     )
-    return await application.run_async()
+    return await application.run_async(handle_sigint=False)

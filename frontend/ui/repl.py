@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -43,6 +42,7 @@ from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.ui.completion import Candidates, LineCompleter
+from pgdb.frontend.ui.interrupts import Interrupts
 from pgdb.frontend.ui.pager import Pager, read_key
 from pgdb.frontend.ui.pane import PANE_STYLE, Pane, fragments
 from pgdb.frontend.ui.prompt_keys import in_columns, prompt_keys
@@ -78,6 +78,7 @@ class Repl:
         )
         # The reply to a question does not belong to the history.
         self._question: PromptSession[str] = PromptSession(history=DummyHistory())
+        self._control_c = Interrupts(self._loop, self._prompt.input)
         self.dispatcher = Dispatcher(
             self.workspace,
             self.display,
@@ -92,8 +93,6 @@ class Repl:
         self._interrupts = 0
         self._given_up = ""
         """The ranks that the command waited for when the user gave the wait up."""
-        self._command: asyncio.Task[None] | None = None
-        """The line that is being carried out."""
         self._is_lent = False
         self.workspace.pane.is_possible = self.display.can_draw
         self._pane = Pane(self.workspace, shutil.get_terminal_size)
@@ -158,7 +157,7 @@ class Repl:
             return FormattedText([*fragments(rows), ("", shown())])
 
         with self.display.prompting(), self._keys_taken():
-            line = await prompt.prompt_async(drawn)
+            line = await prompt.prompt_async(drawn, handle_sigint=False)
         self.display.transcript.write(f"{shown()}{line}\n")
         return line
 
@@ -181,12 +180,15 @@ class Repl:
         else:
             self._last_line = line
         self._completer.forget()
+        if self._control_c.take_typed():
+            self._pasted.clear()
+            self.display.text(f"(Ctrl-C: '{line}' was not begun)")
+            return
         task = asyncio.create_task(self.dispatcher.run_line(line))
         self._interrupts, self._given_up = 0, ""
         self._pager.begin()
         self._is_busy = True
-        self._command = task
-        self._take_interrupts(task)
+        self._control_c.on_command = lambda: self._on_interrupt(task)
         try:
             with self._job_input():
                 await task
@@ -203,11 +205,7 @@ class Repl:
                 self.display.text(f"{self._given_up}")
         finally:
             self._is_busy = False
-            self._command = None
-            self._loop.remove_signal_handler(signal.SIGINT)
-
-    def _take_interrupts(self, task: asyncio.Task[None]) -> None:
-        self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+            self._control_c.on_command = None
 
     def notify(self, notification: Notification) -> None:
         """Show a notification."""
@@ -218,8 +216,9 @@ class Repl:
             self._update_pane()
 
     def leave(self) -> None:
-        """Show the output that is kept back."""
+        """Show the output that is kept back, and leave Ctrl-C to Python."""
         self.display.close()
+        self._control_c.close()
 
     async def close(self) -> None:
         """Write the history; another session or a hanging file system can hold that up."""
@@ -254,9 +253,7 @@ class Repl:
         finally:
             self._key_takers -= 1
             self._set_reader()
-            if self._command is not None:
-                # prompt_toolkit has taken Ctrl-C for its prompt, and gives it back to nobody.
-                self._take_interrupts(self._command)
+            self._control_c.pass_typed()
 
     def _set_reader(self) -> None:
         """Read typed lines for the job, unless somebody else has the keys."""
