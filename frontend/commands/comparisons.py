@@ -294,10 +294,10 @@ async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
 
     GDB evaluates the part that concerns one rank. Of an array every element is
     compared, also those that GDB does not print; a NaN fails. Addresses differ on every
-    rank and count as the same. A rank that cannot evaluate EXPR fails the check, as does one
-    that runs or has ended. If the check fails, the exit status of a batch run is 1, or
-    4 if ranks have not answered. @1, @2 … are the ranks that fail, in the order of the
-    output.
+    rank and count as the same. A rank that cannot evaluate EXPR is NOT CHECKED, with the
+    reason, and so is one that runs or has ended. The check passes only if every rank does:
+    else the exit status of a batch run is 1, or 4 if ranks have not answered. @1, @2 … are
+    the ranks that fail or have errors, in the order of the output.
     """
     requirement = parse(text)
     session = call.session

@@ -263,13 +263,24 @@ def _folded(
 
 
 def _failed_on(found: Check) -> str:
-    failed = found.failed
-    if not failed:
-        ranks = found.unexcused
-        return f"NOT CHECKED on {brackets(ranks)} ({len(ranks)} of {len(found.ranks)})"
-    if found.requirement.kind == "same" and not found.common and len(found.failing) > 1:
-        return f"FAILED: {len(found.failing)} different answers on {brackets(failed)}"
-    return f"FAILED on {brackets(failed)} ({len(failed)} of {len(found.ranks)})"
+    """Return the verdict: the ranks that fail, and those of which nobody knows whether they do."""
+    wrong = [each for each in found.failing if not each.is_error]
+    failed = RankSet.union(each.ranks for each in wrong)
+    unknown = found.failed - failed
+    parts = []
+    if wrong and found.requirement.kind == "same" and not found.common and len(wrong) > 1:
+        parts.append(f"FAILED: {len(wrong)} different answers on {brackets(failed)}")
+    elif wrong:
+        parts.append(f"FAILED on {_counted(failed, found)}")
+    else:
+        unknown |= found.unexcused
+    if unknown:
+        parts.append(f"NOT CHECKED on {_counted(unknown, found)}")
+    return ", ".join(parts)
+
+
+def _counted(ranks: RankSet, found: Check) -> str:
+    return f"{brackets(ranks)} ({len(ranks)} of {len(found.ranks)})"
 
 
 def _missing(missing: Missing) -> Iterator[tuple[RankSet, str]]:

@@ -176,7 +176,7 @@ def test_failing_ranks_are_reported_with_their_values() -> None:
     )
     assert found.passed == ranks("0-29")
     assert comparison_text.check(found) == (
-        "x > 0: FAILED on [30-32] (3 of 33)\n"
+        "x > 0: FAILED on [30-31] (2 of 33), NOT CHECKED on [32] (1 of 33)\n"
         "[30] x = -1\n"
         "[31] x = 0\n"
         '[32] error: No symbol "x" in current context.\n'
@@ -232,7 +232,7 @@ def test_ranks_fail_by_their_first_element_that_does() -> None:
     said = {"0": "{1, 2, 3}", "1-2": "{1, -2, 3}", "3": "{-1, -2, 3}", "4": ERROR}
     found = checked("x > 0", ("x", said), ("x > 0", {"4": ERROR}))
     assert comparison_text.check(found) == (
-        "x > 0: FAILED on [1-4] (4 of 5)\n"
+        "x > 0: FAILED on [1-3] (3 of 5), NOT CHECKED on [4] (1 of 5)\n"
         "[3]   x[0] = -1, the first of several elements that fail\n"
         '[4]   error: No symbol "x" in current context.\n'
         "[1-2] x[1] = -2\n"
@@ -274,6 +274,26 @@ def test_no_array_passes_by_its_address(condition: str, said: dict[str, str], wh
         assert why in each.value
     else:
         assert each.value.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked"),
+    [
+        ("x > 0", ("x", "x > 0")),
+        ("x same", ("x",)),
+        ("x", ("x",)),
+        ("x increasing", ("x",)),
+        ("x in 0..3", ("x", "(x) >= (0)")),
+    ],
+)
+def test_a_condition_that_no_rank_can_evaluate_is_not_checked(
+    condition: str, asked: tuple[str, ...]
+) -> None:
+    found = checked(condition, *((each, {"0-3": ERROR}) for each in asked))
+    assert not found.ok and not found.passed
+    lines = comparison_text.check(found).splitlines()
+    assert lines[0].endswith(": NOT CHECKED on [0-3] (4 of 4)")
+    assert lines[1:] == ['[0-3] error: No symbol "x" in current context.']
 
 
 def test_what_has_an_effect_is_evaluated_once() -> None:
