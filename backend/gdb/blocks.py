@@ -237,7 +237,7 @@ async def _locate_fortran(gdb: GdbSession, base: str, of: _Type) -> _Numbers:
         if extent > 1:
             index = [low + (each == dimension) for each, low in enumerate(of.lower)]
             neighbour = await _integer(gdb, f"&(({base})({','.join(map(str, index))}))")
-            stride = neighbour - address
+            stride = _wrapped(neighbour - address)
         has_gaps = has_gaps or stride != expected
         strides.append(stride)
         expected *= extent
@@ -245,10 +245,17 @@ async def _locate_fortran(gdb: GdbSession, base: str, of: _Type) -> _Numbers:
     found = _Numbers(kind=kind, shape=of.shape, order=of.order, address=address, lower=of.lower)
     if not has_gaps:
         return found
-    if any(abs(each) > 2**40 for each in strides) or min(strides) <= 0:
-        # GDB 13.1 computes wrong addresses for the elements of an argument a(5:1:-1).
-        raise CommandError(f"{base} is a section that runs backwards; 'print' shows it")
+    if any(abs(each) > 2**40 for each in strides):
+        raise CommandError(f"{base} has elements that are terabytes apart; 'print' shows it")
     return replace(found, strides_bytes=tuple(strides))
+
+
+def _wrapped(distance_bytes: int) -> int:
+    """Return the distance of neighbours in memory from that of the addresses that GDB computes.
+
+    GDB (13.1 and 18.1) takes a stride in bits for unsigned where a section runs backwards.
+    """
+    return (distance_bytes + (1 << 60)) % (1 << 61) - (1 << 60)
 
 
 async def _type_name(gdb: GdbSession, base: str) -> str:
@@ -483,7 +490,10 @@ async def _read_with_gaps(
     import numpy  # to step over the gaps
 
     strides = found.strides_bytes
-    span = sum((n - 1) * step for n, step in zip(found.shape, strides, strict=True))
+    spans = [(n - 1) * step for n, step in zip(found.shape, strides, strict=True)]
+    # The address is the lowest one, also of a section that runs backwards.
+    span = sum(map(abs, spans))
     data = await read_memory(gdb, pid, found.address, span + found.item_bytes)
-    whole = numpy.ndarray(found.shape, found.kind, data, strides=strides)
+    first = -sum(each for each in spans if each < 0)
+    whole = numpy.ndarray(found.shape, found.kind, data, offset=first, strides=strides)
     return whole.flatten(order=found.order)[start : start + count].tobytes()

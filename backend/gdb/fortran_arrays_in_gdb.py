@@ -59,8 +59,11 @@ def _is_row(kind: gdb.Type) -> bool:
 class _Elements:
     """The text of one array."""
 
-    def __init__(self, options: dict[str, Any], is_fortran: bool) -> None:
+    def __init__(
+        self, options: dict[str, Any], is_fortran: bool, element: gdb.Type | None = None
+    ) -> None:
         self._options = options
+        self._kind = element
         self._left = options.get("max_elements") or _MOST_ELEMENTS
         self._threshold = options.get("repeat_threshold") or _UNLIMITED
         self._indexes = bool(options.get("array_indexes"))
@@ -106,6 +109,8 @@ class _Elements:
             if _is_row(element.type.strip_typedefs()):
                 return self.text(element)
             self._left -= 1
+            if self._kind is not None:
+                element = element.address.cast(self._kind.pointer()).dereference()
             return str(element.format_string(**self._options))
         except gdb.error as error:
             self._left -= 1
@@ -136,16 +141,37 @@ class _Printer:
 
     def to_string(self) -> str:
         """Return the text of the array; three dots in the list of a frame's arguments."""
-        options = dict(gdb.print_options())
-        if _is_left_out(options):
-            return "..."
-        for name in ("max_elements", "repeat_threshold"):
-            if options.get(name) == _UNLIMITED:
-                options[name] = 0
-        depth = options.get("max_depth", _UNLIMITED)
-        options["max_depth"] = -1 if depth == _UNLIMITED else max(0, depth - 1)
-        language = gdb.execute("show language", to_string=True)
-        return _Elements(options, "fortran" in language).text(self._value)
+        options = options_for_parts()
+        return "..." if options is None else text_of(self._value, options)
+
+
+def options_for_parts() -> dict[str, Any] | None:
+    """Return the options with which the parts of a value are printed now.
+
+    The result is None if the value is left out: GDB lists arguments of frames.
+    """
+    options = dict(gdb.print_options())
+    if _is_left_out(options):
+        return None
+    for name in ("max_elements", "repeat_threshold"):
+        if options.get(name) == _UNLIMITED:
+            options[name] = 0
+    depth = options.get("max_depth", _UNLIMITED)
+    options["max_depth"] = -1 if depth == _UNLIMITED else max(0, depth - 1)
+    return options
+
+
+def text_of(value: gdb.Value, options: dict[str, Any], element: gdb.Type | None = None) -> str:
+    """Return the text of an array; with *element* its elements are of this type."""
+    return _Elements(options, is_in_fortran(), element).text(value)
+
+
+def is_in_fortran() -> bool:
+    """Return whether values are written as in Fortran."""
+    # A command that a printer executes makes GDB 18.1 lose the text before the value ("$1 = ").
+    if hasattr(gdb, "current_language"):  # GDB 14
+        return str(gdb.current_language()) == "fortran"
+    return "fortran" in gdb.execute("show language", to_string=True)
 
 
 def _has_no_bounds(kind: gdb.Type) -> bool:

@@ -1,25 +1,49 @@
-"""Elements of Fortran arrays of strings whose length is a variable, which GDB 13.1 gets wrong.
-
-GDB shows the first element whatever the index is, see ``fortran_elements_in_gdb.py``.
-"""
+"""Parts of Fortran variables that GDB gets wrong, see ``fortran_elements_in_gdb.py``."""
 
 from __future__ import annotations
 
+import re
+
+from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
+from pgdb.records import Failure
 
-_MAY_NAME_ONE = pattern(r"[A-Za-z]\w*\s*\(")
+# A name before a parenthesis, a component, or a name that is a word of GDB's parser.
+_MAY_NAME_ONE = pattern(
+    r"[A-Za-z]\w*\s*\(|%|\b(?:rank|size|shape|kind|abs|mod|modulo|floor|ceiling|cmplx|[lu]bound"
+    r"|allocated|associated|loc|sizeof|real|integer|logical|character|complex|single|double"
+    r"|precision)\b",
+    re.I,
+)
 
 
-async def with_elements(gdb: GdbSession, text: str) -> str:
-    """Return an expression or a command in which GDB finds the right elements.
+async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False) -> str:
+    """Return an expression or a command in which GDB finds the right parts.
 
-    It is *text* itself unless the selected frame has such an array that *text* takes elements of.
+    It is *text* itself unless the selected frame has such variables that *text* takes parts of.
 
     :raises GdbError: if GDB ends.
     """
     if _MAY_NAME_ONE.search(text) is None:
         return text
-    result = await gdb.send(call("fortran_elements_in_gdb.rewrite", text))
+    result = await gdb.send(call("fortran_elements_in_gdb.rewrite", text, is_command))
     return result.text.strip() or text if result.kind == "done" else text
+
+
+async def with_address(gdb: GdbSession, expression: str) -> str | Failure:
+    """Return an expression whose type and address GDB knows without evaluating it.
+
+    GDB takes the result of a convenience function for an integer until it evaluates the function,
+    so that a value in its history stands for it.
+
+    :raises GdbError: if GDB ends.
+    """
+    found = await with_elements(gdb, expression)
+    if found == expression:
+        return expression
+    record, number = await queries.numbered(gdb, f"with print elements 1 -- print {found}")
+    if isinstance(record, Failure):
+        return record
+    return f"${number}" if number else expression

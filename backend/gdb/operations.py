@@ -182,12 +182,19 @@ class Operations:
             case Reduce(expression=expression, limit_bytes=limit_bytes):
                 if (why := await self._unset(expression)) is not None:
                     return why
-                numbers = await reduction.read_numbers(self._gdb, expression, limit_bytes, pid)
+                found = await self._with_address(expression)
+                if isinstance(found, Failure):
+                    return found
+                numbers = await reduction.read_numbers(self._gdb, found, limit_bytes, pid)
                 return unset_bounds.reworded(numbers, expression)
             case ReadBlock(expression=expression, start=start):
                 # The first part of an array is read first.
                 if not start and (why := await self._unset(expression)) is not None:
                     return why
+                found = await self._with_address(expression)
+                if isinstance(found, Failure):
+                    return found
+                operation = replace(operation, expression=found)
                 block = await blocks.read_block(self._gdb, operation, pid)
                 return unset_bounds.reworded(block, expression)
             case Console(command=command):
@@ -196,7 +203,7 @@ class Operations:
                 watch = self._files.watch(command, pid, self._gdb.pid)
                 command = self._files.filled(command, pid)
                 if not computes(operation):
-                    command = await self._with_elements(command)
+                    command = await self._with_elements(command, is_command=True)
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
                     if names := await fortran_arguments.unset_variables(self._gdb):
                         return Failure(message=fortran_arguments.about(command, names))
@@ -249,11 +256,17 @@ class Operations:
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
 
-    async def _with_elements(self, text: str) -> str:
-        """Return an expression or a command in which GDB finds elements of strings of Fortran."""
+    async def _with_elements(self, text: str, *, is_command: bool = False) -> str:
+        """Return an expression or a command in which GDB finds all parts of Fortran variables."""
         if not self._stacks.arguments.has_fortran:
             return text
-        return await fortran_elements.with_elements(self._gdb, text)
+        return await fortran_elements.with_elements(self._gdb, text, is_command=is_command)
+
+    async def _with_address(self, expression: str) -> str | Failure:
+        """Return an expression whose address GDB knows, for all parts of Fortran variables."""
+        if not self._stacks.arguments.has_fortran:
+            return expression
+        return await fortran_elements.with_address(self._gdb, expression)
 
     async def _unset(self, expression: str) -> Failure | None:
         """Return why GDB must not look at an array of Fortran, None for anything else."""

@@ -40,7 +40,7 @@ _IN_EVERY_GDB = (
     "breakpoints_in_gdb",
     "buffering_in_gdb",
     "fortran_arrays_in_gdb",
-    "fortran_elements_in_gdb",
+    *("fortran_elements_in_gdb", "fortran_objects_in_gdb"),
     "elements_in_gdb",
     "ending_in_gdb",
     *("references_in_gdb", "python_hits_in_gdb"),

@@ -257,3 +257,68 @@ def test_unordered_containers_are_compared_by_content(mpi: Mpi, build: Build) ->
     assert "has element 1" in more and "[0,2] " in more, more
     assert "FAILED on [1] (1 of 3)" in shown(finished.out, "assert more")[0]
     assert finished.status == 1
+
+
+OBJECT_PLACES = {
+    "whole": ("whole%_data%x(1)", "9"),
+    "whole%x": ("whole%x(1)", "9"),
+    "other": ("other%_data%radius", "8"),
+    "anything": ("anything%_data", "4.5"),
+    "owners": ("owners(1)%rank", "7"),
+    "owners(2)": ("owners(2)%one%_data%body%id", "5"),
+    "meshes": ("meshes(1)%x(2)", "5"),
+    "meshes(2)": ("meshes(2)%name", "'grid'"),
+    "back": ("back(3)", "44"),
+}
+"""The place at which rank 1 differs, and the value there, of the variables of objects.f90."""
+OBJECT_VALUES = {
+    "title": "'heAding'",
+    "title(3:3)": "'A'",
+    "whole%name": "'whole'",
+    "meshes(2)%name(2:4)": "'rid'",
+    "rank": "1",
+    "size + rank": "4",
+    "back(4)": "1",
+}
+"""Values of rank 1 for which GDB has no expression, or shows another one."""
+
+
+def test_objects_and_strings_of_fortran_are_values_with_places(mpi: Mpi, build: Build) -> None:
+    program = build("objects.f90")
+    places = [place for place, _ in OBJECT_PLACES.values()]
+    commands = (
+        *(f"tbreak {program.at('look')}", "c", "print single", "print all", "print all(2)%name"),
+        *("up", *(f"print {each}" for each in (*OBJECT_PLACES, *places, *OBJECT_VALUES))),
+        *(
+            "stat back",
+            "stat whole%x",
+            "assert rank < 2",
+            "assert whole%x < 4",
+            "assert nosuch > 0",
+        ),
+        *("set var rank = 5", "output rank + 1", "compare meshes 0 with 1", "info locals"),
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    out = finished.out
+    path, _, nine = shown(out, "print single")[1].partition("[0,2]")
+    assert path.split() == ["%_data%x(1)"] and nine.split() == ["3", "@1"], out
+    assert "%_data(1)%x(2)" in "".join(shown(out, "print all")), out
+    assert "[1]   all(2)%name = 'grid'  <-- differs  @2" in shown(out, "print all(2)%name"), out
+    for expression, (place, value) in OBJECT_PLACES.items():
+        lines = shown(out, f"print {expression}")
+        rest = place.removeprefix(expression)
+        at = next(number for number, each in enumerate(lines) if each.split()[:1] == [rest])
+        assert lines[at + 1].split()[1] == value, (expression, lines)
+        assert f"[1]   {place} = {value}  <-- differs  @2" in shown(out, f"print {place}"), out
+    for expression, value in OBJECT_VALUES.items():
+        assert f"{expression} = {value}" in "\n".join(shown(out, f"print {expression}")), out
+    assert shown(out, "stat back")[0] == "[0-2] back: 12 numbers on 3 ranks", out
+    assert "max     44 [1]" in shown(out, "stat back")[1], out
+    assert "max     9 [1]" in shown(out, "stat whole%x")[1], out
+    assert shown(out, "assert rank < 2")[:2] == ["rank < 2: FAILED on [2] (1 of 3)", "[2] rank = 2"]
+    assert shown(out, "assert whole%x < 4")[1] == "[1] whole%x(1) = 9"
+    assert shown(out, "assert nosuch > 0")[0] == "nosuch > 0: NOT CHECKED on [0-2] (3 of 3)"
+    assert shown(out, "output rank + 1") == ["[0-2] 6"], out
+    for command in ("compare meshes 0 with 1", "info locals"):
+        found = [line.split()[0] for line in shown(out, command)]
+        assert {"(1)%x(2)", "(2)%name"} <= {*found}, out
