@@ -89,26 +89,33 @@ def measure(plan: Plan, *, aggregators: int, fan_out: int, rounds: int = 3) -> R
         )
 
 
-def commands(session: pgdb.Session) -> Iterator[tuple[str, Callable[[], pgdb.Answer]]]:
+def commands(
+    session: pgdb.Session,
+) -> Iterator[tuple[str, Callable[[], pgdb.Answer | pgdb.Report]]]:
     """Yield the measurements."""
     yield "bt", session.backtrace
     yield "bt -args", lambda: session.backtrace(split=True)
     yield "bt -full", lambda: session.execute("bt -full")
     yield "print label", lambda: session.evaluate("label")
     yield "print rank", lambda: session.evaluate("rank")
+    yield "report", session.report
     yield "info threads", lambda: session.execute("info threads")
     yield "step", session.step
     yield "stop storm", session.continue_
 
 
-def cost_of(name: str, command: Callable[[], pgdb.Answer], daemons: list[int]) -> Cost:
+def cost_of(
+    name: str, command: Callable[[], pgdb.Answer | pgdb.Report], daemons: list[int]
+) -> Cost:
     """Carry out a command and return its cost."""
     before = [(cpu_s(pid), sent) for pid, sent in zip(daemons, sent_bytes(daemons), strict=True)]
     begun = time.perf_counter()
     answer = command()
     took_s = time.perf_counter() - begun
     after = [(cpu_s(pid), sent) for pid, sent in zip(daemons, sent_bytes(daemons), strict=True)]
-    missing = {kind: getattr(answer.missing, kind) for kind in ("late", "lost", "running")}
+    missing = {}
+    if isinstance(answer, pgdb.Answer):
+        missing = {kind: getattr(answer.missing, kind) for kind in ("late", "lost", "running")}
     return Cost(
         command=name,
         classes=len(answer.classes),

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.report.model import Report
+from pgdb.frontend.report.model import RankClass, Report
 from pgdb.frontend.run.looking import SAMPLES, Looker, Running
 from pgdb.frontend.run.options import in_words
 from pgdb.frontend.run.run_report import RunRecord
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 LEAST_RUNNING = 9.0
@@ -18,6 +19,9 @@ LEAST_RUNNING = 9.0
 Looks hold a rank for 10 % of its time at most, however slow the host is.
 """
 POLL_S = 0.25
+
+_SLEEP = pattern(r"(?:__GI_)?_*(?:(?:clock_)?nanosleep|u?sleep|pause|sigsuspend)\b(?!_)")
+"""The functions in which a rank sleeps that has asked for it."""
 
 
 class HangWatch:
@@ -99,7 +103,15 @@ def hang_text(limit_s: float, of_time: str, report: Report) -> str:
         f"samples{of_time}"
     )
     reason = next((each for each in report.verdicts if each.is_error), None)
-    return text if reason is None else f"{text}; {reason.text}"
+    if reason is not None:
+        return f"{text}; {reason.text}"
+    if report.classes and all(map(_sleeps, report.classes)):
+        return f"{text}; all ranks sleep"
+    return text
+
+
+def _sleeps(each: RankClass) -> bool:
+    return bool(each.frames) and _SLEEP.match(each.frames[0].function) is not None
 
 
 def _now_s() -> float:

@@ -91,6 +91,10 @@ def report_of(
     notes = []
     if len(ranks) > 1 and not tails and any(ring.total for _, ring in rings):
         notes.append(MIXED_OUTPUT)
+    if status is not None and begun and (unknown := ranks - gone):
+        notes.append(
+            f"the ends of ranks [{unknown}]: their launcher has ended without a report of them"
+        )
     whole = replace(
         base,
         classes=classes,
@@ -108,7 +112,7 @@ def report_of(
         ),
         versions=base.versions if base.versions.pgdb else versions(),
         hosts=base.hosts if len(base.hosts) > 1 and not begun else hosts_of(begun.values()),
-        states=RankStates(running=str(ranks - gone), exited=str(gone)),
+        states=RankStates(running=str(ranks - gone) if status is None else "", exited=str(gone)),
         stops=(*stops, *seen),
         output=(*tails_of(rings), *rank_tails(tails or {}, _failed(stops))),
         environment=base.environment or environment_of(environment, "pgdb run, on this host"),

@@ -151,7 +151,9 @@ class Supervisor:
         self._triggers.put_nowait(trigger)
 
     def _on_end(self, end: RankEnd) -> None:
-        self._record.add("exit", end.in_words, str(end.rank), is_error=end.is_bad)
+        # Behind a failure, such a signal is how the launcher ends the others.
+        is_error = end.is_bad and not (self._has_died and end.is_from_outside)
+        self._record.add("exit", end.in_words, str(end.rank), is_error=is_error)
         if end.is_bad and not self._has_died:
             self._has_died = True
             self._put(Trigger("death"))
@@ -253,7 +255,10 @@ class Supervisor:
         assert first is not None
         await asyncio.sleep(SETTLE_S)
         await self._publisher.write(self._report(self._cause, job))
-        if self._reports.living and not first.is_from_outside:
+        bad = [each for each in self._reports.ends.values() if each.is_bad]
+        # A launcher kills all ranks at once; the kernel that is out of memory kills one.
+        is_alone = len(bad) == 1 and first.signal == signal.SIGKILL
+        if self._reports.living and (is_alone or not first.is_from_outside):
             await self._look(looker)
         elif self._reports.living and self._cause is None:
             self._record.note("the stacks of the others: their launcher was ending them already")

@@ -26,6 +26,8 @@ from pgdb.overlay.topology import share_out
 from pgdb.proctable import ProcTable, RankProcess
 
 _MOST_REFUSED = 4
+START_S_PER_CORE = 0.5
+"""Time that the start may take for each core file, on a host with other work."""
 
 
 async def open_cores(
@@ -82,7 +84,8 @@ async def _open(
             )
         ranks = chosen.ranks if options.ranks is None else options.ranks
         aggregators = min(options.aggregators, len(ranks))
-        options = replace(options, aggregators=aggregators)
+        start_timeout_s = max(options.start_timeout_s, START_S_PER_CORE * len(ranks))
+        options = replace(options, aggregators=aggregators, start_timeout_s=start_timeout_s)
         on_step(f"found core files of {count(len(ranks), 'rank')} ({chosen.source})")
         gdb_version = await checking
         directory = SessionDirectory()

@@ -143,6 +143,16 @@ def test_output_of_each_rank_is_in_the_report(mpi: Mpi, build: Build, tmp_path: 
 
 
 @pytest.mark.any_mpi
+def test_ranks_beside_one_that_the_kernel_has_killed_are_looked_at(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    _, report = run_job(tmp_path, "--", *mpi.line(3, build("deaths.c"), "8"))
+    assert report["cause"]["what"].startswith("rank 2 died of SIGKILL")
+    assert sum(each["count"] for each in report["classes"]) == 2, report["notes"]
+    assert report["states"].get("running", "") == ""
+
+
+@pytest.mark.any_mpi
 def test_output_that_the_launcher_has_mixed_is_called_so(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:

@@ -1,9 +1,11 @@
 /* Each rank dies in a way of its own; an argument names the only rank that dies.
  *
  * Rank 0 dies by an MPI error, 1 by MPI_Abort, 2 by exit, 3 by _exit, 4 by a return from main, 5 by
- * a failed assertion, 6 by quick_exit. Any other rank waits for them. */
+ * a failed assertion, 6 by quick_exit. Any other rank waits for them. With the argument 8, rank 2 is
+ * killed as by a kernel without memory. */
 #include <assert.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,6 +35,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     only = argc > 1 ? atoi(argv[1]) : rank;
+    if (only == 8 && rank == 2)
+        raise(SIGKILL);
     if (rank == only) {
         die(rank, size);
         if (rank == 4)

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.report.model import Cause, Report
+from pgdb.frontend.report.model import Cause, RankClass, Report, ReportFrame
 from pgdb.frontend.run import looking
-from pgdb.frontend.run.hang_watch import HangWatch
+from pgdb.frontend.run.hang_watch import HangWatch, hang_text
 from pgdb.frontend.run.looking import Looker, Running
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.rank_reports import RankStart
@@ -151,3 +151,26 @@ def test_cancellation_at_the_end_of_a_look_ends_the_watch(monkeypatch: pytest.Mo
         assert task.cancelled()
 
     run_at_once(run())
+
+
+@pytest.mark.parametrize(
+    ("innermost", "sleeps"),
+    [
+        ("__GI___clock_nanosleep", True),
+        ("clock_nanosleep@@GLIBC_2.17", True),
+        ("usleep", True),
+        ("pause", True),
+        ("PMPI_Recv", False),
+        ("sleepy", False),
+    ],
+)
+def test_a_job_of_which_all_ranks_sleep_is_called_so(innermost: str, sleeps: bool) -> None:
+    frames = (ReportFrame(function=innermost), ReportFrame(function="main", line=3))
+    classes = (
+        RankClass(number=1, ranks="0", count=1, frames=frames),
+        RankClass(number=2, ranks="1-3", count=3, frames=(ReportFrame(function="__sleep"),)),
+    )
+    report = Report(
+        time=0.0, title="job", cause=Cause(kind="none", what=""), ranks="0-3", classes=classes
+    )
+    assert hang_text(8.0, "", report).endswith("all ranks sleep") == sleeps

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 
+from pgdb.frontend.report.model import Cause
 from pgdb.frontend.run.causes import RankEnd
-from pgdb.frontend.run.run_report import stops_of
+from pgdb.frontend.run.rank_reports import RankStart
+from pgdb.frontend.run.run_report import RunRecord, report_of, stops_of
 
 SEGV = RankEnd(1, 101, signal.SIGSEGV, 0.0)
 TERM = RankEnd(0, 100, signal.SIGTERM, 0.0)
@@ -23,3 +25,25 @@ def test_a_rank_that_dies_of_its_own_is_the_first_in_a_hanging_job_too() -> None
     assert [(each.ranks, each.is_first) for each in found] == [("1", True), ("0", False)]
     # The launcher has ended rank 0: it is no failure of its own.
     assert [each.is_error for each in found] == [True, False]
+
+
+def test_ranks_whose_end_nobody_has_reported_do_not_run_any_more() -> None:
+    start = RankStart(
+        rank=0, size=2, host="a", pid=9, watcher=8, time=0.0, directory="/", program=("app",)
+    )
+
+    def states_of(status: int | None) -> tuple[str, str, bool]:
+        report = report_of(
+            RunRecord(["mpirun", "app"]),
+            Cause(kind="signal", what="rank 1 died"),
+            starts=[start],
+            ends=[SEGV],
+            rings=[],
+            status=status,
+            environment={},
+        )
+        is_noted = any("the ends of ranks [0]" in each for each in report.notes)
+        return report.states.running, report.states.exited, is_noted
+
+    assert states_of(None) == ("0", "1", False)
+    assert states_of(1) == ("", "1", True)
