@@ -60,6 +60,9 @@ class ReportComparison(
     sections: tuple[ComparedSection, ...] = ()
 
 
+_ADDRESS = pattern(r"\b0x[0-9a-f]{5,}")
+
+
 def compare(
     before: Report, after: Report, *, names: tuple[str, str] = ("before", "after")
 ) -> ReportComparison:
@@ -155,7 +158,17 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _stops(report: Report) -> dict[str, str]:
-    return _joined((each.text.partition("\n")[0], each.ranks) for each in report.stops)
+    heads = ((_masked(each.text.partition("\n")[0]), each.ranks) for each in report.stops)
+    return _joined(heads)
+
+
+def _masked(text: str) -> str:
+    """Return a text without addresses, which differ from run to run; null pointers stay.
+
+    >>> _masked('p = 0x7ffc0a25c40 "x", q = 0x0')
+    'p = 0x… "x", q = 0x0'
+    """
+    return _ADDRESS.sub("0x…", text)
 
 
 def _stack(each: RankClass) -> str:
@@ -179,7 +192,7 @@ def _variables(report: Report) -> dict[str, str]:
         where = each.frames[at].function if at < len(each.frames) else ""
         for variable in each.variables:
             name = f"{variable.name} in {where}" if where else variable.name
-            lines = "\n".join(variable_lines(variable))
+            lines = _masked("\n".join(variable_lines(variable)))
             known = found.get(name, "")
             # Classes that differ in an outer frame have many variables in common.
             if not known:
@@ -192,7 +205,7 @@ def _variables(report: Report) -> dict[str, str]:
 def _threads(report: Report) -> dict[str, str]:
     found = {}
     for each in report.threads:
-        stack = " <- ".join(frame_text(frame) for frame in each.frames)
+        stack = _masked(" <- ".join(frame_text(frame) for frame in each.frames))
         found[stack] = ", ".join(f"{some.text} on [{some.ranks}]" for some in each.counts)
     return found
 

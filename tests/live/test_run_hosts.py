@@ -54,3 +54,15 @@ def test_hang_on_several_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Pa
     assert report["cause"]["kind"] == "hang"
     assert report["verdicts"][0]["kind"] == "unmatched-receive"
     assert sum(each["count"] for each in report["classes"]) == RANKS
+
+
+def test_output_of_each_rank_of_several_hosts(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path
+) -> None:
+    finished, report = run_on_hosts(
+        builder, four_hosts, tmp_path, "deaths.c", "2", "--output-by-rank"
+    )
+    assert finished.status == 8, finished.err
+    # The relays of the outputs, beside the ranks, are no ranks.
+    assert sum(each["count"] for each in report["classes"]) == RANKS - 1, report["notes"]
+    assert report["environment"]["source"].startswith("rank ")

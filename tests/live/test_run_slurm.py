@@ -126,3 +126,25 @@ def test_cancelled_job_has_a_report(
     report = batch.finish()
     assert report["cause"]["kind"] == "ended", batch.text
     assert "SIGTERM" in report["cause"]["what"]
+
+
+def test_output_of_each_task_is_whole(
+    builder: Builder, cluster: Slurm, mpi: Mpi, tmp_path: Path
+) -> None:
+    line = mpi.line(4, builder.build(mpi, "chatty.c"), "2000", "die")
+    words = ["--output-by-rank", "--then", "kill", "--", *line]
+    batch = Batch(cluster, tmp_path, words)
+    report = batch.finish()
+    assert report["cause"]["who"] == "1", batch.text
+    single = [each for each in report["output"] if each.get("ranks")]
+    assert {each["ranks"] for each in single} == {"0", "1", "2", "3"}
+    for rank in range(4):
+        lines = "".join(f"line {at} of rank {rank}\n" for at in range(2000))
+        total = sum(
+            len(each["text"]) + each.get("dropped_bytes", 0)
+            for each in single
+            if each["ranks"] == str(rank)
+        )
+        assert total == len(lines) + len(f"rank {rank} is through\n")
+        # slurmstepd ends all of a task with its first process; nothing is lost by that.
+        assert all(each in batch.text for each in lines.splitlines())

@@ -315,6 +315,18 @@ def test_variables_of_one_run_and_equal_classes_are_no_difference() -> None:
     assert comparing.compare(one, twice).same
 
 
+def test_addresses_are_no_difference() -> None:
+    def with_address(address: str) -> Report:
+        report = report_with("x")
+        variable = ReportVariable(name="kind", ranks="0-2", text=f'{address} "segv"')
+        stop = ReportStop(ranks="3", text=f"received SIGSEGV: fail (kind={address})")
+        first = replace(report.classes[0], variables=(variable,))
+        return replace(report, classes=(first, *report.classes[1:]), stops=(stop,))
+
+    assert comparing.compare(with_address("0x7ffe425d31a2"), with_address("0x7ffec7d958f6")).same
+    assert not comparing.compare(with_address("0x7ffe425d31a2"), with_address("0x0")).same
+
+
 def test_differences_of_two_reports() -> None:
     before = report_with("x")
     after = replace(
