@@ -195,9 +195,9 @@ class Ending:
             kill = kill and not self.job_has_ended
         # The launcher's report of killed ranks is no news.
         core.notifier.is_quiet = kill
-        if kill and core.state.live:
+        if kill and (own := core.state.live - core.guests):
             with contextlib.suppress(LinkError, CommandError):
-                await self._traffic.ask("kill", Kill(), core.state.live, timeout_s=_KILL_S)
+                await self._traffic.ask("kill", Kill(), own, timeout_s=_KILL_S)
         core.is_over = True
         core.wake()
         # Nobody would end an aggregator that comes back now.

@@ -40,6 +40,8 @@ class Core:
         self.state = JobState(RankSet())
         self.killed = RankSet()
         """Ranks that the user has killed."""
+        self.guests = RankSet()
+        """Ranks of other jobs, which outlive a session that kills its own job."""
         self.notifier = Notifier()
         self.journal = BreakpointJournal()
         self.settings = SettingsJournal()

@@ -866,16 +866,17 @@ class SessionCalls(Ranks):
         """
         return self._loop.call(lambda: self._session.further_worlds())
 
-    def add_worlds(self, which: int | Literal["all"]) -> Answer:
+    def add_worlds(self, which: int | Literal["all"] = "all", *, job: int | str = "") -> Answer:
         """Attach to the ranks of a further world, or of all; return where they have stopped.
 
         They are numbered on behind the ranks of the session, and get its breakpoints, settings and
-        displays.
+        displays. *job* is another job instead, named as for :func:`attach`, such as one that has
+        connected by MPI_Comm_connect. The session never kills its ranks at the end.
 
         :raises UsageError: if there is no such world, or it is in the session.
         :raises CommandError: if PGDB can attach to none of its ranks.
         """
-        return self._loop.call(lambda: self._session.add_worlds(which))
+        return self._loop.call(lambda: self._session.add_worlds(which, job=job))
 
     @property
     def held_for(self) -> Mapping[str, RankSet]:

@@ -35,6 +35,15 @@ class WorldSource(Protocol):
         """Return the worlds that the session does not have, as they are now."""
         ...
 
+    async def of_job(self, target: str) -> World:
+        """Return the ranks of another job as a world with a number of its own.
+
+        :raises DiscoveryError: if there is no such job.
+        :raises UsageError: if the session has ranks of it.
+        :raises CommandError: if PGDB cannot attach to it.
+        """
+        ...
+
     def assign(self, world: World) -> None:
         """Assign the ranks of a world, by their numbers in the session, to aggregators.
 
@@ -109,6 +118,22 @@ class Worlds:
                 "started; 'pgdb attach' with the pid of the launcher finds them"
             )
         return await self.source.look()
+
+    async def add_job(self, target: str) -> Answer:
+        """Attach to the ranks of another job, as one that has connected by MPI_Comm_connect.
+
+        They are a further world. The session detaches from them where it kills its own job.
+
+        :raises UsageError: if PGDB does not know the launcher of its own job, or has ranks of the
+            other one.
+        :raises PgdbError: if PGDB cannot find the other job, or attach to it.
+        """
+        await self.look()  # the numbers of the worlds that MPI_Comm_spawn has made are taken
+        assert self.source is not None
+        world = await self.source.of_job(target)
+        answer = await self.join([world])
+        self._core.guests |= self._known[world.number].ranks
+        return answer
 
     async def add(self, word: str) -> Answer:
         """Attach to the ranks of a world, given by its number, or of all further worlds.

@@ -1,8 +1,9 @@
-"""The command about worlds: the ranks that MPI_Comm_spawn has started."""
+"""The command about worlds: ranks that MPI_Comm_spawn has started, and those of other jobs."""
 
 from __future__ import annotations
 
 from pgdb.errors import UsageError
+from pgdb.frontend.commands.options import Option
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import places_text
@@ -13,8 +14,16 @@ from pgdb.frontend.show.text import places_text
     group=Group.RANKS,
     usage="worlds [add N|all]",
     summary="list the worlds of MPI_Comm_spawn, or attach to one",
+    options=(
+        Option(
+            name="--job",
+            value="JOB",
+            help="add the ranks of another job, named as for attach: a pid, or JOB[.STEP] of Slurm",
+            default="",
+        ),
+    ),
 )
-async def _worlds(call: Call) -> Outcome:
+async def _worlds(call: Call, text: str, *, job: str) -> Outcome:
     """List the worlds of the job, or take ranks into the session that MPI_Comm_spawn has started.
 
     World 0 has the ranks that the launcher has started. Each MPI_Comm_spawn makes a further one.
@@ -22,13 +31,22 @@ async def _worlds(call: Call) -> Outcome:
     are not in the session. They are numbered on behind its ranks: 'proc 1.0-3' and 'proc @world1'
     name them by their world. Breakpoints, settings and displays that all ranks have hold on them
     too. 'set spawned attach' does that for all worlds that come.
+
+    'worlds add --job JOB' attaches to a job with a launcher of its own, such as one that has
+    connected by MPI_Comm_connect. Its ranks are a further world. PGDB never kills them at the end
+    of the session: it detaches.
     """
     worlds = call.session.all_worlds
-    word, _, which = call.argument.partition(" ")
+    word, _, which = text.partition(" ")
+    which = which.strip()
+    if job:
+        if word != "add" or which:
+            raise UsageError(f"worlds: another job is added by 'worlds add --job {job}'")
+        await worlds.add_job(job)
+        return None
     if word == "add":
-        which = which.strip()
         if not which:
-            raise UsageError("worlds add: give the number of a world, or all")
+            raise UsageError("worlds add: give the number of a world, all, or --job JOB")
         await worlds.add(which)
         return None
     if word:

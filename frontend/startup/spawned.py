@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from pgdb.errors import CommandError, PgdbError
+from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.discovery import worlds
 from pgdb.frontend.discovery.found_job import describe_world
-from pgdb.frontend.startup.attach_shares import found_parts, nodes_among, nodes_of
+from pgdb.frontend.startup.attach_shares import found_parts, is_partial, nodes_among, nodes_of
 from pgdb.frontend.startup.held import HeldWorld
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.system import deadline
@@ -120,6 +120,39 @@ class SpawnedWorlds:
             number = max(taken) + 1
         self._number_of.update(dict.fromkeys(processes, number))
         return number
+
+    async def of_job(self, target: str) -> World:
+        """Return the ranks of another job as a world with a number of its own.
+
+        :raises DiscoveryError: if there is no such job.
+        :raises UsageError: if the session has ranks of it.
+        :raises CommandError: if PGDB cannot attach to it.
+        """
+        session, overlay = self._session, self._overlay
+        assert overlay.site is not None
+        located = await overlay.site.find(target)
+        if is_partial(located):
+            raise CommandError(
+                f"job {target}: only a search on all of its hosts finds its ranks; "
+                f"'pgdb attach {target}' is a session of its own"
+            )
+        job = located.job
+        its_own = {*_places(job.table.processes)}
+        known = (one.rank for one in session.table.processes if (one.host, one.pid) in its_own)
+        if ranks := RankSet(known):
+            raise UsageError(f"ranks [{ranks}] of the session are those of job {target}")
+        if located.refusals:
+            raise CommandError(f"job {target} cannot be attached to: {located.refusals[0]}")
+        further = [host for host in job.table.hosts if not nodes_of(host, overlay)]
+        if further and (failed := await overlay.add_hosts(further, job_pid=job.launcher_pid)):
+            host, why = next(iter(failed.items()))
+            raise CommandError(f"job {target}: there is no aggregator on {host}: {why}")
+        own = session.all_worlds.in_session
+        number = 1 + max((*self._number_of.values(), *(each.number for each in own)))
+        self._number_of.update(dict.fromkeys(its_own, number))
+        return World(
+            number=number, size=job.job_size or 0, processes=job.table.processes, job=target
+        )
 
     def assign(self, world: World) -> None:
         """Assign the ranks of a world, by their numbers in the session, to aggregators.
@@ -238,3 +271,8 @@ class SpawnedWorlds:
             await asyncio.sleep(max(0.0, self._next_s - time.monotonic()))
             self._is_search_wanted = False
             await self.report(defers_parts=True)
+
+
+def _places(processes: Sequence[RankProcess]) -> Iterator[tuple[str, int]]:
+    """Yield host and pid of each process."""
+    return ((each.host, each.pid) for each in processes)

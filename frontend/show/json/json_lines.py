@@ -384,6 +384,7 @@ def world_ranks(world: World) -> WorldRanks:
         size=world.size,
         hosts=tuple(HostProcesses(host=host, pids=tuple(pids)) for host, pids in hosts.items()),
         ranks=str(world.ranks),
+        job=world.job,
     )
 
 

@@ -436,6 +436,8 @@ class WorldRanks(Part, frozen=True, kw_only=True):
     """The processes that were found, by the rank in MPI_COMM_WORLD on each host."""
     ranks: RankText = ""
     """The ranks by their numbers in the session; absent if the world is not in it."""
+    job: str = ""
+    """Another job, as the user has named it; absent for the ranks of the session's own."""
 
 
 class ArrayForm(Part, frozen=True, kw_only=True):

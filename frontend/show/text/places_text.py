@@ -65,10 +65,8 @@ def held_text(why: str) -> str:
 def joined(world: World) -> str:
     """Return the text about ranks that have joined the session."""
     number = world.number
-    return (
-        f"are in the session now: {number}.0-{world.span - 1} (@world{number}), which "
-        "MPI_Comm_spawn has started"
-    )
+    origin = f"those of job {world.job}" if world.job else "which MPI_Comm_spawn has started"
+    return f"are in the session now: {number}.0-{world.span - 1} (@world{number}), {origin}"
 
 
 def world_lines(worlds: Sequence[World]) -> str:

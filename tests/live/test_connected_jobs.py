@@ -1,0 +1,121 @@
+"""Two jobs that have connected by MPI_Comm_connect, in one session."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgdb.frontend.discovery.discover import find_job
+from tests.support.processes import wait_until
+from tests.support.programs import Builder, Program, find_mpi
+from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+RANKS = 2
+
+
+@pytest.fixture
+def program(builder: Builder) -> Program:
+    return builder.build(find_mpi("openmpi"), "connects.c")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The options of mpirun for the server that two mpiruns of Open MPI need to connect."""
+    path = shutil.which("ompi-server")
+    if path is None:
+        pytest.skip("Open MPI's ompi-server is not installed")
+    file = tmp_path / "server"
+    with subprocess.Popen([path, "--no-daemonize", "-r", str(file)]) as process:
+        try:
+            wait_until(lambda: file.exists() and file.read_text().strip(), "it serves", DEADLINE_S)
+            yield "--ompi-server", f"file:{file}"
+        finally:
+            process.kill()
+
+
+def line_of(program: Program, server: tuple[str, str], *words: object) -> list[str]:
+    """Return the line that launches two ranks."""
+    launcher, *rest = find_mpi("openmpi").line(RANKS, program, *map(str, words))
+    return [launcher, *server, *rest]
+
+
+@contextlib.contextmanager
+def running(line: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A job, which ends with the context."""
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=DEADLINE_S)
+
+
+def pids_of(process: subprocess.Popen[bytes]) -> dict[int, int]:
+    """Return the ranks of a launcher (rank -> pid)."""
+    return {each.rank: each.pid for each in find_job(process.pid).table.processes}
+
+
+def wait_connected(*processes: subprocess.Popen[bytes]) -> None:
+    for each in processes:
+        assert each.stdout is not None
+        for _ in range(RANKS):
+            assert each.stdout.readline().endswith(b"waits\n")
+
+
+def test_a_connected_job_is_a_world_of_the_session(
+    program: Program, server: tuple[str, str], tmp_path: Path
+) -> None:
+    port, place = tmp_path / "port", program.at("waiting")
+    lines = [line_of(program, server, word, port) for word in ("accept", "connect")]
+    with running(lines[0]) as one, running(lines[1]) as other:
+        wait_connected(one, other)
+        commands = ex(
+            f"worlds add --job {one.pid}",
+            f"worlds add --job {other.pid}",
+            f"worlds add --job {other.pid}",
+            "worlds",
+            "hold @world1",
+            f"tbreak {place}",
+            "continue",
+            "release all",
+            f"barrier {place}",
+            "continue",
+            "proc 1.0-1 print argv[1]",
+            "proc 0-1 print argv[1]",
+            "detach",
+        )
+        finished = run_pgdb("attach", "--batch", *commands, one.pid)
+        out, err = finished.out, finished.err + finished.out
+        assert f"ranks [0-1] of the session are those of job {one.pid}" in err, err
+        assert f"ranks [2-3] of the session are those of job {other.pid}" in err, err
+        assert "[2-3]" in out and "1.0-1 (@world1)" in out, out
+        assert "[2-3] held" in out
+        assert "barrier 2: [0-3] are there; they stay stopped" in out, out
+        assert re.search(r'^\[2-3\] argv\[1\] = .*"connect"', out, re.M), out
+        assert re.search(r'^\[0-1\] argv\[1\] = .*"accept"', out, re.M), out
+        assert "[0-3] detached; they run on" in out
+        for each in (one, other):
+            assert_untouched(pids_of(each))
+
+
+def test_a_session_that_kills_its_job_detaches_from_the_other(
+    program: Program, server: tuple[str, str], tmp_path: Path
+) -> None:
+    port = tmp_path / "port"
+    line = line_of(program, server, "connect", port)
+    # The other job has not connected: the death of the first one is none of its business.
+    with running(line_of(program, server, "accept", port)) as other:
+        wait_until(port.exists, "the port is open", DEADLINE_S)
+        commands = ex(f"worlds add --job {other.pid}", "ranks", "quit")
+        out = run_pgdb("launch", "--batch", *commands, *line).out
+        assert "1.0-1 (@world1)" in out, out
+        assert other.poll() is None
+        assert_untouched(pids_of(other), progress=0)
