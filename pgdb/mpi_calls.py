@@ -25,8 +25,12 @@ CallState = Literal["in_call", "outside", "before_init", "after_finalize", "no_m
 """The state of a rank towards MPI: in a call; between two calls; MPI_Init not begun;
 MPI_Finalize returned; a program without MPI; not known."""
 
-Activity = Literal["", "computing", "sleeping", "io", "lock", "python", "dying", "exiting"]
-"""The work of a rank outside MPI, as far as its innermost frames and the kernel say it."""
+Activity = Literal[
+    "", "computing", "sleeping", "io", "lock", "deadlock", "thread", "python", "dying", "exiting"
+]
+"""The work of a rank outside MPI, as far as its innermost frames and the kernel say it. Threads in
+a ``deadlock`` wait for a lock that they hold themselves, together or alone; ``thread`` is a wait
+for another thread."""
 
 Loop = Literal["", "no way out", "spins"]
 """The loop in which a rank is: no path through its code leads out of it; it comes back to the same
@@ -218,6 +222,9 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     where: CallSite | None = None
     """Place of the call in the user's code; outside MPI the innermost place with a source line."""
     activity: Activity = ""
+    thread: str = ""
+    """GDB's number of the thread of *where* and *activity*, if the first thread waits for this one
+    to end, or for a lock that it holds."""
     calls: tuple[MpiCall, ...] = ()
     """A call for each thread that is in one, the main thread's first."""
     note: str = ""

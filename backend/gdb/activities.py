@@ -28,16 +28,15 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
     (
         "lock",
         _names(
-            r"pthread_(?:mutex_(?:timed)?lock|cond_(?:timed)?wait|rwlock_\w+lock|join|barrier_wait"
-            r"|spin_lock|timedjoin_ex|clockjoin_ex)\w*",
+            r"pthread_(?:mutex_(?:timed)?lock|rwlock_\w+lock|spin_lock)\w*",
             r"lll_lock_wait\w*",
             r"futex_\w+",
             r"sem_(?:timed|clock)?wait\w*",
             r"do_futex_wait\w*",
         )
-        + r"|gomp_(?:team_)?(?:barrier|mutex|sem|futex)_\w+"
-        + r"|(?:GOMP|omp|__kmp\w*)_(?:barrier|critical_start|set_lock)\w*"
-        + r"|std::(?:this_thread|condition_variable|mutex|thread)::(?:lock|wait|join)\w*",
+        + r"|gomp_(?:team_)?(?:mutex|sem|futex)_\w+"
+        + r"|(?:GOMP|omp|__kmp\w*)_(?:critical_start|set_lock)\w*"
+        + r"|std::mutex::lock\w*",
     ),
     (
         "io",
@@ -55,6 +54,12 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
         + r"|H5F?D?_?\w*(?:read|write)\w*"
         + r"|_gfortran_(?:st_(?:read|write|open|close|flush)|transfer)\w*",
     ),
+)
+# These call the functions of locks, which are nearer to the kernel.
+_WAITS_FOR_THREAD = pattern(
+    r"_*(?:GI_+)?pthread_(?:cond_(?:timed|clock)?wait|(?:timed|clock)?join|barrier_wait)\w*"
+    + r"|gomp_(?:team_)?barrier_\w+|(?:GOMP|omp|__kmp\w*)_barrier\w*"
+    + r"|std::(?:condition_variable|thread)::(?:wait|join)\w*"
 )
 _PATTERNS = tuple((activity, pattern(rf"(?:{names})\Z")) for activity, names in _TABLE)
 _PYTHON = pattern(r"_?Py(?:Eval_|_RunMain|RunMain|Object_Call|Run_)\w*")
@@ -75,10 +80,25 @@ def activity_of(places: Sequence[Place]) -> Activity:
         name = place.frame.function
         for activity, names in _PATTERNS:
             if names.match(name) and (place.owner in _LIBRARIES or activity == "exiting"):
-                return activity
+                return _lock_or_thread(places) if activity == "lock" else activity
+        if _awaits_thread(place):
+            return "thread"
         if place.owner is Owner.USER:
             break
     # Python evaluates in C frames; a C extension that computes is in Python's call, too.
     if any(_PYTHON.match(each.frame.function) for each in places[:4]):
         return "python"
     return "computing"
+
+
+def _lock_or_thread(places: Sequence[Place]) -> Activity:
+    for place in places:
+        if _awaits_thread(place):
+            return "thread"
+        if place.owner is Owner.USER:
+            break
+    return "lock"
+
+
+def _awaits_thread(place: Place) -> bool:
+    return place.owner in _LIBRARIES and _WAITS_FOR_THREAD.match(place.frame.function) is not None

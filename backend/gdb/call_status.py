@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.activities import activity_of
+from pgdb.backend.gdb.awaited_threads import end_of_waits
 from pgdb.backend.gdb.deaths import find_deaths
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
@@ -137,9 +138,13 @@ class CallStatus:
             (each.id, _places(result, objects))
             for each, result in zip(ordered, results, strict=True)
         ]
-        status = await self._status(image, stacks, objects, looks_for_loops=asked.loops)
+        numbers = [each.process for each in ordered]
+        status = await self._status(image, stacks, numbers, objects, looks_for_loops=asked.loops)
         if isinstance(image, ProcessImage):
-            status = self._blocking.looked(status, image, image.pid)
+            by_thread = {each.id: each.process for each in ordered}
+            status = self._blocking.looked(
+                status, image, image.pid, by_thread.get(status.thread, image.pid)
+            )
         if any(recorder.is_recorder(each.path) for each in files):
             status = recorder.with_records(
                 status, image, {each.id: each.process for each in ordered}
@@ -152,6 +157,7 @@ class CallStatus:
         self,
         image: RankImage,
         stacks: Sequence[tuple[str, tuple[Place, ...]]],
+        numbers: Sequence[int],
         objects: Objects,
         *,
         looks_for_loops: bool,
@@ -192,12 +198,18 @@ class CallStatus:
             return MpiCallStatus(
                 state="in_call", where=where, calls=calls, note=looked.note, loop=loop
             )
-        places = _with_deaths(places)
+        last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
+        thread, places = stacks[last][0], _with_deaths(stacks[last][1])
         state = looked.state
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
-        where = await self._site(image, places, 0, objects, thread)
-        return MpiCallStatus(state=state, where=where, activity=activity_of(places), loop=loop)
+        return MpiCallStatus(
+            state=state,
+            where=await self._site(image, places, 0, objects, thread),
+            activity="deadlock" if is_deadlock else activity_of(places),
+            thread=thread if last else "",
+            loop=loop,
+        )
 
     async def _site(
         self, image: RankImage, places: Sequence[Place], begin: int, objects: Objects, thread: str
@@ -285,6 +297,22 @@ def _code_of(path: str) -> Literal["user", "c", ""]:
     if owner is Owner.USER:
         return "user"
     return "c" if owner is Owner.C_RUNTIME else ""
+
+
+def _end_of_waits(
+    image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], numbers: Sequence[int]
+) -> tuple[int, bool]:
+    """Return the index of the thread that keeps the first one from going on, mostly 0 for itself,
+    and whether it is in a deadlock."""
+    if not isinstance(image, ProcessImage):
+        return 0, False
+    try:
+        with image.opened() as read:
+            by_number = dict(zip(numbers, (places for _, places in stacks), strict=True))
+            thread, is_deadlock = end_of_waits(numbers[0], by_number, read)
+            return numbers.index(thread), is_deadlock
+    except OSError:
+        return 0, False
 
 
 def _evaluates(place: Place) -> bool:

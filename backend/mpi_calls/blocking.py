@@ -13,7 +13,7 @@ from pgdb.backend.mpi_calls.memory import Source
 from pgdb.jobs import procfs
 from pgdb.mpi_calls import MpiCallStatus
 
-_BLOCKING = ("sleeping", "lock", "io")
+_BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io")
 _LEAST_TICKS = 3
 """Least CPU ticks of work; a stop by a debugger may cost one or two."""
 _NANOSLEEP = 35
@@ -33,8 +33,14 @@ class Blocking:
         self._before: tuple[int, int] | None = None
         """Process and CPU ticks at the last look."""
 
-    def looked(self, status: MpiCallStatus, source: Source, pid: int) -> MpiCallStatus:
-        """Return the status with what the kernel says of a rank that blocks outside MPI."""
+    def looked(
+        self, status: MpiCallStatus, source: Source, pid: int, thread: int = 0
+    ) -> MpiCallStatus:
+        """Return the status with what the kernel says of a rank that blocks outside MPI.
+
+        :param thread: the kernel's number of the thread that the status is about, if it is not the
+            first one.
+        """
         ticks, before = self._ticks(pid), self._before
         self._before = (pid, ticks)
         if status.state == "in_call" or status.activity not in _BLOCKING:
@@ -42,7 +48,7 @@ class Blocking:
         worked = None
         if before is not None and before[0] == pid:
             worked = ticks - before[1] >= _LEAST_TICKS
-        sleeps_s = self._sleeps_s(source, pid) if status.activity == "sleeping" else None
+        sleeps_s = self._sleeps_s(source, thread or pid) if status.activity == "sleeping" else None
         return replace(status, worked=worked, sleeps_s=sleeps_s)
 
     def _ticks(self, pid: int) -> int:

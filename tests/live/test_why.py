@@ -13,6 +13,7 @@ from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
 from tests.support.processes import wait_until
+from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -130,3 +131,36 @@ def test_a_rank_that_a_signal_has_stopped_is_the_cause_and_stays_stopped(
 def is_stopped(pid: int) -> bool:
     status = procfs.read_stat(pid)
     return status is not None and status.state == "T"
+
+
+@pytest.mark.parametrize(
+    ("kind", "activity", "marker"),
+    [
+        ("join", "sleeping", "helper"),
+        ("own", "deadlock", "own"),
+        ("circle", "deadlock", "circle"),
+    ],
+)
+def test_the_thread_that_keeps_a_rank_from_coming_is_named(
+    build: Build, mpi: Mpi, kind: str, activity: str, marker: str
+) -> None:
+    program = build("inner_waits.c")
+    with pgdb.launch(mpi.line(RANKS, program, kind)) as session:
+        session.continue_(wait=False)
+        found: list[Explanation] = []
+
+        def is_there() -> bool:
+            found[:] = [session.why(watch_s=0.5)]
+            lines = [each.status.where and each.status.where.line for each in found[0].waits]
+            expected = {program.line("barrier"), program.line(marker)}
+            return len(found[0].verdicts) == 1 and set(lines) == expected
+
+        wait_until(is_there, f"rank 1 waits at {marker}, and the others for it")
+        (only,) = found[0].verdicts
+        assert (only.kind, str(only.ranks)) == ("missing-from-collective", "1")
+        (party,) = (each for each in found[0].waits if 1 in each.ranks)
+        assert party.status.activity == activity
+        # Threads of the MPI library have lower numbers than those of the program.
+        assert bool(party.status.thread) == (kind != "own"), only.text
+        said = "waits for a lock that it holds itself" if activity == "deadlock" else "sleeps"
+        assert f"for rank 1, which {said}" in only.text

@@ -12,7 +12,7 @@ from pgdb.frontend.analysis.why.waiting import Waiting
 from pgdb.ranks import RankSet
 
 KINDS: tuple[VerdictKind, ...] = ("missing-from-collective", "waits-for-busy-rank")
-_BLOCKED = ("sleeping", "lock", "io", "exiting", "dying")
+_BLOCKED = ("sleeping", "lock", "thread", "deadlock", "io", "exiting", "dying")
 _LONG_SLEEP_S = 600
 """Least length of a sleep that is no pause of a program that works, in seconds."""
 _AT_WORK = (
@@ -86,7 +86,7 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
             f"it is at work: it moved within {watch.seconds:g} s; 'why --for 30' watches it for "
             "longer",
         )
-    if status.loop == "no way out":
+    if status.loop == "no way out" or status.activity == "deadlock":
         return "certain", ""
     if status.loop == "spins":
         if _others_work(waiting, number):

@@ -26,6 +26,8 @@ _ACTIVITIES = {
     "sleeping": "sleeps",
     "io": "does input or output",
     "lock": "waits for a lock",
+    "deadlock": "waits for a lock that it holds itself",
+    "thread": "waits for another thread of its own",
     "python": "runs Python code",
     "dying": "is dying",
     "exiting": "is ending",
@@ -206,6 +208,8 @@ def _outside(status: MpiCallStatus) -> str:
     text = _ACTIVITIES[status.activity]
     if status.activity == "sleeping" and status.sleeps_s is not None:
         text += f" for {sleep(status.sleeps_s)}"
+    if status.thread:
+        text += f" in thread {status.thread}"
     return f"{text}, {_LOOPS[status.loop]}" if status.loop else text
 
 

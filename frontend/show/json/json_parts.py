@@ -83,9 +83,9 @@ class ProgressRow(Part, frozen=True, kw_only=True):
 
     ranks: RankText
     symbols: str
-    """A letter for each sample: ``#`` computes, ``z`` sleeps, ``i`` in I/O, ``l`` in a lock, ``p``
-    in Python, ``!`` dies or exits, ``=`` in the same call of MPI as before, ``>`` in another one,
-    ``-`` stopped, ``x`` ended, ``?`` not seen."""
+    """A letter for each sample: ``#`` computes, ``z`` sleeps, ``i`` in I/O, ``l`` waits for a lock
+    or a thread, ``p`` in Python, ``!`` dies or exits, ``=`` in the same call of MPI as before,
+    ``>`` in another one, ``-`` stopped, ``x`` ended, ``?`` not seen."""
     call: str = ""
     """The function of MPI that they were in at last; empty outside MPI."""
     activity: str = ""
@@ -138,6 +138,8 @@ class WhyWait(Part, frozen=True, kw_only=True):
     """The requests that are not complete, in words."""
     activity: str = ""
     """The work of ranks outside MPI."""
+    thread: str = ""
+    """GDB's number of the thread at which the ranks are kept, if it is not the first."""
     function: str = ""
     """Function of the user's code."""
     file: str = ""

@@ -61,6 +61,7 @@ def _wait(party: Party, waited_for: RankSet) -> WhyWait:
         file=where.file if where is not None else "",
         line=where.line if where is not None else 0,
         activity=status.activity,
+        thread=status.thread,
         text=words.states(party),
     )
     if call is None:

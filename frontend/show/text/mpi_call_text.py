@@ -25,6 +25,8 @@ _STATES = {
 _ACTIVITIES = {
     "io": "in I/O",
     "lock": "waiting for a lock",
+    "deadlock": "waiting for a lock that it holds itself",
+    "thread": "waiting for another thread",
     "python": "in Python",
 }
 _WAITS = {"all": "for all of", "any": "for one of", "some": "for some of"}
@@ -39,6 +41,7 @@ def status(said: MpiCallStatus) -> str:
         text = _STATES.get(said.state, said.state)
         if said.activity:
             text += f", {_ACTIVITIES.get(said.activity, said.activity)}"
+            text += f" in thread {said.thread}" * bool(said.thread)
         return text + place(said.where) + _note(said)
     lines = [
         call(each)

@@ -18,6 +18,8 @@ LATE: dict[str, tuple[MpiCallStatus, str, str]] = {
     "lock": (outside("lock"), "likely", "used no processor"),
     "lock, threads work": (outside("lock", worked=True), "cannot tell", "other threads"),
     "lock, not looked at twice": (outside("lock", worked=None), "cannot tell", "other threads"),
+    "another thread": (outside("thread"), "likely", "used no processor"),
+    "a lock of its own": (outside("deadlock", worked=True), "certain", ""),
     "reads": (outside("io"), "likely", "used no processor"),
     "its child works": (outside("io", worked=True), "cannot tell", "child processes"),
     "short sleep": (outside("sleeping", sleeps_s=1), "cannot tell", "1 s or longer, and wakes up"),
