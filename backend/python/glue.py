@@ -149,6 +149,14 @@ def _of_cython(mangled: str) -> str:
     return ".".join(filter(None, (*parts, last))) or mangled
 
 
+def is_import(path: str) -> bool:
+    """Return whether a Python file is the code that carries out import statements.
+
+    CPython leaves its frames out of tracebacks. Each module that imports the next one has five.
+    """
+    return path in ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+
 _LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.t]*/|\A<frozen |\A<__array")
 
 

@@ -208,6 +208,8 @@ def folded(
             is_repeated = shown and _names(items[shown[-1]], c_frames) == _names(each, c_frames)
             if is_repeated and glue.plain_name(frame.function) != frame.function:
                 continue
+        elif each is not None and shown and glue.is_import(each.filename):
+            continue
         shown.append(at)
     return shown
 

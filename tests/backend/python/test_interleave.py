@@ -179,3 +179,21 @@ def test_files_of_the_interpreter_and_of_packages() -> None:
     for path in ("/v/lib/python3.11/site-packages/torch/x.py", "<frozen importlib>"):
         assert glue.is_of_library(path), path
     assert not glue.is_of_library("/home/me/python3/train.py")
+
+
+def test_frames_of_import_statements_are_left_out_but_the_innermost() -> None:
+    def imports(*names: str) -> list[PythonFrame]:
+        files = ("<frozen importlib._bootstrap_external>", "<frozen importlib._bootstrap>")
+        return [PythonFrame(each, files[at % 2], 1) for at, each in enumerate(names)]
+
+    machinery = imports("exec_module", "_load_unlocked", "_find_and_load")
+    frames = c_frames(EVALUATOR, *MAIN)
+    mixed = interleave(
+        frames, [PythonFrame("module", "/job/module.py", 1), *machinery, *run("main")]
+    )
+    assert shown(mixed, frames) == ["module", "main"]
+    mixed = interleave(frames, [*machinery, *run("main")])
+    assert shown(mixed, frames) == ["exec_module", "main"]
+    frames = c_frames(f"read@{LIBC}", EVALUATOR, *MAIN)
+    mixed = interleave(frames, [*machinery, *run("main")])
+    assert shown(mixed, frames) == ["read", "main"]

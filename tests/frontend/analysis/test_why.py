@@ -257,3 +257,8 @@ def test_ranks_that_stand_still_for_an_unknown_reason_are_told_so() -> None:
     (only,) = explained(job).verdicts
     assert (only.kind, only.confidence) == ("no-progress", "cannot tell")
     assert "for whom is unknown" in only.text
+
+
+def test_waits_without_mpi_are_not_denied() -> None:
+    said = explained(HEALTHY["no MPI"], Watch(still=ALL, seconds=1.0)).summary
+    assert said == "no rank uses MPI, and 'why' knows no other waits: 'tree' shows where ranks are"
