@@ -14,41 +14,35 @@ from pgdb.backend.mpi_calls.c_library import STUBS, carry_out
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.instructions import CONDITIONS, HIGH, REGISTERS, Instruction, Operand
 from pgdb.backend.mpi_calls.memory import Images, Memory
+from pgdb.backend.mpi_calls.private_copy import MOST_COPIED, STACK, PrivateCopy
 from pgdb.backend.mpi_calls.values import MASK, signed
 
 _PAGE = 4096
 _RETURN = 0x7EAD0000
 """The address that a call of ours returns to."""
-_STACK = 0x7EBFF000
-_STACK_BYTES = 1 << 20
-_HEAP = 0x7EC00000
-_HEAP_BYTES = 16 << 20
 MOST_STEPS = 100_000
 """Most instructions of one call."""
-MOST_COPIED = 1 << 20
-"""Most bytes that one function copies."""
-_NOTHING = frozenset("endbr64 nop pause mfence lfence sfence prefetcht0 vzeroupper".split())
+_NOTHING = frozenset("endbr64 nop pause mfence lfence sfence prefetcht0 vzeroupper cld".split())
 _MOVES = frozenset(
     "mov movabs movq movd movaps movups movdqa movdqu movzx movapd movupd vmovdqa vmovdqu vmovaps"
     " vmovups vmovq vmovd".split()
 )
-_ARITHMETIC = frozenset("add sub cmp and or xor test inc dec neg xadd".split())
+_ARITHMETIC = frozenset("add adc sub sbb cmp and or xor test inc dec neg xadd".split())
+_BITS = frozenset("bt bts btr btc".split())
 
 
-class Emulator:
+class Emulator(PrivateCopy):
     """Runs functions of a stopped process on a private copy of its memory."""
 
     def __init__(self, memory: Memory, images: Images, thread_pointer: int) -> None:
-        self._memory = memory
+        super().__init__(memory)
         self._images = images
         self.thread_pointer = thread_pointer
         """The base of the fs segment."""
-        self._pages: dict[int, bytearray] = {}
         # Instructions have the addresses of their object file.
         self._decoded: dict[int, tuple[Instruction, int]] = {}
         self._bias = 0
         self._stubs: dict[int, str] = {}
-        self._heap = _HEAP
         self.registers: dict[str, int] = {}
         """The general registers by their whole names."""
         self._vectors: dict[str, int] = {}
@@ -61,78 +55,10 @@ class Emulator:
         self.steps = 0
         """Number of instructions so far."""
 
-    # -- memory --------------------------------------------------------------------------------
-
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return bytes of the private copy.
-
-        :raises EmulationError: if there is no memory.
-        """
-        found = b""
-        while size_bytes > 0:
-            number, begin = divmod(address, _PAGE)
-            page = self._pages.get(number) or self._original(number)
-            piece = page[begin : begin + size_bytes]
-            found += piece
-            address += len(piece)
-            size_bytes -= len(piece)
-        return found
-
-    def _original(self, number: int) -> bytes | bytearray:
-        address = number * _PAGE
-        if _STACK - _STACK_BYTES <= address < _HEAP + _HEAP_BYTES:
-            made = self._pages[number] = bytearray(_PAGE)
-            return made
-        page = self._memory.page(number) if 0 <= address < 1 << 63 else None
-        if page is None:
-            raise EmulationError(f"no memory at {address:#x}")
-        return page
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write into the private copy.
-
-        :raises EmulationError: if there is no memory.
-        """
-        while data:
-            number, begin = divmod(address, _PAGE)
-            page = self._pages.get(number)
-            if page is None:
-                page = self._pages[number] = bytearray(self._original(number))
-            piece = data[: _PAGE - begin]
-            page[begin : begin + len(piece)] = piece
-            address += len(piece)
-            data = data[len(piece) :]
-
-    def allocate(self, size_bytes: int) -> int:
-        """Return the address of new memory, filled with zeros.
-
-        :raises EmulationError: if there is too little.
-        """
-        place = self._heap
-        self._heap += size_bytes + 31 & ~15
-        if self._heap > _HEAP + _HEAP_BYTES or size_bytes < 0:
-            raise EmulationError("too much memory is allocated")
-        return place
-
-    def number(self, address: int, size_bytes: int) -> int:
-        """Return an unsigned number of the private copy."""
-        return int.from_bytes(self.read(address, size_bytes), "little")
-
-    def text(self, address: int) -> str:
-        """Return the text that ends with a zero byte."""
-        return self.string(address).decode("utf-8", "replace")
-
-    def string(self, address: int) -> bytes:
-        """Return the bytes before the next zero byte."""
-        found = b""
-        while b"\0" not in found and len(found) < MOST_COPIED:
-            found += self.read(address + len(found), 16)
-        return found.partition(b"\0")[0]
-
     # -- running -------------------------------------------------------------------------------
 
     def call(self, function: int, *arguments: int, most_steps: int = MOST_STEPS) -> int:
-        """Call a function at an address of the process with up to six numbers; return rax.
+        """Call a function at an address of the process with whole numbers; return rax.
 
         :raises EmulationError: if it cannot be emulated, or does not return in time.
         """
@@ -140,7 +66,11 @@ class Emulator:
         self._vectors = {}
         for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
             self.registers[name] = value & MASK
-        self.registers["rsp"] = _STACK - _PAGE
+        stacked = arguments[6:]
+        self.registers["rsp"] = STACK - _PAGE - (8 * len(stacked) + 15 & ~15)
+        for number, value in enumerate(stacked):
+            place = self.registers["rsp"] + 8 * number
+            self.write(place, struct.pack("<Q", value & MASK))
         self._push(_RETURN)
         self._pc = function
         for _ in range(most_steps):
@@ -315,16 +245,17 @@ class Emulator:
                 if operands[1].kind == "imm"
                 else self._get(insn, operands[1])
             )
-        if name in ("add", "inc", "xadd"):
-            result = a + b
+        carry = int(self._carry) if name in ("adc", "sbb") else 0
+        if name in ("add", "adc", "inc", "xadd"):
+            result = a + b + carry
             self._overflow = bool((a ^ result) & (b ^ result) & 1 << bits - 1)
             if name != "inc":
                 self._carry = result > mask
-        elif name in ("sub", "cmp", "dec", "neg"):
-            result = a - b
+        elif name in ("sub", "sbb", "cmp", "dec", "neg"):
+            result = a - b - carry
             self._overflow = bool((a ^ b) & (a ^ result) & 1 << bits - 1)
             if name != "dec":
-                self._carry = a < b
+                self._carry = result < 0
         else:
             result = {"and": a & b, "test": a & b, "or": a | b, "xor": a ^ b}[name]
             self._carry = self._overflow = False
@@ -388,13 +319,23 @@ class Emulator:
                 raise EmulationError(f"{name} of 0")
             place = value.bit_length() - 1 if name == "bsr" else (value & -value).bit_length() - 1
             self._put(insn, operands[0], place)
-        elif name == "bt":
-            bits = 8 * operands[0].size
-            self._carry = bool(
-                self._get(insn, operands[0]) >> self._get(insn, operands[1]) % bits & 1
-            )
+        elif name in _BITS:
+            self._test_bit(insn)
+        elif name == "rdtsc":
+            registers["rax"], registers["rdx"] = self.steps & 0xFFFFFFFF, self.steps >> 32
         else:
             self._execute_vector(insn)
+
+    def _test_bit(self, insn: Instruction) -> None:
+        to, number = insn.operands
+        bits = 8 * to.size
+        if to.kind == "mem" and number.kind == "reg":
+            raise EmulationError(f"a bit of an array at {insn.address:#x}")
+        value, at = self._get(insn, to), self._get(insn, number) % bits
+        self._carry = bool(value >> at & 1)
+        changed = {"bts": value | 1 << at, "btr": value & ~(1 << at), "btc": value ^ 1 << at}
+        if insn.mnemonic in changed:
+            self._put(insn, to, changed[insn.mnemonic])
 
     def _execute_vector(self, insn: Instruction) -> None:
         name, operands = insn.mnemonic, insn.operands

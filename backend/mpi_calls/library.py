@@ -15,6 +15,7 @@ from pgdb.backend.mpi_calls.emulator import MOST_STEPS, Emulator
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.identities import Identities
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
+from pgdb.backend.mpi_calls.request_samples import RequestSamples
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, PROC_NULL, ROOT, Communicator, Group, Peer, Tag
 from pgdb.ranks import RankSet
 
@@ -90,7 +91,7 @@ class MpiLibrary:
         :raises UnknownMpiError: if there is no library, or if it is of an unknown kind.
         """
         self.memory = memory
-        self._images = images
+        self.images = images
         # Tables of symbols are long; the library's name mostly says enough.
         likely = sorted(images.all(), key=lambda each: "mpi" not in os.path.basename(each.path))
         found = next((each for each in likely if "PMPI_Comm_size" in each.symbols), None)
@@ -102,6 +103,7 @@ class MpiLibrary:
         self.emulator = Emulator(memory, images, thread_pointer)
         self._communicators: dict[int, CommunicatorParts] = {}
         self.identities = Identities(self)
+        self.samples = RequestSamples(self)
         self.contexts = Contexts(self)
         self._names: dict[tuple[str, int], str] = {}
         self.world = self.constants.world or self.symbol("ompi_mpi_comm_world") or 0
@@ -127,14 +129,19 @@ class MpiLibrary:
                 return image.symbols[name] + image.bias
         return None
 
+    def type_name(self, data: bytes) -> str:
+        """Return the name of the class of an object of Open MPI with *data*, empty if unknown."""
+        described = int.from_bytes(data[:8], "little")
+        return self.memory.text(self.memory.word(described) or 0)
+
     def addresses(self, name: str) -> frozenset[int]:
         """Return the addresses in the process of all symbols with a name."""
-        images = (each for each in self._images.all() if name in each.symbols)
+        images = (each for each in self.images.all() if name in each.symbols)
         return frozenset(each.symbols[name] + each.bias for each in images)
 
     @cached_property
     def _with_data(self) -> tuple[Image, ...]:
-        program = self._images.program
+        program = self.images.program
         return (self.image,) if program is None else (program, self.image)
 
     @cached_property
@@ -195,7 +202,7 @@ class MpiLibrary:
 
     def is_stack(self, address: int) -> bool:
         """Return whether an address is in the stack of the first thread, or in the emulator's."""
-        mapping = self._images.mapping(address)
+        mapping = self.images.mapping(address)
         return mapping is None or mapping.path == "[stack]"
 
     def _number(self, name: str, handle: int) -> int:

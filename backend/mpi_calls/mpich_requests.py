@@ -1,28 +1,37 @@
 """Requests of MPICH and its descendants.
 
-An object begins with its handle, a count of references and its kind, in all versions. The places of
-peers and tags are known for some versions only; those of other versions stay unknown.
+An object begins with its handle, a count of references and its kind, in all versions. Requests that
+the library makes in a private copy of the memory show the places of peers and tags; where it cannot
+be made to, they stay unknown.
 """
 
 from __future__ import annotations
 
 import struct
 
-import msgspec
+from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.request_samples import OBJECT_BYTES, Places
 from pgdb.mpi_calls import Request, RequestKind
 from pgdb.patterns import pattern
 
-_OBJECT_BYTES = 0x2C0
 _KINDS: dict[int, RequestKind] = {
     1: "send",
     2: "recv",
     3: "persistent send",
     4: "persistent recv",
 }
-_COLLECTIVES = (10, 11)
+_BEHIND_PERSISTENT: dict[int, RequestKind] = {
+    5: "persistent collective",
+    6: "partitioned send",
+    7: "partitioned recv",
+}
+"""Kinds of the versions from 4.0 on; before, generalized requests have the number 5."""
+_FIRST_GENERALIZED = 9
+_BEHIND_GENERALIZED: dict[int, RequestKind] = {0: "generalized", 1: "collective", 3: "rma"}
+"""Kinds by their distance from that of generalized requests, in all versions."""
 _PERSISTENT = ("persistent send", "persistent recv")
 _KIND_AT, _COUNTER_AT = 8, 16
 _MOST_LEFT = 1 << 20
@@ -34,25 +43,20 @@ _COMMUNICATOR_KINDS = (0x44, 0x84, 0xC4)
 blocks of memory behind it."""
 
 
-class _Layout(msgspec.Struct, frozen=True):
-    """Places in the object of a request."""
-
-    version: str
-    """Name and version of the library; empty for one whose layout is unknown."""
-    communicator: int | None = None
-    source: int | None = None
-    tag: int | None = None
-    count: int | None = None
-    matches: int | None = None
-    """Place of the pointer to the request of UCX; the bits to match stand before that one."""
-
-
-# Measured on requests with known peers and tags. The layouts are those of builds for x86-64.
-_LAYOUTS = (
-    _Layout("MPICH 5.0.2", communicator=0x20, source=0x30, tag=0x34, count=0x1E0),
-    _Layout("MPICH 4.0.2", matches=0xB0),
-    _Layout("Intel 2021.18.1", source=0x180, tag=0x184, count=0x178),
-)
+_FUNCTIONS: dict[RequestKind, str] = {
+    "recv": "Irecv",
+    "persistent recv": "Recv_init",
+    "persistent send": "Send_init",
+    "partitioned recv": "Precv_init",
+}
+"""The functions that make requests which show the places of peers and tags."""
+_UCX_POINTER = 0xB0
+"""Place of the pointer to the request of UCX in MPICH 4.0.2; the bits to match stand before that
+one."""
+_UCX_TAG = 0x0FFFFFFF
+_UCX_MASKS = (0x9FFFFFFF, 0x90000000, 0xFFFFFFFF, 0xF0000000)
+"""Bits that are compared, of a receive with a tag and of one with any; the others are flags."""
+_WITH_UCX = "MPICH 4.0.2"
 
 
 class MpichRequests:
@@ -61,7 +65,7 @@ class MpichRequests:
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library
         self._memory = library.memory
-        self._known_layout: _Layout | None = None
+        self._known_version: str | None = None
         self._objects: dict[int, int | None] = {}
         self._complete: set[int] = set()
 
@@ -77,25 +81,36 @@ class MpichRequests:
         address = self._object(handle)
         if address is None:
             return Request()
-        data = self._memory.some(address, _OBJECT_BYTES)
-        if len(data) < _OBJECT_BYTES:
+        data = self._memory.some(address, OBJECT_BYTES)
+        if len(data) < OBJECT_BYTES:
             return Request()
-        number = struct.unpack_from("<i", data, _KIND_AT)[0]
-        layout = self._layout()
-        kind = _KINDS.get(number)
+        kind = self._kind(struct.unpack_from("<i", data, _KIND_AT)[0])
         if kind is None:
-            is_collective = number in _COLLECTIVES and layout.version
-            return Request(kind="collective") if is_collective else Request()
+            return Request()
+        function = _FUNCTIONS.get(kind)
+        samples = self._library.samples
+        places = samples.places(function) if function is not None else None
         found = Request(kind=kind)
-        if layout.communicator is not None:
-            found = self._with_communicator(found, data, layout.communicator)
-        if number != 2:
-            return found
-        if layout.source is not None and layout.tag is not None:
-            return self._with_peer(found, data, layout)
-        if layout.matches is not None:
-            return self._with_matches(found, data, layout.matches)
+        if places is not None:
+            return self._with_peer(found, data, places)
+        # The pointer to the communicator has one place in all requests, and is null in some.
+        persistent = samples.places("Recv_init")
+        named = self._communicator(data, persistent) if persistent is not None else None
+        if named is not None:
+            found = replace(found, communicator=self._library.communicator(named).record)
+        if kind == "recv" and self._version() == _WITH_UCX:
+            return self._with_matches(found, data, _UCX_POINTER)
         return found
+
+    def _kind(self, number: int) -> RequestKind | None:
+        if number in _KINDS:
+            return _KINDS[number]
+        first = self._library.samples.generalized_kind()
+        if first is None:
+            return None
+        if number in _BEHIND_PERSISTENT and first >= _FIRST_GENERALIZED:
+            return _BEHIND_PERSISTENT[number]
+        return _BEHIND_GENERALIZED.get(number - first)
 
     def is_complete(self, handle: int) -> bool | None:
         """Return whether a request needs nothing any more, None if that is unknown.
@@ -110,8 +125,11 @@ class MpichRequests:
             return True
         if address is None or (kind := self._memory.word(address + _KIND_AT, 4)) is None:
             return None
+        if self._kind(kind) == "persistent collective":
+            # Its own counter is above 0 before it is started.
+            return None
         counter = self._memory.word(address + _COUNTER_AT) or 0
-        is_own = 0 < counter - address < _OBJECT_BYTES
+        is_own = 0 < counter - address < OBJECT_BYTES
         if not is_own and _KINDS.get(kind) not in _PERSISTENT:
             return None
         left = self._memory.word(counter, 4)
@@ -150,14 +168,12 @@ class MpichRequests:
         references, kind = (int(each) for each in struct.unpack("<ii", data[4:]))
         return 0 < references < 16 and 0 < kind < 32
 
-    def _layout(self) -> _Layout:
-        if self._known_layout is None:
-            version = self._version()
-            known = (each for each in _LAYOUTS if each.version == version)
-            self._known_layout = next(known, _Layout(""))
-        return self._known_layout
-
     def _version(self) -> str:
+        if self._known_version is None:
+            self._known_version = self._find_version()
+        return self._known_version
+
+    def _find_version(self) -> str:
         library = self._library
         if (symbol := library.symbol(_VERSION_SYMBOL)) is not None:
             name = "Intel" if library.is_of_intel else "MPICH"
@@ -171,42 +187,34 @@ class MpichRequests:
         match = _VERSION.match(library.emulator.text(place))
         return f"MPICH {match[1]}" if match is not None else ""
 
-    def _with_communicator(self, found: Request, data: bytes, at: int) -> Request:
-        pointer = struct.unpack_from("<Q", data, at)[0]
-        handle = self._memory.word(pointer, 4)
-        if handle is None or handle >> 24 not in _COMMUNICATOR_KINDS:
+    def _with_peer(self, found: Request, data: bytes, places: Places) -> Request:
+        """Return the request with its communicator, and with its peer and tag if these agree."""
+        handle = self._communicator(data, places)
+        if handle is None:
             return found
-        return Request(kind=found.kind, communicator=self._library.communicator(handle).record)
+        communicator = self._library.communicator(handle)
+        known = replace(found, communicator=communicator.record)
+        source, tag = (struct.unpack_from("<i", data, at)[0] for at in (places.peer, places.tag))
+        peer = self._library.peer(source, communicator.ranks)
+        its_tag = self._library.tag(tag)
+        if peer is None or its_tag is None:
+            return known
+        at = places.count
+        count = struct.unpack_from("<Q", data, at)[0] if at is not None else None
+        return replace(known, peer=peer, tag=its_tag, count=count)
 
-    def _with_peer(self, found: Request, data: bytes, layout: _Layout) -> Request:
-        assert layout.source is not None and layout.tag is not None
-        source, tag = (struct.unpack_from("<i", data, at)[0] for at in (layout.source, layout.tag))
-        count = struct.unpack_from("<Q", data, layout.count)[0] if layout.count else None
-        return self._translated(found, data, layout, source, tag, count)
-
-    def _translated(
-        self,
-        found: Request,
-        data: bytes,
-        layout: _Layout,
-        source: int,
-        tag: int,
-        count: int | None,
-    ) -> Request:
-        ranks = None
-        if layout.communicator is not None:
-            pointer = struct.unpack_from("<Q", data, layout.communicator)[0]
+    def _communicator(self, data: bytes, places: Places) -> int | None:
+        """Return the handle of the communicator, by the address of its object or by its context."""
+        if places.communicator is not None:
+            pointer = struct.unpack_from("<Q", data, places.communicator)[0]
             handle = self._memory.word(pointer, 4)
-            if handle is not None and handle >> 24 in _COMMUNICATOR_KINDS:
-                ranks = self._library.communicator(handle).ranks
-        peer = self._library.peer(source, ranks)
-        return Request(
-            kind=found.kind,
-            communicator=found.communicator,
-            peer=peer,
-            tag=self._library.tag(tag),
-            count=count,
-        )
+            if handle is None or handle >> 24 not in _COMMUNICATOR_KINDS:
+                return None
+            return handle if self._library.contexts.object(handle) == pointer else None
+        if places.context is None:
+            return None
+        context = struct.unpack_from("<H", data, places.context)[0]
+        return self._library.contexts.communicator(context)
 
     def _with_matches(self, found: Request, data: bytes, at: int) -> Request:
         """Return the request with its tag, from the bits that UCX matches: context, source, tag."""
@@ -219,9 +227,10 @@ class MpichRequests:
             has_source = mask >> 32 & 0xFFFF
             if mask >> 48 != 0xFFFF or has_source not in (0, 0xFFFF):
                 continue
-            if mask & 0xFFFFFFFF not in (0x9FFFFFFF, 0x80000000, 0xFFFFFFFF):
+            if mask & 0xFFFFFFFF not in _UCX_MASKS:
                 continue
-            tag = bits & 0x1FFFFFFF if mask & 0x1FFFFFFF else self._library.constants.any_tag
+            has_tag = mask & _UCX_TAG
+            tag = bits & _UCX_TAG if has_tag else self._library.constants.any_tag
             source = bits >> 32 & 0xFFFF if has_source else self._library.constants.any_source
             # The source is a rank of the communicator with this context.
             handle = self._library.contexts.communicator(bits >> 48)

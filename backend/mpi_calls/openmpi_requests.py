@@ -10,9 +10,11 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import MpiLibrary
-from pgdb.mpi_calls import Communicator, Request, RequestKind
+from pgdb.mpi_calls import Request, RequestKind
 
 _OBJECT_BYTES = 0x400
 _COMMUNICATOR_BYTES = 0x200
@@ -22,11 +24,15 @@ _MOST_MEMBERS = 1 << 20
 # struct mca_pml_base_request_t: address, count, peer, tag, process.
 _PROCESS_BEHIND, _COUNT_BEFORE = 8, 8
 _FIRST_PLACE = 0x80
-_USUAL_PLACES = (472, 488)
-"""Places of the peer in the releases 4.1 and 5.0."""
 _PEER_PLACES: dict[object, int] = {}
-"""The place of the peer in an object, by the library, once a request has shown it."""
+"""The place of the peer in an object, by library and class, once a request has shown it."""
 _ANY = -1
+_ALONE = ("generalized", "file")
+"""Kinds of requests that have no communicator, though the library's object has one for errors."""
+_PERSISTENT: dict[RequestKind, RequestKind] = {
+    "send": "persistent send",
+    "recv": "persistent recv",
+}
 _KINDS: tuple[tuple[str, RequestKind], ...] = (
     ("_recv_req", "recv"),
     ("_send_req", "send"),
@@ -59,9 +65,9 @@ class OpenMpiRequests:
         data = self._memory.some(address, _OBJECT_BYTES)
         if len(data) < _GROUP_BYTES:
             return Request()
-        kind = _kind_of_class(self._class_name(data))
-        if kind is None:
-            return Request()
+        kind = _kind_of_class(self._library.type_name(data))
+        if kind is None or kind in _ALONE:
+            return Request(kind=kind)
         handle = self._communicator_in(data)
         if handle is None:
             return Request(kind=kind)
@@ -69,7 +75,12 @@ class OpenMpiRequests:
         request = Request(kind=kind, communicator=communicator.record)
         if kind not in ("send", "recv"):
             return request
-        return self._with_peer(request, data, handle, communicator.ranks, communicator.record)
+        found = self._with_peer(request, data, handle, communicator.ranks)
+        return replace(found, kind=_PERSISTENT[kind]) if self._is_persistent(data) else found
+
+    def _is_persistent(self, data: bytes) -> bool:
+        place = self._library.samples.persistence()
+        return place is not None and data[place] == 1
 
     def is_complete(self, address: int) -> bool | None:
         """Return whether a request needs nothing any more, None if that is unknown.
@@ -99,10 +110,6 @@ class OpenMpiRequests:
         """The addresses of the function that looks for messages."""
         return self._library.addresses("opal_progress")
 
-    def _class_name(self, data: bytes) -> str:
-        class_at = struct.unpack_from("<Q", data)[0]
-        return self._memory.text(self._memory.word(class_at) or 0)
-
     def _communicator_in(self, data: bytes) -> int | None:
         """Return the communicator that an object points to, None if there is none or several."""
         kind = self._memory.word(self._library.world)
@@ -119,30 +126,37 @@ class OpenMpiRequests:
         data: bytes,
         handle: int,
         ranks: Sequence[int | None] | None,
-        communicator: Communicator,
     ) -> Request:
         processes = self._processes(handle)
         if processes is None:
             return request
-        key = self._library.image.key
+        key = (self._library.image.key, self._library.type_name(data))
         places = range(_FIRST_PLACE, len(data) - _PROCESS_BEHIND - 7, 8)
         found = [at for at in places if self._names_member(data, at, processes)]
         if len(found) == 1:
             _PEER_PLACES[key] = found[0]
         elif not found and request.kind == "recv":
-            known = (_PEER_PLACES[key],) if key in _PEER_PLACES else _USUAL_PLACES
-            found = [at for at in known if _names_anybody(data, at)]
+            # A receive from anybody has its own process, or none, as one that is not started.
+            place = _PEER_PLACES.get(key) or self._sampled_place(key[1])
+            if place is not None and _names_anybody(data, place, len(processes)):
+                found = [place]
         if len(found) != 1:
             return request
         peer, tag = struct.unpack_from("<ii", data, found[0])
         (count,) = struct.unpack_from("<Q", data, found[0] - _COUNT_BEFORE)
-        return Request(
-            kind=request.kind,
-            communicator=communicator,
+        return replace(
+            request,
             peer=self._library.peer(peer, ranks),
             tag=self._library.tag(tag),
             count=count if count < 1 << 62 else None,
         )
+
+    def _sampled_place(self, type_name: str) -> int | None:
+        for function in ("Recv_init", "Irecv"):
+            places = self._library.samples.places(function)
+            if places is not None and places.type_name == type_name:
+                return places.peer
+        return None
 
     def _names_member(self, data: bytes, at: int, processes: Sequence[int]) -> bool:
         """Return whether the number of a member and its process object stand at a place."""
@@ -214,12 +228,13 @@ class OpenMpiRequests:
         return found
 
 
-def _names_anybody(data: bytes, at: int) -> bool:
-    """Return whether ``MPI_ANY_SOURCE``, a tag and no process stand at a place."""
+def _names_anybody(data: bytes, at: int, members: int) -> bool:
+    """Return whether ``MPI_ANY_SOURCE``, or a member without a process, and a tag stand at a
+    place."""
     if at + _PROCESS_BEHIND + 8 > len(data):
         return False
     peer, tag, process = struct.unpack_from("<iiQ", data, at)
-    return bool(peer == _ANY and tag >= _ANY and not process)
+    return bool(tag >= _ANY and (peer == _ANY or (0 <= peer < members and not process)))
 
 
 def _kind_of_class(name: str) -> RequestKind | None:

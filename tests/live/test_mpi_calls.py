@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pgdb
-from pgdb.mpi_calls import MpiCallStatus, Request
+from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, MpiCallStatus, Request
 from pgdb.records import Exit
 from tests.conftest import Build, StartJob
 from tests.support.call_truth import Score, compare, truths
@@ -96,3 +96,51 @@ def test_completed_requests_are_told_from_open_ones(
             # The objects of persistent requests are not known everywhere.
             is_persistent = each.kind not in ("send", "recv")
             assert each.complete == is_complete or (is_persistent and each.complete is None)
+
+
+def test_kinds_peers_and_tags_of_requests(mpi: AnMpi, build: Build, start_job: StartJob) -> None:
+    expected: list[tuple[str, object, object, str, bool | None]] = [
+        ("recv", 1, 301, "dup", False),
+        ("recv", 3, 302, "sub", False),
+        ("recv", ANY_SOURCE, ANY_TAG, "sub", False),
+        ("recv", ANY_SOURCE, 303, "MPI_COMM_WORLD", False),
+        ("send", 3, 304, "dup", False),
+        ("send", 1, 305, "sub", False),
+        ("persistent recv", 3, 306, "sub", True),
+        ("persistent send", 1, 307, "sub", True),
+        ("persistent recv", 2, 308, "dup", False),
+        ("collective", None, None, "dup", False),
+        ("generalized", None, None, "", False),
+        ("null", None, None, "", None),
+    ]
+    with start_job(RANKS, build("request_kinds.c")) as job, pgdb.attach(job.pid) as session:
+        found: list[tuple[Request, ...]] = []
+
+        def are_read() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            status = session[0].mpi_calls().for_rank(0)
+            assert isinstance(status, MpiCallStatus), status
+            if status.call is None or status.call.function != "MPI_Waitall":
+                return False
+            found.append(status.call.requests)
+            return True
+
+        wait_until(are_read, "the requests of rank 0 are read")
+    assert len(found[-1]) == len(expected)
+    for request, (kind, peer, tag, name, complete) in zip(found[-1], expected, strict=True):
+        assert request.kind == kind, request
+        if kind == "send":
+            # MPICH and Intel MPI keep neither peer nor tag of these.
+            assert request.peer in (peer, None) and request.tag in (tag, None), request
+            # A send may be complete from the library's point of view, as with Intel MPI.
+            assert mpi.name == "intel" or not request.complete, request
+        else:
+            assert (request.peer, request.tag) == (peer, tag), request
+            assert request.complete == complete, request
+        communicator = request.communicator
+        if communicator is None:
+            assert kind in ("send", "generalized", "null"), request
+        else:
+            assert communicator.name == name, request
+            assert communicator.members == ("0-1,3" if name == "sub" else "0-3"), request

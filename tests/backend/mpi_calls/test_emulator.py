@@ -96,6 +96,26 @@ long memory(long a, long b)
     return sum + (long)strlen(text);
 }
 
+typedef unsigned long number;
+
+long carries(long a, long b)
+{
+    number low = (number)a, high = (number)b, borrow, one = (number)a, three = (number)a;
+    long found;
+
+    __asm__("addq %2, %0\n\tadcq %3, %1" : "+r"(low), "+r"(high) : "r"(b), "r"(a) : "cc");
+    __asm__("cmpq %2, %1\n\tsbbq %0, %0" : "=r"(borrow) : "r"(a), "r"(b) : "cc");
+    __asm__("btsq %1, %0\n\tsbbq $3, %0" : "+r"(one) : "r"(b) : "cc");
+    __asm__("btrq $7, %0\n\tadcq $0, %0\n\tbtcq $61, %0" : "+r"(three) : : "cc");
+    __asm__("cld\n\tbtl $3, %k1\n\tsbbl %k0, %k0" : "=r"(found) : "r"(a) : "cc");
+    return (long)(low ^ high * 3 ^ borrow ^ one * 5 ^ three * 7) + (int)found;
+}
+
+long stacked(long a, long b, long c, long d, long e, long f, long g, long h, long i)
+{
+    return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i;
+}
+
 long endless(long a, long b)
 {
     volatile long turns = a + b;
@@ -110,7 +130,7 @@ long wild(long a, long b)
     return *(volatile long *)a + b;
 }
 """
-FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory")
+FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory", "carries")
 numbers = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-4, 4)
 
 
@@ -160,6 +180,14 @@ def test_results_are_those_of_the_processor(library: ctypes.CDLL, name: str) -> 
         compare()
     finally:
         memory.close()
+
+
+def test_arguments_beyond_the_registers_are_on_the_stack(
+    library: ctypes.CDLL, emulator: Emulator
+) -> None:
+    values = (7, 1, 8, 2, 9, 3, 10, 4, 11)
+    found = emulator.call(address(library, "stacked"), *values)
+    assert found == sum(number * value for number, value in enumerate(values, 1))
 
 
 def test_code_without_an_end_is_given_up(library: ctypes.CDLL, emulator: Emulator) -> None:
