@@ -74,13 +74,14 @@ ArgumentSource = Literal[
     "recorder",
     "caller code",
     "callee code",
+    "request",
     "debug information",
     "source line",
     "name",
 ]
 """The source of a value: the flight recorder; data flow through the machine code of the caller, or
-of the MPI function; DWARF's parameters of call sites; the source line, evaluated in the caller's
-frame; the name of the function."""
+of the MPI function; the request that the call itself has made; DWARF's parameters of call sites;
+the source line, evaluated in the caller's frame; the name of the function."""
 
 
 class CallSite(Struct, frozen=True):

@@ -14,9 +14,10 @@ from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
+from pgdb.backend.mpi_calls.own_request import KINDS, own_request
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
-from pgdb.mpi_calls import CallState, FieldSource, MpiCall
+from pgdb.mpi_calls import CallState, Communicator, FieldSource, MpiCall
 from pgdb.mpi_functions import PROTOTYPES, properties_of
 
 LOG = logging.getLogger(__name__)
@@ -105,9 +106,10 @@ class Look:
             return call
         found = CallArguments(sites, library, stack.frames, called, callee)
         written = {name: Known(value, "source line") for name, value in stack.written.items()}
-        return self._described(call, written | found.values(), library)
+        parts = _Parts(call, written | found.values(), library, stack.frames, callee)
+        return self._described(call, parts, library)
 
-    def _described(self, call: MpiCall, values: dict[str, Known], library: MpiLibrary) -> MpiCall:
+    def _described(self, call: MpiCall, parts: _Parts, library: MpiLibrary) -> MpiCall:
         try:
             world_size = library.size
         except UnknownMpiError as error:
@@ -116,7 +118,6 @@ class Look:
                 self.note = f"unknown MPI library: {error}"
             return call
         del world_size
-        parts = _Parts(call, values, library)
         for step in (
             parts.communicator,
             parts.peers,
@@ -124,6 +125,7 @@ class Look:
             parts.names,
             parts.window_and_file,
             parts.requests,
+            parts.own_request,
         ):
             try:
                 step()
@@ -136,7 +138,16 @@ class Look:
 class _Parts:
     """The fields of a call as they become known."""
 
-    def __init__(self, call: MpiCall, values: dict[str, Known], library: MpiLibrary) -> None:
+    def __init__(
+        self,
+        call: MpiCall,
+        values: dict[str, Known],
+        library: MpiLibrary,
+        frames: Sequence[MachineFrame],
+        level: int,
+    ) -> None:
+        self._frames = frames
+        self._level = level
         self._call = call
         self._values = values
         self._library = library
@@ -216,3 +227,32 @@ class _Parts:
         requests = reader.read(place.number, count.number, is_fortran=place.is_fortran)
         self._set("requests", requests, place)
         self._fields["waits_for"] = prototype.waits_for
+
+    def own_request(self) -> None:
+        """Find the peer and the tag in the request that the call itself has made."""
+        kind = KINDS.get(self._call.function)
+        fields = self._fields
+        communicator = fields.get("communicator")
+        peer = "source" if kind == "recv" else "dest"
+        if kind is None or not isinstance(communicator, Communicator):
+            return
+        if peer in fields and "tag" in fields:
+            return
+        count = self._values.get("count")
+        found = own_request(
+            self._library,
+            self._frames,
+            self._level,
+            kind,
+            communicator,
+            None if count is None else count.number,
+        )
+        if found is None:
+            return
+        both = {peer: found.peer, "tag": found.tag}
+        if any(name in fields and fields[name] != value for name, value in both.items()):
+            return
+        for name, value in both.items():
+            if name not in fields and value is not None:
+                fields[name] = value
+                self._sources.append(FieldSource(name, "request"))

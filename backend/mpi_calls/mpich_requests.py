@@ -38,6 +38,8 @@ _MOST_LEFT = 1 << 20
 _VERSION_BYTES = 8192
 _VERSION_SYMBOL = "MPII_Version_string"
 _VERSION = pattern(r"MPICH Version:\s+([\w.]+)")
+_REQUEST_KINDS = (0xAC, 0xEC)
+"""First bytes of the handles of requests: of the library's own table, and of blocks behind it."""
 _COMMUNICATOR_KINDS = (0x44, 0x84, 0xC4)
 """First bytes of the handles of communicators: predefined, of the library's own table, and of
 blocks of memory behind it."""
@@ -111,6 +113,13 @@ class MpichRequests:
         if number in _BEHIND_PERSISTENT and first >= _FIRST_GENERALIZED:
             return _BEHIND_PERSISTENT[number]
         return _BEHIND_GENERALIZED.get(number - first)
+
+    def handle_at(self, address: int) -> int | None:
+        """Return the handle of the request whose object is at an address, None if it is none."""
+        handle = self._memory.word(address, 4)
+        if handle is None or handle >> 24 not in _REQUEST_KINDS or not self._has_object(address):
+            return None
+        return handle if self._object(handle) == address else None
 
     def is_complete(self, handle: int) -> bool | None:
         """Return whether a request needs nothing any more, None if that is unknown.

@@ -1,7 +1,9 @@
 """Requests of Open MPI, which are objects whose class has a name.
 
-The fields of an object have no fixed place. A peer's number is found by what lies behind it: the
-pointer to the peer's process object, which is the entry of that number in the communicator's group.
+The fields of an object have no fixed place. Requests of the same class that the library makes in a
+private copy of the memory show it. Where they cannot be made, a peer's number is found by what lies
+behind it: the pointer to the peer's process object, which is the entry of that number in the
+communicator's group.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from pgdb.mpi_calls import Request, RequestKind
 _OBJECT_BYTES = 0x400
 _COMMUNICATOR_BYTES = 0x200
 _GROUP_BYTES = 0x80
+_OBJECT_HEAD_BYTES = 0x10
+"""Bytes before the first field of an object: its class, and a count of references, which can be the
+size of the group by chance."""
 _LEAST_ADDRESS = 4096
 _MOST_MEMBERS = 1 << 20
 # struct mca_pml_base_request_t: address, count, peer, tag, process.
@@ -82,6 +87,13 @@ class OpenMpiRequests:
         place = self._library.samples.persistence()
         return place is not None and data[place] == 1
 
+    def handle_at(self, address: int) -> int | None:
+        """Return the handle of the request whose object is at an address, None if it is none."""
+        data = self._memory.some(address, 8)
+        if len(data) < 8 or _kind_of_class(self._library.type_name(data)) is None:
+            return None
+        return address
+
     def is_complete(self, address: int) -> bool | None:
         """Return whether a request needs nothing any more, None if that is unknown.
 
@@ -127,23 +139,12 @@ class OpenMpiRequests:
         handle: int,
         ranks: Sequence[int | None] | None,
     ) -> Request:
-        processes = self._processes(handle)
-        if processes is None:
+        type_name = self._library.type_name(data)
+        place = self._sampled_place(type_name) or self._found_place(data, handle, type_name)
+        if place is None:
             return request
-        key = (self._library.image.key, self._library.type_name(data))
-        places = range(_FIRST_PLACE, len(data) - _PROCESS_BEHIND - 7, 8)
-        found = [at for at in places if self._names_member(data, at, processes)]
-        if len(found) == 1:
-            _PEER_PLACES[key] = found[0]
-        elif not found and request.kind == "recv":
-            # A receive from anybody has its own process, or none, as one that is not started.
-            place = _PEER_PLACES.get(key) or self._sampled_place(key[1])
-            if place is not None and _names_anybody(data, place, len(processes)):
-                found = [place]
-        if len(found) != 1:
-            return request
-        peer, tag = struct.unpack_from("<ii", data, found[0])
-        (count,) = struct.unpack_from("<Q", data, found[0] - _COUNT_BEFORE)
+        peer, tag = struct.unpack_from("<ii", data, place)
+        (count,) = struct.unpack_from("<Q", data, place - _COUNT_BEFORE)
         return replace(
             request,
             peer=self._library.peer(peer, ranks),
@@ -152,11 +153,29 @@ class OpenMpiRequests:
         )
 
     def _sampled_place(self, type_name: str) -> int | None:
-        for function in ("Recv_init", "Irecv"):
+        """Return the place of the peer, as requests of the same class show it."""
+        for function in ("Recv_init", "Irecv", "Send_init", "Isend"):
             places = self._library.samples.places(function)
             if places is not None and places.type_name == type_name:
                 return places.peer
         return None
+
+    def _found_place(self, data: bytes, handle: int, type_name: str) -> int | None:
+        """Return the place of the peer, as what stands behind it shows."""
+        processes = self._processes(handle)
+        if processes is None:
+            return None
+        key = (self._library.image.key, type_name)
+        places = range(_FIRST_PLACE, len(data) - _PROCESS_BEHIND - 7, 8)
+        found = [at for at in places if self._names_member(data, at, processes)]
+        if len(found) == 1:
+            _PEER_PLACES[key] = found[0]
+            return found[0]
+        # A receive from anybody has its own process, or none, as one that is not started.
+        place = _PEER_PLACES.get(key)
+        if found or place is None or not _names_anybody(data, place, len(processes)):
+            return None
+        return place
 
     def _names_member(self, data: bytes, at: int, processes: Sequence[int]) -> bool:
         """Return whether the number of a member and its process object stand at a place."""
@@ -212,7 +231,7 @@ class OpenMpiRequests:
     def _in_group(self, one: int, other: int, size: int, rank: int) -> list[tuple[int, int]]:
         a, b = (self._memory.some(group, _GROUP_BYTES) for group in (one, other))
         found = []
-        for size_at in range(8, min(len(a), len(b)) - 0x20, 4):
+        for size_at in range(_OBJECT_HEAD_BYTES, min(len(a), len(b)) - 0x20, 4):
             sizes = (struct.unpack_from("<i", data, size_at)[0] for data in (a, b))
             if tuple(sizes) != (size, 1):
                 continue

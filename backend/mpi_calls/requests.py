@@ -30,6 +30,14 @@ class RequestReader:
             found.append(self._request(handle, is_fortran) if handle is not None else Request())
         return tuple(found)
 
+    def at(self, address: int) -> Request | None:
+        """Return the request whose object is at an address, None if there is none.
+
+        :raises EmulationError: if the queries for it fail.
+        """
+        handle = self._family.handle_at(address)
+        return None if handle is None else self._request(handle, is_fortran=False)
+
     def _request(self, handle: int, is_fortran: bool) -> Request:
         try:
             if is_fortran:

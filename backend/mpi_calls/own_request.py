@@ -1,0 +1,66 @@
+"""The request that a blocking call of one message makes for itself.
+
+Functions such as ``MPI_Recv`` hand their arguments on, and some keep none of them. Their request
+has peer and tag, and a function inside keeps its address in a register while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.frames import MachineFrame
+from pgdb.backend.mpi_calls.instructions import SAVED
+from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.requests import RequestReader
+from pgdb.mpi_calls import Communicator, Request, RequestKind
+
+KINDS: dict[str, RequestKind] = {
+    "MPI_Recv": "recv",
+    "MPI_Send": "send",
+    "MPI_Ssend": "send",
+    "MPI_Rsend": "send",
+}
+"""The functions, with the kinds of their requests."""
+_DEEPEST = 4
+"""Frames of the MPI library that are looked at."""
+
+
+def own_request(
+    library: MpiLibrary,
+    frames: Sequence[MachineFrame],
+    level: int,
+    kind: RequestKind,
+    communicator: Communicator,
+    count: int | None,
+) -> Request | None:
+    """Return the request of a call whose function of MPI has the frame *level*.
+
+    None if there is none that agrees with what is known of the call, or if several differ.
+    """
+    reader = RequestReader(library)
+    found: set[tuple[object, object]] = set()
+    request = None
+    for address in dict.fromkeys(_addresses(frames, level)):
+        try:
+            made = reader.at(address)
+        except EmulationError:
+            continue
+        if made is None or made.kind != kind or made.communicator != communicator:
+            continue
+        if made.complete or (None not in (count, made.count) and made.count != count):
+            continue
+        request = made
+        found.add((made.peer, made.tag))
+    return request if len(found) == 1 else None
+
+
+def _addresses(frames: Sequence[MachineFrame], level: int) -> Iterator[int]:
+    """Yield the contents of registers that functions of MPI have changed since the call began."""
+    for at in range(level, max(level - _DEEPEST, -1), -1):
+        if at + 1 >= len(frames):
+            continue
+        own, outer = frames[at].registers, frames[at + 1].registers
+        for name in SAVED:
+            if name in own and own[name] != outer.get(name) and not own[name] % 8:
+                yield own[name]
