@@ -11,7 +11,7 @@ from pgdb.mpi_calls import MOST_RECENT
     "mpi-calls",
     group=Group.STACK,
     usage="mpi-calls [SET]",
-    summary="show the MPI calls that ranks are in, with their arguments, or their last calls",
+    summary="show the MPI calls that ranks are in, or their last calls",
     completes=Completes.RANKS,
     rest=Rest.OPERAND,
     options=(

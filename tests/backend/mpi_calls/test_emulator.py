@@ -34,7 +34,8 @@ long arithmetic(long a, long b)
     short word = (short)(a + b);
     signed char byte = (signed char)(a ^ b);
 
-    return shifted + small + half + word + byte + (b ? a % (b | 1) : 0) + (int)a / ((int)b | 1);
+    return shifted + small + half + word + byte + (b ? a % (((b & 0xffff) - 0x8000) * 4 + 5) : 0)
+        + (int)a / ((((int)b & 0xffff) - 0x8000) * 4 + 5); /* a divisor of -1 would overflow */
 }
 
 long conditions(long a, long b)
