@@ -64,6 +64,9 @@ from pgdb.records import (
 
 LOG = logging.getLogger(__name__)
 
+_RELEASED_S = 1.0
+"""Time for which an answer waits until a process that was paused is released, in seconds."""
+
 DETACH_TIMEOUT_S = 6.0
 """Time that a computing debugger has at the end, of the 10 s in which all of ours must be gone."""
 _ANSWER_TIMEOUT_S = 20.0
@@ -316,7 +319,10 @@ class Leaf:
                     raise
                 why = error
             finally:
-                await self._shared.release(pid)
+                # A thread that nothing can stop now is released when it goes on.
+                releasing = asyncio.create_task(self._shared.release(pid))
+                self._keep(releasing)
+                await asyncio.wait({releasing}, timeout=_RELEASED_S)
         return await self._acquire_again(debugger, program, request_id, why)
 
     async def _acquire_again(

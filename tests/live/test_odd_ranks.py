@@ -611,3 +611,61 @@ def test_a_program_without_symbols_below_a_shell_script_is_stopped(tmp_path: Pat
     assert record.reason == "entry"
     assert len(inferiors.splitlines()) == 2, inferiors  # the heading is one of them
     assert record.program == ""
+
+
+async def only_attach_to(pid: int) -> Record:
+    async with asyncio.timeout(DEADLINE_S), inferior(Told()) as rank:
+        return await rank.attach(pid, 1)
+
+
+@pytest.mark.gdb
+def test_a_rank_that_nothing_can_stop_now_is_refused_with_the_reason(
+    builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgdb.backend.gdb.attach.PATIENCE_S", 0.2)
+    program = builder.build(find_mpi("openmpi"), "vforked.c")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = [program.path, tmp_path, pipe]
+    process = subprocess.Popen(line, stdin=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: status(process.pid, "State").startswith("D"), "it waits in vfork")
+        record = asyncio.run(only_attach_to(process.pid))
+        assert isinstance(record, Failure), record
+        assert f"its thread {process.pid} sleeps in the kernel" in record.message
+        assert "'reattach' attaches to it" in record.message
+        pipe.write_bytes(b"x")
+        wait_until(lambda: not status(process.pid, "State").startswith("D"), "it has gone on")
+        record, frames = asyncio.run(attach_to(process.pid))
+        assert isinstance(record, Stop), record
+        assert frames[-1].function == "main"
+        assert_free({0: process.pid})
+    finally:
+        with suppress(OSError):
+            os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+def test_ranks_beside_one_that_nothing_can_stop_are_attached_to(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = tmp_path / "job.sh"
+    rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}}"
+    program = build("vforked.c").path
+    begin = tmp_path / "begin"
+    words = f"{program} {begin} {pipe}"
+    script.write_text(f"#!/bin/sh\n[ {rank} = 1 ] && exec {words}\nexec {program}\n")
+    script.chmod(0o755)
+    with running(mpi.line(3, script), 3, "vforked") as (launcher, ranks):
+        begin.touch()
+        wait_until(lambda: status(ranks[1], "State").startswith("D"), "it waits in vfork")
+        finished = run_json("attach", *ex("print 6 * 7"), launcher)
+        assert [each["ranks"] for each in finished.answer("print 6 * 7")["classes"]] == ["0,2"]
+        assert "sleeps in the kernel" in finished.out + finished.err
+        pipe.write_bytes(b"x")
+        assert_free(ranks)
