@@ -49,9 +49,10 @@ class Holding:
         :raises CommandError: if none of *ranks* is held.
         """
         state = self._core.state
+        if not state.held:
+            raise CommandError("release: no rank is held")
         if not ranks & state.held:
-            held = f"held are [{state.held}]" if state.held else "no rank is"
-            raise CommandError(f"release: no rank of [{ranks}] is held; {held}")
+            raise CommandError(f"release: no rank of [{ranks}] is held; held are [{state.held}]")
         free = state.release(ranks, reason)
         self._core.wake()
         return free

@@ -416,3 +416,14 @@ def test_bad_input_is_refused() -> None:
         assert str((await session.barrier("meet")).ranks) == "0-2"
 
     run(job, test)
+
+
+def test_a_barrier_after_the_end_of_all_ranks_says_how_they_have_ended() -> None:
+    job = job_of(**{f"r{rank}": [Exit(code=0)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        await session.continue_()
+        with pytest.raises(UsageError, match=r"\[0-3\] have ended with status 0$"):
+            await session.barrier("meet")
+
+    run(job, test)

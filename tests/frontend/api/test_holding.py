@@ -131,7 +131,7 @@ def test_released_ranks_stay_stopped_until_a_run_command() -> None:
         with pytest.raises(CommandError, match=r"no rank of \[2-3\] is held; held are \[0-1\]"):
             session.ranks("2-3").release()
         session.release()
-        with pytest.raises(CommandError, match="no rank is"):
+        with pytest.raises(CommandError, match="no rank is held"):
             session.release()
         answer = await session.run("next", wait=False)
         assert job.reached[-1] == ALL and not answer.missing
@@ -228,7 +228,7 @@ def test_the_prompt_holds_and_releases() -> None:
             "[1-2] released\n[0]   held still\n[0]   held for barrier 3 still\n"
         )
         assert await user.type("release") == "[0] released\n"
-        assert "no rank of [0-2] is held; no rank is" in await user.type("release")
+        assert "release: no rank is held" in await user.type("release")
         assert "no rank 9" in await user.type("hold 9")
         assert "empty set" in await user.type("hold @held")
         assert "@held is a set of PGDB's own" in await user.type("defset held 1")
