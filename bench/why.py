@@ -2,8 +2,8 @@
 
 ``python bench/why.py`` builds the programs of ``tests/why`` with each MPI that is there, at -O0 and
 -O2, starts each with four ranks, attaches and asks ``why``. The comment in the first line of a
-program is the verdict that is expected. ``--random N`` adds N programs of a generator. ``--write``
-puts the table into the page of the score.
+program is the verdict that is expected, or several with ``or`` between them. ``--random N`` adds N
+programs of a generator. ``--write`` puts the table into the page of the score.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "why"
 PAGE = ROOT / "docs" / "internals" / "why-score.md"
 RANKS = 4
+_MOST_RANKS = 16
 READY_S = 60.0
 SETTLE_S = 2.0
 """Seconds until a program that does not say when it is ready has come to its place."""
@@ -52,9 +53,9 @@ stay, and to ask until an answer is right would spoil the score.
 """
 SUFFIXES = {".c": "C", ".cc": "C++", ".f90": "Fortran", ".py": "mpi4py"}
 OUTCOMES = ("right", "wrong", "undecided", "false alarm")
-_EXPECTED = re.compile(
-    r"why: (?P<kinds>[a-z|-]+)(?: ranks=(?P<ranks>[\d,-]*) victims=(?P<victims>[\d,-]*))?"
-    r"(?: n=(?P<count>\d+))?"
+_EXPECTED = re.compile(r"why: (?P<verdicts>.*?)(?: n=(?P<count>\d+))?\s*(?:\*/)?\s*\Z")
+_VERDICT = re.compile(
+    r"(?P<kinds>[a-z|-]+)(?: ranks=(?P<ranks>[\d,-]*) victims=(?P<victims>[\d,-]*))?\Z"
 )
 
 
@@ -66,22 +67,36 @@ class Kit:
     compilers: dict[str, str]
     launcher: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    """Further options of the compilers."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A verdict that is right."""
+
+    kinds: tuple[str, ...]
+    ranks: str = ""
+    victims: str = ""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to run, with the verdict that is expected."""
+    """A program to run, with the verdicts of which one is expected."""
 
     name: str
     language: str
     command: tuple[str, ...]
-    kinds: tuple[str, ...]
-    ranks: str = ""
-    victims: str = ""
+    expected: tuple[Expected, ...]
     count: int = RANKS
     """Ranks of the job."""
     reports: bool = True
     """Whether each rank makes a file in the folder that WHY_READY names."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of all verdicts that are right."""
+        return tuple(kind for each in self.expected for kind in each.kinds)
 
 
 def kits() -> Iterator[Kit]:
@@ -105,6 +120,20 @@ def kits() -> Iterator[Kit]:
         launcher = shutil.which(f"mpirun{suffix}", path=folder or None)
         if launcher and ".c" in found:
             yield Kit(name, found, (launcher, *options), environment)
+    yield from _intel(os.environ.get("PGDB_TEST_INTEL"), places["MPICH 5"][0])
+
+
+def _intel(folder: str | None, mpich: str | None) -> Iterator[Kit]:
+    """Yield Intel MPI, whose wheel has no compilers; those of MPICH's have the same ABI."""
+    launcher = shutil.which("mpiexec.hydra", path=folder) if folder else None
+    compiler = shutil.which("mpicc", path=mpich) if mpich else None
+    if folder is None or launcher is None or compiler is None:
+        return
+    library = Path(folder).parent / "lib"
+    # Without -ppn its launcher divides the ranks among hosts that there are not.
+    options = ("-ppn", str(_MOST_RANKS))
+    flags = (f"-L{library}", f"-Wl,-rpath,{library}")
+    yield Kit("Intel", {".c": compiler}, (launcher, *options), flags=flags)
 
 
 def programs(
@@ -128,7 +157,7 @@ def programs(
             if compiler is None:
                 continue
             try:
-                command = (str(build(source, compiler, optimisation, folder)),)
+                command = (str(build(source, compiler, optimisation, folder, kit.flags)),)
             except subprocess.CalledProcessError as error:
                 print(f"{kit.name} {optimisation} {source.name}: {error}", flush=True)
                 continue
@@ -136,15 +165,22 @@ def programs(
             source.stem,
             SUFFIXES[source.suffix],
             command,
-            tuple(match["kinds"].split("|")),
-            match["ranks"] or "",
-            match["victims"] or "",
+            tuple(map(_expected, match["verdicts"].split(" or "))),
             int(match["count"] or RANKS),
             any(each in text for each in ("why.h", "why.inc", "why import")),
         )
 
 
-def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
+def _expected(text: str) -> Expected:
+    match = _VERDICT.match(text)
+    if match is None:
+        raise SystemExit(f"no verdict: {text}")
+    return Expected(tuple(match["kinds"].split("|")), match["ranks"] or "", match["victims"] or "")
+
+
+def build(
+    source: Path, compiler: str, optimisation: str, folder: Path, flags: tuple[str, ...] = ()
+) -> Path:
     """Build one program."""
     binary = folder / source.stem
     options = ["-g", "-w", optimisation, "-pthread"]
@@ -152,7 +188,7 @@ def build(source: Path, compiler: str, optimisation: str, folder: Path) -> Path:
         options.append("-fopenmp")
     if source.suffix == ".f90":
         options += ["-J", str(folder)]
-    subprocess.run([compiler, *options, str(source), "-o", str(binary), "-lm"], check=True)
+    subprocess.run([compiler, *options, str(source), "-o", str(binary), "-lm", *flags], check=True)
     return binary
 
 
@@ -220,22 +256,15 @@ def judge(program: Program, found: Explanation) -> tuple[str, str]:
         if "unknown" in program.kinds:
             return "right", ""
         return "undecided", text
-    ranks, victims = RankSet.parse(program.ranks), RankSet()
-    if program.victims:
-        victims = RankSet.parse(program.victims)
-    fits = [
-        each
-        for each in sure
-        if each.kind in program.kinds and each.ranks == ranks and each.victims == victims
-    ]
-    if fits:
+    right = {(kind, each.ranks, each.victims) for each in program.expected for kind in each.kinds}
+    if any((each.kind, str(each.ranks), str(each.victims)) in right for each in sure):
         return "right", ""
     return "wrong", f"{text}: {first.text}"
 
 
 def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[Program]:
     """Yield programs of the generator; they are scripts that one interpreter carries out."""
-    binary = build(PROGRAMS / "pattern.c", kit.compilers[".c"], "-O2", folder)
+    binary = build(PROGRAMS / "pattern.c", kit.compilers[".c"], "-O2", folder, kit.flags)
     for number in range(count):
         pattern: Pattern = broken(random.Random(seed + number), RANKS)
         script = folder / f"pattern-{number}.txt"
@@ -244,9 +273,7 @@ def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[P
             f"random-{seed + number} ({pattern.change})",
             "random",
             (str(binary), str(script)),
-            pattern.kinds,
-            pattern.ranks,
-            pattern.victims,
+            (Expected(pattern.kinds, pattern.ranks, pattern.victims),),
         )
 
 
@@ -272,7 +299,7 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
                     try:
                         looks = arguments.looks if is_healthy else 1
                         answers = ask(kit, program, folder, looks, recorder)
-                    except PgdbError as error:
+                    except (PgdbError, OSError) as error:
                         row["not run"] += 1
                         print(f"{kit.name} {optimisation} {program.name}: {error}", flush=True)
                         continue

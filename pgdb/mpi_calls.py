@@ -115,7 +115,7 @@ class Communicator(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """A window or an open file."""
+    """A window, an open file, or a group of processes."""
 
     name: str = ""
     """Name of the window or of the file; empty if it has none, or if it is unknown."""
@@ -180,6 +180,8 @@ class MpiCall(Struct, frozen=True):
     """Name of the datatype, such as ``MPI_DOUBLE``."""
     window: Group | None = None
     file_handle: Group | None = None
+    group: Group | None = None
+    """The group that MPI_Comm_create_group, MPI_Win_start or MPI_Win_post names."""
     requests: tuple[Request, ...] = ()
     """The requests in their order; all are the same kind of *wait* with :attr:`waits_for`."""
     waits_for: Literal["", "all", "any", "some"] = ""
@@ -226,6 +228,9 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     thread: str = ""
     """GDB's number of the thread of *where* and *activity*, if the first thread waits for this one
     to end, or for a lock that it holds."""
+    inside: str = ""
+    """Function of a library in which a rank outside MPI blocks, such as ``accept``, if the user's
+    code has called it."""
     calls: tuple[MpiCall, ...] = ()
     """A call for each thread that is in one, the main thread's first."""
     note: str = ""

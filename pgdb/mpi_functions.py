@@ -36,6 +36,7 @@ TYPES: dict[str, ArgumentType] = {
     "op": "handle",
     "win": "handle",
     "file": "handle",
+    "group": "handle",
     "message": "pointer",
     "request": "request",
     "requests": "requests",
@@ -71,7 +72,7 @@ _MEANINGS = {
         "int",
     ),
     **dict.fromkeys(
-        "info group local_group remote_group peer_comm errhandler target_datatype"
+        "info local_group remote_group peer_comm errhandler target_datatype"
         " result_datatype etype filetype request_value".split(),
         "handle",
     ),

@@ -9,8 +9,8 @@ from pgdb.mpi_calls import Activity
 from pgdb.patterns import pattern
 
 # The C library's names have prefixes and suffixes of its own: __GI___libc_read, __fgets_chk.
-_BEFORE = r"(?:__(?:GI_+)?(?:libc_|new_)?|_IO_(?:new_)?(?:file_)?|_)?"
-_BEHIND = r"(?:64|_nocancel|_time64|_unlocked|_2|_chk)*"
+_BEFORE = r"(?:_{2,3}(?:GI_+)?(?:libc_|new_)?|_IO_(?:new_)?(?:file_)?|_)?"
+_BEHIND = r"(?:64|_nocancel|_time64|_unlocked|_2|_chk|_slow)*(?:@\S*)?"
 
 
 def _names(*names: str) -> str:
@@ -35,7 +35,7 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
             r"do_futex_wait\w*",
         )
         + r"|gomp_(?:team_)?(?:mutex|sem|futex)_\w+"
-        + r"|(?:GOMP|omp|__kmp\w*)_(?:critical_start|set_lock)\w*"
+        + r"|(?:GOMP|omp|__kmp\w*)_(?:critical_(?:name_)?start|set_(?:nest_)?lock)\w*"
         + r"|std::mutex::lock\w*",
     ),
     (
@@ -64,6 +64,28 @@ _WAITS_FOR_THREAD = pattern(
 _PATTERNS = tuple((activity, pattern(rf"(?:{names})\Z")) for activity, names in _TABLE)
 _PYTHON = pattern(r"_?Py(?:Eval_|_RunMain|RunMain|Object_Call|Run_)\w*")
 _LIBRARIES = (Owner.C_RUNTIME, Owner.SYSTEM, Owner.RUNTIME, Owner.MPI, Owner.UNKNOWN)
+_PLAIN = pattern(rf"{_BEFORE}(\w+?){_BEHIND}\Z")
+_NAMED = ("lock", "io")
+
+
+def blocking_function(places: Sequence[Place]) -> str:
+    """Return the function of a library that the user's code has called and that blocks, by its
+    plain name; empty if there is none, or if the call is of another kind."""
+    inner = None
+    for place in places:
+        if place.owner is Owner.USER:
+            break
+        if place.frame.language:
+            return ""
+        inner = place
+    if inner is None:
+        return ""
+    match = _PLAIN.match(inner.frame.function)
+    name = match[1] if match is not None else ""
+    is_known = any(
+        activity in _NAMED and names.match(inner.frame.function) for activity, names in _PATTERNS
+    )
+    return name if is_known or _awaits_thread(inner) else ""
 
 
 def activity_of(places: Sequence[Place]) -> Activity:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.activities import activity_of
+from pgdb.backend.gdb.activities import activity_of, blocking_function
 from pgdb.backend.gdb.awaited_threads import end_of_waits
 from pgdb.backend.gdb.deaths import find_deaths
 from pgdb.backend.gdb.mi import Result
@@ -208,6 +208,7 @@ class CallStatus:
             where=await self._site(image, places, 0, objects, thread),
             activity="deadlock" if is_deadlock else activity_of(places),
             thread=thread if last else "",
+            inside=blocking_function(places),
             loop=loop,
         )
 

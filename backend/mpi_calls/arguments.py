@@ -15,7 +15,14 @@ from pgdb.mpi_calls import ArgumentSource
 from pgdb.mpi_functions import PROTOTYPES, Argument, Prototype
 
 _POINTERS = ("pointer", "request", "requests")
-_F2C = {"comm": "Comm", "win": "Win", "file": "File", "datatype": "Type", "op": "Op"}
+_F2C = {
+    "comm": "Comm",
+    "win": "Win",
+    "file": "File",
+    "group": "Group",
+    "datatype": "Type",
+    "op": "Op",
+}
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.memory import Source
 from pgdb.jobs import procfs
-from pgdb.mpi_calls import MpiCallStatus
+from pgdb.mpi_calls import Activity, MpiCallStatus
 
 _BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io")
 _LEAST_TICKS = 3
@@ -21,6 +21,13 @@ _CLOCK_NANOSLEEP = 230
 _RESTART = 219
 """System call that goes on with one that a signal interrupted, with the registers of that one."""
 _ABSOLUTE = 1
+_CALLS: dict[Activity, tuple[int, ...]] = {
+    "sleeping": (_NANOSLEEP, _CLOCK_NANOSLEEP, 34, 128, 130),
+    "lock": (202,),
+    "io": (0, 1, 7, 17, 18, 19, 20, 23, 42, 43, 45, 47, 61, 73, 232, 247, 270, 271, 281, 288),
+}
+"""System calls that block, by what they wait for: a futex is a lock; read, write, poll and the like
+are input and output. They count where the names of functions say nothing."""
 SLEEPS_S = (0, 1, 10, 60, 600, 3600, 86400)
 """Distinct lengths of sleeps, in seconds; few, so that ranks which sleep are one class."""
 
@@ -43,7 +50,11 @@ class Blocking:
         """
         ticks, before = self._ticks(pid), self._before
         self._before = (pid, ticks)
-        if status.state == "in_call" or status.activity not in _BLOCKING:
+        if status.state == "in_call":
+            return status
+        if status.activity == "computing" and (found := self._by_system_call(pid)):
+            status = replace(status, activity=found)
+        if status.activity not in _BLOCKING:
             return status
         worked = None
         if before is not None and before[0] == pid:
@@ -58,14 +69,25 @@ class Blocking:
             family += procfs.children_of_main_thread(each, self._proc)
         return sum(procfs.work_done(each, self._proc)[0] for each in family)
 
-    def _sleeps_s(self, source: Source, pid: int) -> int | None:
-        """Return the least length of the sleep of a stopped process, None if it is unknown."""
+    def _system_call(self, pid: int) -> tuple[int, tuple[int, ...]]:
+        """Return the system call that a stopped process is in, with its arguments; -1 for none."""
         if platform.machine() != "x86_64":
-            return None
+            return -1, ()  # the numbers are those of another table
         try:
             text = (self._proc / str(pid) / "syscall").read_text("ascii", "replace")
             number, *arguments = (int(each, 0) for each in text.split())
         except (OSError, ValueError):
+            return -1, ()
+        return number, tuple(arguments)
+
+    def _by_system_call(self, pid: int) -> Activity:
+        number, _ = self._system_call(pid)
+        return next((each for each, numbers in _CALLS.items() if number in numbers), "")
+
+    def _sleeps_s(self, source: Source, pid: int) -> int | None:
+        """Return the least length of the sleep of a stopped process, None if it is unknown."""
+        number, arguments = self._system_call(pid)
+        if len(arguments) < 3:
             return None
         clock = None
         if number == _NANOSLEEP:

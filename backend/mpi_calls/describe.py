@@ -124,6 +124,7 @@ class Look:
             parts.numbers,
             parts.names,
             parts.window_and_file,
+            parts.group,
             parts.requests,
             parts.own_request,
         ):
@@ -208,6 +209,11 @@ class _Parts:
             if (target := self._values.get("target")) is not None:
                 ranks = self._library.window_ranks(known.number)
                 self._set("dest", self._library.peer(target.number, ranks), target)
+
+    def group(self) -> None:
+        """Find the members of the group that the call names."""
+        if (known := self._values.get("group")) is not None:
+            self._set("group", self._library.group(known.number), known)
 
     def requests(self) -> None:
         """Find the requests of a call that waits, tests or starts."""

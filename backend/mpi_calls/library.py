@@ -294,6 +294,13 @@ class MpiLibrary:
         members = self._members("Win_get_group", handle)
         return Group(name=self.name("Win", handle), members=_text(members))
 
+    def group(self, handle: int) -> Group:
+        """Return a group of processes.
+
+        :raises EmulationError: if the handle is none, or if the queries fail.
+        """
+        return Group(members=_text(self._ranks_of(handle)))
+
     def window_ranks(self, handle: int) -> tuple[int | None, ...] | None:
         """Return the world ranks of the group of a window."""
         return self._members("Win_get_group", handle)

@@ -407,5 +407,26 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "3",
         "0-2",
     ),
+    "a member of a group that does not make the communicator": (
+        {
+            "0-1": in_call("MPI_Comm_create_group", "comm", group=Group(members="0-2")),
+            "2-3": BARRIER,
+        },
+        "collective-order",
+        "2",
+        "0-1,3",
+    ),
+    "one that waits for an operation that all others have not begun": (
+        {"0,2-3": BARRIER, "1": waits("MPI_Wait", "all", request("collective", None))},
+        "missing-from-collective",
+        "1",
+        "0,2-3",
+    ),
+    "one whose neighbours have gone on": (
+        {"0-2": BARRIER, "3": in_call("MPI_Neighbor_allgather", communicator=LEFT)},
+        "missing-from-collective",
+        "3",
+        "0-2",
+    ),
     "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
 }

@@ -1,4 +1,4 @@
-/* why: different-roots|different-collectives ranks=2 victims=0-1,3 */
+/* why: different-roots|different-collectives ranks=2 victims=0-1,3 or different-roots ranks=0,2 victims=1,3 */
 #include <mpi.h>
 #include <stdlib.h>
 #define N 200000

@@ -1,4 +1,4 @@
-/* why: unmatched-receive ranks=1-2 victims=0,3 */
+/* why: unmatched-receive ranks=1-2 victims=0,3 or unmatched-receive ranks=1,3 victims=0,2 */
 #include "why.h"
 
 /* In step 5, rank 2 sends with tags that are one too high; its neighbours at an end have no

@@ -1,4 +1,4 @@
-/* why: different-collectives ranks=0-3 victims= */
+/* why: different-collectives ranks=0-3 victims= or rank-left ranks=1,3 victims=0,2 */
 #include <mpi.h>
 int main(int argc, char **argv)
 {

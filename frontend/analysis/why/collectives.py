@@ -235,7 +235,7 @@ def requests(knot: Knot) -> Verdict | None:
             "missing-from-collective",
             f"{text}, which not all have begun: {_list([_stands([each]) for each in others])}",
             "a collective operation is complete when all members have begun it",
-            ranks=RankSet.union(each.ranks for each in others),
+            ranks=_fewer(ranks, others),
             known=False,
             decides="no request shows who has begun the operation; the recorder does",
         )
@@ -247,6 +247,14 @@ def requests(knot: Knot) -> Verdict | None:
         known=False,
         decides="no request names its operation; the flight recorder does",
     )
+
+
+def _fewer(waiting: RankSet, others: Sequence[Party]) -> RankSet:
+    """Return the ranks to blame: the *others*, or those that wait alone for what most have not
+    begun."""
+    elsewhere = RankSet.union(each.ranks for each in others)
+    meet = all(any(map(is_meeting, each.calls)) for each in others)
+    return waiting if meet and len(waiting) < len(elsewhere) else elsewhere
 
 
 def open_ended(knot: Knot) -> Verdict | None:
@@ -268,12 +276,13 @@ def open_ended(knot: Knot) -> Verdict | None:
     if not others:
         return None
     among = "neighbour" if own[0].calls[0].function.startswith(NEIGHBOURHOOD) else "member"
+    listed = " or does not have it as a neighbour" if among == "neighbour" else ""
     return knot.verdict(
         "missing-from-collective",
         f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(own)} for a {among} "
-        f"that does not make the call: {_list([_stands([each]) for each in others])}",
+        f"that does not make the call{listed}: {_list([_stands([each]) for each in others])}",
         "the call waits for some of the members, and every other member is blocked elsewhere",
-        ranks=RankSet.union(each.ranks for each in others),
+        ranks=_fewer(ranks, others),
         known=False,
         decides=f"the call does not name the missing {among}; the flight recorder counts the "
         "calls of each rank",

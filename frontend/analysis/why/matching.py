@@ -30,6 +30,8 @@ EQUAL_COUNTS = frozenset(
     }
 )
 """Functions whose counts have to agree on all ranks; those of MPI_Alltoallv need not."""
+CREATES_BY_GROUP = "MPI_Comm_create_group"
+"""The function that makes a communicator and is called by the members of a group alone."""
 _PREDEFINED = frozenset({"MPI_COMM_WORLD", "MPI_COMM_SELF"})
 _SENDS = frozenset({"send", "persistent send", "partitioned send"})
 _RECEIVES = frozenset({"recv", "persistent recv", "partitioned recv"})
@@ -161,11 +163,17 @@ def plain(call: MpiCall) -> MpiCall:
         datatype=call.datatype if has_counts else None,
         window=call.window,
         file_handle=call.file_handle,
+        group=call.group,
     )
 
 
 def group_of(call: MpiCall) -> Communicator | None:
-    """Return the communicator of a collective call, or the group of its window or file."""
+    """Return the communicator of a collective call, or the group of its window or file.
+
+    MPI_Comm_create_group is a call of the members of its group alone.
+    """
+    if call.function == CREATES_BY_GROUP and call.group is not None:
+        return Communicator(name="the group", members=call.group.members)
     if call.communicator is not None:
         return call.communicator
     for group in (call.window, call.file_handle):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pgdb.frontend.analysis.why.matching import group_of, members_of
+from pgdb.frontend.analysis.why.matching import CREATES_BY_GROUP, group_of, members_of
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
 from pgdb.ranks import RankSet
@@ -63,7 +63,7 @@ NEIGHBOURHOOD = "MPI_Neighbor_"
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
 """Calls that wait for processes of another job."""
 # They wait for processes outside the communicator, or for a subset that they do not name.
-_OPEN_ENDED = CONNECTIONS | {"MPI_Comm_create_group", "MPI_Intercomm_create"}
+_OPEN_ENDED = CONNECTIONS | {"MPI_Intercomm_create"}
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -97,6 +97,8 @@ def is_meeting(call: MpiCall) -> bool:
     if call.blocking is False:
         return False
     function = call.function
+    if function == CREATES_BY_GROUP and (call.group is None or call.group.members is None):
+        return False
     if function in _OPEN_ENDED or function.startswith(NEIGHBOURHOOD):
         return False
     match call.kind:
@@ -165,6 +167,8 @@ def _condition(
             needs = [Need("others", world - members, every=False, is_known=False)]
         case "collective" | "rma" | "comm":
             everybody = members_of(group_of(call))
+            if call.group is not None and call.group.members is not None:
+                everybody = RankSet.parse(call.group.members)
             missing = world if everybody is None else everybody
             needs = [Need("others", missing, every=False, is_known=False)]
         case _:

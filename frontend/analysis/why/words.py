@@ -33,6 +33,15 @@ _ACTIVITIES = {
     "exiting": "is ending",
     "": "is outside MPI",
 }
+_INSIDE = {
+    **dict.fromkeys(("wait", "wait3", "wait4", "waitid", "waitpid"), "waits for a child process"),
+    **dict.fromkeys(("pthread_join", "pthread_timedjoin_np"), "waits for a thread"),
+    **dict.fromkeys(("flock", "lockf", "fcntl"), "waits for the lock of a file"),
+    **dict.fromkeys(("accept", "accept4"), "waits for a connection"),
+    **dict.fromkeys(("poll", "ppoll", "select", "pselect"), "waits for input or output"),
+    **dict.fromkeys(("epoll_wait", "epoll_pwait"), "waits for input or output"),
+}
+"""The work of a rank that blocks in one of these functions, where its activity does not say it."""
 _LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",
@@ -208,6 +217,8 @@ def _outside(status: MpiCallStatus) -> str:
     text = _ACTIVITIES[status.activity]
     if status.activity == "sleeping" and status.sleeps_s is not None:
         text += f" for {sleep(status.sleeps_s)}"
+    if status.inside:
+        text = f"{_INSIDE.get(status.inside, text)} in {status.inside}"
     if status.thread:
         text += f" in thread {status.thread}"
     return f"{text}, {_LOOPS[status.loop]}" if status.loop else text

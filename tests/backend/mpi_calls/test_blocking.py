@@ -108,6 +108,26 @@ def test_lengths_of_sleeps_are_few(tmp_path: Path, asked_s: float, least_s: int)
     assert Blocking(tmp_path).looked(outside("sleeping"), Image(asked_s), PID).sleeps_s == least_s
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+@pytest.mark.parametrize(
+    ("syscall", "activity"),
+    [
+        ("202 0x1 0x80 0x2 0x0 0x0 0x0 0x1 0x2", "lock"),
+        ("0 0x3 0x80 0x2 0x0 0x0 0x0 0x1 0x2", "io"),
+        ("-1 0x1 0x2", "computing"),
+        ("running", "computing"),
+        ("39 0x1 0x80 0x2 0x0 0x0 0x0 0x1 0x2", "computing"),
+    ],
+)
+def test_a_system_call_names_the_work_of_a_function_without_a_name(
+    tmp_path: Path, syscall: str, activity: Activity
+) -> None:
+    process(tmp_path, PID, 1, syscall=syscall)
+    found = Blocking(tmp_path).looked(outside("computing"), Image(0), PID)
+    assert found.activity == activity
+    assert Blocking(tmp_path).looked(outside("python"), Image(0), PID).activity == "python"
+
+
 def test_a_process_that_has_ended_says_nothing(tmp_path: Path) -> None:
     found = Blocking(tmp_path).looked(outside("sleeping"), Image(0), PID)
     assert (found.worked, found.sleeps_s) == (None, None)

@@ -1,0 +1,110 @@
+"""Verdicts of real jobs about a rank outside MPI: it never comes, it blocks, or it is slow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pgdb
+from pgdb.frontend.analysis.why.verdict import Confidence, Verdict
+from tests.conftest import Build
+from tests.support.jobs import START_DEADLINE_S
+from tests.support.processes import wait_until
+from tests.support.programs import Mpi, Program
+
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.any_mpi,
+    pytest.mark.skipif(
+        platform.machine() != "x86_64", reason="loops are followed in the code of x86-64 alone"
+    ),
+]
+
+RANKS = 4
+WATCH_S = 0.5
+END_TIMEOUT_S = 30.0
+
+
+@contextlib.contextmanager
+def started(mpi: Mpi, program: Program, folder: Path) -> Iterator[int]:
+    """Run a job, some of whose ranks block at once; yield the launcher's process id."""
+    environment = {**os.environ, "WHY_READY": str(folder)}
+    line = mpi.line(RANKS, program)
+    job = subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+    try:
+
+        def are_up() -> bool:
+            assert job.poll() is None, f"{line} ended, status {job.returncode}"
+            return len(list(folder.iterdir())) == RANKS
+
+        wait_until(are_up, f"{RANKS} ranks of {line} are up", START_DEADLINE_S)
+        yield job.pid
+    finally:
+        job.terminate()
+        try:
+            job.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+
+
+def verdict(session: pgdb.Session, confidence: Confidence) -> Verdict:
+    """Return the verdict about the missing rank, once the ranks have come so far."""
+    found: list[Verdict] = []
+
+    def is_there() -> bool:
+        found[:] = session.why(watch_s=WATCH_S).verdicts
+        return [(each.kind, each.confidence) for each in found] == [
+            ("missing-from-collective", confidence)
+        ]
+
+    wait_until(is_there, f"a verdict that is {confidence}")
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "rank", "confidence", "work"),
+    [
+        ("missing_loop.c", "2", "certain", "in a loop that has no way out"),
+        ("flag_spin.c", "1", "likely", "in a loop that only another thread or process can end"),
+        ("semaphore.c", "3", "likely", "waits for a lock in sem_wait"),
+    ],
+)
+def test_the_work_of_a_missing_rank_is_named(
+    build: Build,
+    mpi: Mpi,
+    tmp_path: Path,
+    program: str,
+    rank: str,
+    confidence: Confidence,
+    work: str,
+) -> None:
+    with started(mpi, build(program), tmp_path) as pid, pgdb.attach(pid) as session:
+        found = verdict(session, confidence)
+    assert str(found.ranks) == rank
+    assert work in found.text
+
+
+def test_a_rank_that_computes_for_longer_than_the_watch_is_not_accused(
+    build: Build, mpi: Mpi, tmp_path: Path
+) -> None:
+    program = build("computes_long.c")
+    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+        found = verdict(session, "cannot tell")
+    assert str(found.ranks) == "2"
+    assert "slow, or in a loop that does not end" in found.decides
+
+
+def test_a_rank_whose_child_works_is_not_accused(build: Build, mpi: Mpi, tmp_path: Path) -> None:
+    program = build("child_works.c")
+    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+        found = verdict(session, "cannot tell")
+    assert "waits for a child process in waitpid" in found.text
+    assert "child processes are at work" in found.decides
