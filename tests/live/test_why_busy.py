@@ -106,5 +106,5 @@ def test_a_rank_whose_child_works_is_not_accused(build: Build, mpi: Mpi, tmp_pat
     program = build("child_works.c")
     with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
         found = verdict(session, "cannot tell")
-    assert "waits for a child process in waitpid" in found.text
+    assert "waits for a child process in wait" in found.text
     assert "child processes are at work" in found.decides

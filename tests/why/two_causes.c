@@ -1,4 +1,4 @@
-/* why: unmatched-receive ranks=1 victims=0 n=6 */
+/* why: unmatched-receive ranks=1 victims=0 or unmatched-receive ranks=1 victims=0,2-3 n=6 */
 #include <mpi.h>
 #include <unistd.h>
 int main(int argc, char **argv)
