@@ -45,6 +45,7 @@ from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
 from pgdb.records import Frame, Record
+from pgdb.source_paths import is_of_system
 
 LOG = logging.getLogger(__name__)
 
@@ -369,9 +370,9 @@ def _site(places: Sequence[Place]) -> CallSite | None:
     others = [each for each in places if not each.call]
     users = [each.frame for each in others if each.owner is Owner.USER]
     frames = users or [each.frame for each in places]
-    found = next((each for each in frames if each.line), None)
-    if found is None:
-        found = frames[0] if frames else None
+    lines = [each for each in frames if each.line]
+    own = (each for each in lines if not is_of_system(each.fullname))
+    found = next(own, next(iter(lines), next(iter(frames), None)))
     return None if found is None else _of_frame(found)
 
 

@@ -19,6 +19,7 @@ from pgdb.backend.gdb.mi import MARK, Line
 from pgdb.backend.python import glue
 from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
+from pgdb.source_paths import is_of_system
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that implement a whole call.
@@ -275,14 +276,16 @@ def memory(payload: Mapping[str, Any]) -> bytes:
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     """Return the frame to show for a stop, and the function that it has called (or an empty text).
 
-    The frame is the innermost one whose source can be read, which is the user's own code. Among
-    Python frames, those of installed packages are not.
+    The frame is the innermost one whose source can be read, which is the user's own code. Headers
+    of installed libraries are not, and neither are Python frames of installed packages.
     """
     if any(each.language == "python" for each in frames):
         return _python_place(frames)
-    for at, each in enumerate(frames):
-        if each.fullname and is_readable(each.fullname):
-            return each, frames[at - 1].function if at else ""
+    paths = [each.fullname for each in frames]
+    readable = [at for at, path in enumerate(paths) if path and is_readable(path)]
+    own = (at for at in readable if not is_of_system(paths[at]))
+    if (at := next(own, next(iter(readable), None))) is not None:
+        return frames[at], frames[at - 1].function if at else ""
     for each in frames:
         if MPI_CALL.match(each.function):
             return each, ""

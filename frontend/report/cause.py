@@ -16,6 +16,7 @@ from pgdb.frontend.report.model import (
 )
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
+from pgdb.source_paths import is_of_system
 
 _KINDS = (
     ("sanitizer", pattern(r"sanitizer report|heap-|stack-buffer|use-after")),
@@ -97,7 +98,8 @@ def user_frame(frames: Sequence[ReportFrame]) -> int | None:
         and not _RUNTIME_FILE.search(each.fullname or each.file)
     ]
     # Libraries with debug information and no source directory come as ./time/clock.c.
-    own = [at for at in with_lines if frames[at].fullname[:1] in ("", "/")]
+    paths = {at: frames[at].fullname for at in with_lines}
+    own = [at for at, path in paths.items() if path[:1] in ("", "/") and not is_of_system(path)]
     return next(iter(own or with_lines), None)
 
 

@@ -387,6 +387,19 @@ def test_the_place_of_a_stop_is_the_innermost_readable_source(tmp_path: Path) ->
     assert decode.place(()) == (None, "")
 
 
+def test_a_header_of_a_library_is_not_the_place_of_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "is_readable", lambda path: bool(path))
+    header, source = "/usr/include/c++/12/bits/stl_vector.h", str(tmp_path / "main.cpp")
+    thrown = Frame(level=0, function="std::__throw_out_of_range_fmt")
+    check = Frame(level=1, function="std::vector::_M_range_check", fullname=header, line=1153)
+    at = Frame(level=2, function="std::vector::at", fullname=header, line=1174)
+    own = Frame(level=3, function="sum", fullname=source, line=7)
+    assert decode.place((thrown, check, at, own)) == (own, "std::vector::at")
+    assert decode.place((thrown, check, at)) == (check, "std::__throw_out_of_range_fmt")
+
+
 @pytest.mark.parametrize("payload", [{}, {"frame": "?"}, {"reason": "new-in-gdb-99"}])
 def test_unknown_stops_are_stops(payload: dict[str, Any]) -> None:
     stop = decode.stop(payload, run=1)

@@ -122,6 +122,17 @@ def test_the_place_of_a_sanitizers_report_is_in_the_users_code() -> None:
     assert user_frame(frames) == 3
 
 
+def test_the_place_of_a_death_is_in_no_header_of_a_library() -> None:
+    header = "/usr/include/c++/12/bits/stl_vector.h"
+    frames = (
+        ReportFrame(function="std::vector::_M_range_check", fullname=header, line=1153),
+        ReportFrame(function="sum", fullname="/home/a/include/sum.hpp", line=7),
+        ReportFrame(function="main", fullname="/home/a/main.cpp", line=60),
+    )
+    assert user_frame(frames) == 1
+    assert user_frame(frames[:1]) == 0
+
+
 def test_exit_codes_are_failures() -> None:
     def then(session: Session) -> None:
         happened(session, [3], Exit(code=7))
