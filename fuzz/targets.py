@@ -391,6 +391,10 @@ class _Nobody:
     def __getitem__(self, which: int) -> _Nobody:
         return self
 
+    def one_call(self, line: str) -> contextlib.AbstractContextManager[None]:
+        """Log no call for a script."""
+        return contextlib.nullcontext()
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

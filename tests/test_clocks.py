@@ -31,6 +31,8 @@ MAY = {
         "api/chronicle",
         "report/collect",
         "run/run_report",
+        # Calls of the recorder are shown with the time of day.
+        "show/text/mpi_call_text",
         # A batch system gives the end of a job as a time of day.
         "run/supervisor",
         "run/time_limit",
