@@ -17,8 +17,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 CALLS = 25
 LEAST = {"intel": 4}
-"""Least ratio of exact and missing fields. Intel MPI keeps few arguments, and no peers and tags of
-requests with a place that is known."""
+"""Least ratio of exact and missing fields. Intel MPI keeps few arguments."""
 
 
 @pytest.mark.parametrize("name", ["openmpi", "openmpi5", "mpich-system", "mpich", "intel"])
