@@ -128,21 +128,7 @@ class PythonAgent:
     async def _wake(self, pid: int, lwp: int = 0) -> None:
         """Ask the interpreter to run the script of the agent."""
         assert self._folder is not None, "ordered before"
-        address = self._runtime_of(pid)
-        if not address:
-            raise CannotArmError(NO_INTERPRETER)
-
-        def memory(at: int, size_bytes: int) -> bytes:
-            return read_some(pid, at, size_bytes)
-
-        path = f"{self._folder.name}/script.py"
-        try:
-            places = injection.interpreter_of(memory, address, lwp)
-        except injection.TakesNoRequestsError:
-            places = None
-        if places is not None:
-            injection.request(pid, places, path)
-            self._request = places
+        if self._requests(pid, lwp):
             return
         if lwp and lwp != pid:
             raise CannotArmError(
@@ -160,6 +146,29 @@ class PythonAgent:
         if not called:
             raise CannotArmError("its interpreter is not initialized")
         self._page = int(called)
+
+    def _requests(self, pid: int, lwp: int = 0) -> bool:
+        """Request the script from Python 3.14 or later; return whether that is possible.
+
+        :raises CannotArmError: if the rank has no interpreter, or its memory cannot be written.
+        """
+        assert self._folder is not None, "ordered before"
+        address = self._runtime_of(pid)
+        if not address:
+            raise CannotArmError(NO_INTERPRETER)
+
+        def memory(at: int, size_bytes: int) -> bytes:
+            return read_some(pid, at, size_bytes)
+
+        try:
+            places = injection.interpreter_of(memory, address, lwp)
+        except injection.TakesNoRequestsError:
+            return False
+        if places is None:
+            return False
+        injection.request(pid, places, f"{self._folder.name}/script.py")
+        self._request = places
+        return True
 
     async def step(
         self,
@@ -258,8 +267,10 @@ class PythonAgent:
             return
         self.points, self._step, self.catches = {}, None, False
         is_asked = True
-        if self._request is not None and injection.withdraw(pid, self._request):
-            is_asked = bool(self.report())
+        if self._request is not None:
+            injection.withdraw(pid, self._request)
+        # Without a report the agent has not begun: it ends where it finds no orders.
+        is_asked = bool(self.report())
         if is_asked:
             try:
                 self._order(pid, ends=True)
@@ -270,12 +281,24 @@ class PythonAgent:
         self._folder = None
         folder.close(deletes=not is_asked)
 
+    def _asks_free_rank(self) -> bool:
+        """Let the agent remove itself from a rank that has lost its GDB; return whether it can.
+
+        Without orders it does so as well, at its next look for its debugger.
+        """
+        is_there = procfs.is_alive(self._pid) and os.path.exists(f"/proc/{self._pid}")
+        if not is_there or self._request is None or not self.report():
+            return False
+        try:
+            self._order(self._pid, ends=True)
+            return self._requests(self._pid)
+        except CannotArmError:
+            return False
+
     def forget(self) -> None:
         """Forget the rank, which is gone or free."""
         if self._folder is not None:
-            # An agent that finds no orders removes itself.
-            has_ended = not procfs.is_alive(self._pid) or not os.path.exists(f"/proc/{self._pid}")
-            self._folder.close(deletes=has_ended or self._request is None)
+            self._folder.close(deletes=not self._asks_free_rank())
         self._folder, self._step, self._request, self._page = None, None, None, 0
         self.points, self.hidden, self.catches = {}, {}, False
         self.is_changed = self.is_at_hit = False

@@ -264,6 +264,8 @@ class Agent:
         slots += [each.slot for each in points if self.holds(each, frame)]
         if slots:
             self.stop(slots, frame)
+        else:
+            self.check()
 
     def holds(self, point: Point, frame: Any) -> bool:
         """Return whether the condition of a breakpoint holds; it does where it fails."""

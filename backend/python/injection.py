@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import fcntl
 import os
 import re
 import secrets
 import stat
 import struct
+import time
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -25,6 +27,10 @@ from pgdb.backend.python import runtime
 from pgdb.backend.python.agent_points import NAME
 
 _PLACES = ("/tmp", "/dev/shm", "/var/tmp")
+_NAMED = re.compile(r"pgdb-python-[0-9a-f]{16}\Z")
+_FILES = ("commands", "commands.new", "report", "report.new", "script.py", "script.py.new")
+UNUSED_S = 10.0
+"""Age from which a folder without a PGDB is deleted, in seconds: a new one has none yet."""
 _MOST_REPORT = 4 << 20
 _SUPPORT_AT = {(3, 14): 89, (3, 15): 105}
 """Index of the first field for debuggers in ``_Py_DebugOffsets``, by version."""
@@ -96,7 +102,10 @@ class SharedFolder:
                 os.mkdir(name, 0o700, dir_fd=self._parent)
                 if os.geteuid() == 0:
                     os.chown(name, owner.st_uid, owner.st_gid, dir_fd=self._parent)
-                self._folder = os.open(name, flags | os.O_NOFOLLOW, dir_fd=self._parent)
+                self._folder = os.open(name, _READS, dir_fd=self._parent)
+                # The kernel drops the lock when this process ends, whatever ends it.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(self._folder, fcntl.LOCK_SH)
             except OSError as error:
                 why = f"{place}: {error.strerror}"
                 if self._parent >= 0:
@@ -108,6 +117,7 @@ class SharedFolder:
             break
         else:
             raise CannotArmError(f"no folder can be shared with it: {why}")
+        _delete_unused(self._parent, owner.st_uid)
         self._write("script.py", script_for(self.name, key))
 
     def order(self, wanted: Mapping[str, Any]) -> None:
@@ -155,14 +165,55 @@ class SharedFolder:
         if self._folder < 0:
             return
         if deletes:
-            for name in ("commands", "report", "report.new", "script.py"):
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=self._folder)
-            with contextlib.suppress(OSError):
-                os.rmdir(self._base, dir_fd=self._parent)
+            _delete(self._parent, self._base, self._folder)
         os.close(self._folder)
         os.close(self._parent)
         self._folder = self._parent = -1
+
+
+_READS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _delete(parent: int, name: str, folder: int) -> None:
+    for each in _FILES:
+        with contextlib.suppress(OSError):
+            os.unlink(each, dir_fd=folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=parent)
+
+
+def _delete_unused(parent: int, user: int) -> None:
+    """Delete the folders whose PGDB was killed before it could do so.
+
+    An agent that finds no orders removes itself.
+    """
+    try:
+        place = os.open(".", _READS, dir_fd=parent)
+    except OSError:
+        return
+    try:
+        for name in filter(_NAMED.match, os.listdir(place)):
+            with contextlib.suppress(OSError):
+                _delete_if_unused(place, name, user)
+    except OSError:
+        return
+    finally:
+        os.close(place)
+
+
+def _delete_if_unused(place: int, name: str, user: int) -> None:
+    """Delete a folder, unless a process holds its lock.
+
+    :raises OSError: if it cannot be looked at, or is in use.
+    """
+    folder = os.open(name, _READS, dir_fd=place)
+    try:
+        status = os.fstat(folder)
+        if status.st_uid == user and time.time() - status.st_mtime >= UNUSED_S:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _delete(place, name, folder)
+    finally:
+        os.close(folder)
 
 
 class Interpreter(msgspec.Struct, frozen=True):

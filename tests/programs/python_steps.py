@@ -33,13 +33,15 @@ def update(grid, count):
 
 
 def has_of_pgdb():
+    gc.collect()
     monitoring = getattr(sys, "monitoring", None)
     tools = [monitoring.get_tool(each) for each in range(6)] if monitoring else []
     frame, traces = sys._getframe(), []
     while frame is not None:
         traces.append(frame.f_trace)
         frame = frame.f_back
-    found = [*gc.callbacks, sys.gettrace(), getattr(sys, "_pgdb_agent", None), *tools, *traces]
+    agent = getattr(sys, "_pgdb_agent", None)
+    found = [getattr(agent, "folder", None), *gc.callbacks, sys.gettrace(), *tools, *traces]
     found.append(None if sys.excepthook is sys.__excepthook__ else sys.excepthook)
     return [str(each) for each in found if each is not None]
 
