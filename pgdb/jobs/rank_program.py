@@ -25,6 +25,7 @@ _INTERPRETER = pattern(r"(?:python|perl|ruby|lua|tclsh|julia|guile|Rscript|R|nod
 _TAKES_A_VALUE = frozenset({"-o", "-O", "+O", "-W", "-X", "--rcfile", "--init-file"})
 # Executables, except interpreters, of which a process has mapped an MPI library.
 _MPI_PROGRAMS: set[tuple[int, int, int]] = set()
+_TORCH_LIBRARY = pattern(r"/libtorch(?:_\w+)?\.so[\d.]*(?: \(deleted\))?\Z")
 MPI_LIBRARY = pattern(r"/libp?mpi[\w+-]*\.so[\d.]*(?: \(deleted\))?\Z")
 
 
@@ -91,8 +92,21 @@ def _is_wrapper(pid: int) -> bool:
     return bool(_SHELL.match(name) or _WRAPPER.match(name))
 
 
+def _is_forked(pid: int, child: int) -> bool:
+    """Return whether *child* runs on in the program of *pid*, as a data loader of Python does."""
+    return procfs.executable(pid) == procfs.executable(child) and (
+        procfs.command_line(pid) == procfs.command_line(child)
+    )
+
+
+def _runs_torch(pid: int) -> bool:
+    return any(map(_TORCH_LIBRARY.search, procfs.mapped_files(pid)))
+
+
 def _is_wrapper_of(pid: int, child: int) -> bool:
     """Return whether *pid* looks like a wrapper, known to nobody, that has started *child*."""
+    if _is_forked(pid, child) or _runs_torch(pid):
+        return False
     words = " ".join((procfs.command_line(pid) or [])[1:]).split()
     if _program_names(child) & {os.path.basename(word) for word in words}:
         return True

@@ -289,6 +289,15 @@ def test_wrappers_that_nobody_knows_lead_to_the_program(is_named: bool, tmp_path
         assert procfs.executable(program_of_rank(pid)) == str(solver)
 
 
+def test_a_child_that_runs_on_in_the_program_is_not_the_rank(tmp_path: Path) -> None:
+    """A data loader of Python is a fork, which has the script in its line as well."""
+    script = tmp_path / "train.py"
+    script.write_text("import os\nif os.fork():\n    os.wait()\nelse:\n    os.read(0, 1)\n")
+    with run(sys.executable, str(script)) as pid:
+        wait_until(lambda: procfs.children(pid), "the fork is there")
+        assert program_of_rank(pid) == pid
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make namespaces everywhere")
 def test_a_program_in_namespaces_of_its_own_is_found() -> None:
     # As in a container, where the program has another pid and its files are not ours.
