@@ -44,6 +44,18 @@ def _pieces_of_process(pid: int, pieces: Sequence[tuple[int, int]]) -> bytes:
     return b"".join([_memory_of_process(pid, *each) for each in pieces])
 
 
+def image_of(pid: int) -> bytes:
+    """Return what is different in each program that a process executes; nothing if it has ended.
+
+    The kernel gives a program random addresses in its auxiliary vector (proc_pid_auxv(5)).
+    """
+    try:
+        with open(f"/proc/{pid}/auxv", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def read_some(pid: int, address: int, size_bytes: int) -> bytes:
     """Return the bytes at an address, fewer where the memory ends, none where there is none."""
     try:

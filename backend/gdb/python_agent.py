@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from pgdb.backend.gdb import decode, python_calls
-from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.gdb.process_memory import image_of, read_some
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import injection
 from pgdb.backend.python.agent_points import FIRST, STEP, UNCAUGHT
@@ -55,6 +55,7 @@ class PythonAgent:
         self.key = 0x40000000 | secrets.randbits(21) << 9
         self._folder: SharedFolder | None = None
         self._pid = 0
+        self._image = b""
         self._generation = 0
         self._step: dict[str, Any] | None = None
         self._steps = 0
@@ -94,9 +95,24 @@ class PythonAgent:
         :raises CannotArmError: if the agent cannot get into the rank.
         :raises GdbError: if GDB ends.
         """
-        if not self.is_changed:
+        self._see_exec(pid)
+        if self.is_changed and procfs.is_alive(pid):
+            await self._carry_out(pid)
+
+    def _see_exec(self, pid: int) -> None:
+        """Let the agent be brought anew if the rank executes another program now."""
+        if self._folder is None or (self._pid == pid and not self._has_executed):
             return
-        await self._carry_out(pid)
+        self._folder.close(deletes=True)
+        self._folder, self._step, self._request, self._page = None, None, None, 0
+        self.is_at_hit = False
+        self.is_changed = bool(self.points) or self.catches
+        self._gdb.send(python_calls.call("python_hits_in_gdb.enable_again"))
+
+    @property
+    def _has_executed(self) -> bool:
+        """Whether the rank executes another program than the one with the agent."""
+        return image_of(self._pid) not in (self._image, b"")
 
     async def _carry_out(self, pid: int, lwp: int = 0) -> None:
         is_new = self._folder is None
@@ -114,6 +130,7 @@ class PythonAgent:
     def _order(self, pid: int, *, ends: bool = False) -> None:
         if self._folder is None or self._pid != pid:
             self._folder, self._pid = SharedFolder(pid, self.key), pid
+            self._image = image_of(pid)
         self._generation += 1
         self._folder.order(
             {
@@ -187,6 +204,7 @@ class PythonAgent:
         :raises CannotArmError: if the agent cannot get into the rank.
         :raises GdbError: if GDB ends.
         """
+        self._see_exec(pid)
         await self.stop_at(STEP)
         self._steps += 1
         self._step = {"number": self._steps, "kind": kind, "count": count, "depth": depth}
@@ -255,13 +273,16 @@ class PythonAgent:
 
     def report(self) -> dict[str, Any]:
         """Return what the agent has reported last."""
-        return self._folder.report() if self._folder is not None else {}
+        if self._folder is None or self._has_executed:
+            return {}
+        return self._folder.report()
 
     async def end(self, pid: int) -> None:
         """Let the agent remove itself when the rank runs on; the rank is stopped.
 
         :raises GdbError: if GDB ends.
         """
+        self._see_exec(pid)
         folder = self._folder
         if folder is None or pid != self._pid:
             return

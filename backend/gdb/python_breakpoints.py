@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.python_agent import Hit, PythonAgent
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
@@ -127,9 +127,9 @@ class PythonBreakpoints:
     async def _make(self, slot: int, pid: int, last: int, *, is_temporary: bool) -> int | Failure:
         if not procfs.is_at_rest(pid):
             return Failure(message=_RUNS)
-        address = await self.agent.place()
-        if isinstance(address, Failure):
-            return address
+        found = await self.agent.place()
+        if isinstance(found, Failure):
+            return found
         was_changed, self.agent.is_changed = self.agent.is_changed, True
         try:
             await self.agent.settle(pid)
@@ -137,8 +137,9 @@ class PythonBreakpoints:
             self.agent.is_changed = was_changed
             return Failure(message=f"it cannot be armed: {error}")
         word = "tbreak" if is_temporary else "break"
-        condition = f"$_pgdb_python_hit({self.agent.key}, {slot})"
-        result = await self._gdb.send(console(f"{word} *{address:#x} if {condition}"))
+        result = await self._gdb.send(
+            python_calls.call("python_hits_in_gdb.insert", word, self.agent.key, slot)
+        )
         if result.kind == "error":
             self.agent.is_changed = True
             return failure(result)

@@ -8,6 +8,7 @@ stands at such a call. It is the condition of the breakpoints at Python code.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import gdb
@@ -15,7 +16,11 @@ import gdb
 _PAGE = 31
 _REGISTERS = (("rdi", "rsi"), ("x0", "x1"), ("r3", "r4"), ("a0", "a1"))
 """Registers of the first two arguments: x86-64, aarch64, ppc64, riscv64."""
+# GDB evaluates it anew when the rank executes another program; an address would be of no use then.
+_LOCATION = "*(unsigned long) &getpriority"
 _hidden: dict[int, Any] = {}
+_enabled: dict[int, bool] = {}
+"""Whether the user's breakpoints at hits are enabled, by number."""
 
 
 class _Hit(gdb.Function):  # type: ignore[misc]
@@ -43,12 +48,7 @@ def _arguments() -> tuple[int, int]:
 
 
 def _address() -> int:
-    language = str(gdb.parameter("language"))
-    gdb.execute("set language c", to_string=True)
-    try:
-        return int(gdb.parse_and_eval("(unsigned long) &getpriority"))
-    finally:
-        gdb.execute(f"set language {language}", to_string=True)
+    return int(_in_c(lambda: gdb.parse_and_eval("(unsigned long) &getpriority")))
 
 
 def place() -> None:
@@ -60,12 +60,45 @@ def place() -> None:
     gdb.write(json.dumps(found) + "\n")
 
 
+def insert(word: str, key: int, slot: int) -> None:
+    """Make a breakpoint of the user's at the hits of a slot; *word* is ``break`` or ``tbreak``."""
+    before = {each.number for each in gdb.breakpoints()}
+    _in_c(lambda: gdb.execute(f"{word} {_LOCATION} if $_pgdb_python_hit({key}, {slot})"))
+    _enabled.update({each.number: True for each in gdb.breakpoints() if each.number not in before})
+
+
+def _modified(made: Any) -> None:
+    if made.number in _enabled:
+        _enabled[made.number] = made.enabled
+
+
+def enable_again() -> None:
+    """Enable what GDB has disabled when the rank executed another program.
+
+    GDB then has no libraries yet, does not find the function, and tells nobody that it disables the
+    breakpoint.
+    """
+    for made in gdb.breakpoints():
+        if _enabled.get(made.number) and not made.enabled:
+            made.enabled = True
+
+
+def _in_c(make: Callable[[], Any]) -> Any:
+    """Return what *make* returns, with expressions in C: GDB keeps the language of a location."""
+    language = str(gdb.parameter("language"))
+    gdb.execute("set language c", to_string=True)
+    try:
+        return make()
+    finally:
+        gdb.execute(f"set language {language}", to_string=True)
+
+
 def hide(key: int, slot: int) -> None:
     """Stop at hits of a slot that no user's breakpoint has; write GDB's number."""
     made = _hidden.get(slot)
     if made is None or not made.is_valid():
         try:
-            made = gdb.Breakpoint(f"*{_address():#x}", internal=True)
+            made = _in_c(lambda: gdb.Breakpoint(_LOCATION, internal=True))
         except gdb.error as error:
             gdb.write(json.dumps({"error": str(error)}) + "\n")
             return
@@ -137,3 +170,4 @@ def _call_later(data: bytes, page: int) -> int:
 def main() -> None:
     """Define the condition."""
     _Hit()
+    gdb.events.breakpoint_modified.connect(_modified)

@@ -14,7 +14,7 @@ from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.decode import is_of_library
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
-from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.gdb.process_memory import image_of, read_some
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import glue, runtime
@@ -83,7 +83,7 @@ class PythonStacks:
         self._reader = read
         self._key: tuple[int, int] | None = None
         self._reading: asyncio.Task[tuple[Reading, Entries]] | None = None
-        self._runtime: tuple[int, int] = (0, 0)
+        self._runtime: tuple[tuple[int, bytes], int] = (0, b""), 0
         self.selected: int | None = None
         """Index of the selected frame among those to show; None if GDB's selection counts."""
         self.is_python_selected = False
@@ -201,8 +201,9 @@ class PythonStacks:
 
     def runtime_of(self, pid: int) -> int:
         """Return the address of the interpreter's state, 0 if it is not found."""
-        if self._runtime[0] != pid or not self._runtime[1]:
-            self._runtime = (pid, _address_in(pid, runtime.runtime_address))
+        image = image_of(pid)
+        if self._runtime[0] != (pid, image) or not self._runtime[1]:
+            self._runtime = (pid, image), _address_in(pid, runtime.runtime_address)
         return self._runtime[1]
 
     def tasks_table_of(self, pid: int) -> int:

@@ -1,4 +1,4 @@
-"""Whatever dies, a rank of Python runs free, and nothing of PGDB's stays in it or beside it."""
+"""A rank of Python outlives its debugger, and nothing of PGDB's stays in it or beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import pgdb
 from pgdb.backend.python import reader
+from pgdb.records import BreakpointList
 from tests.support.processes import aggregator_of, is_traced, status, wait_until
 from tests.support.python_jobs import FILE, FIRST, RANKS, Job, job, require_arming
 from tests.support.terminal import DEADLINE_S, PGDB, Terminal
@@ -62,3 +64,32 @@ def test_a_death_leaves_no_agent(victims: Callable[[Job], list[int]] | None, pla
             gone = lambda: not any(each.exists() for each in shared)  # noqa: E731
             wait_until(gone, "the folders go", DEADLINE_S)
             assert all(each.poll() is None for each in ranks.processes)
+
+
+def test_a_breakpoint_is_armed_again_in_a_program_that_the_rank_executes() -> None:
+    require_arming(sys.executable)
+    with job() as ranks:
+        pids = [str(each.pid) for each in ranks.processes]
+        with pgdb.attach("", pids=pids) as session:
+            session.break_at(f"{FILE}:{FIRST}", condition="False").check()
+            session.continue_(wait=False).check()
+            wait_until(lambda: len(folders(ranks.left())) == RANKS, "agents", DEADLINE_S)
+            before = folders(ranks.left())
+            ranks.say("exec")
+            assert [ranks.line(rank) for rank in range(RANKS)] == ["ready"] * RANKS
+            assert ranks.left() == ["[]"] * RANKS
+            session.interrupt().check()
+            listed = session.breakpoints().for_rank(0)
+            assert isinstance(listed, BreakpointList)
+            (made,) = listed.breakpoints
+            assert "not armed" in made.what
+            session.continue_(wait=False).check()
+            wait_until(lambda: len(folders(ranks.left())) == RANKS, "new agents", DEADLINE_S)
+            after = folders(ranks.left())
+            assert not set(before) & set(after)
+            assert not any(each.exists() for each in before)
+            session.interrupt().check()
+            listed = session.breakpoints().for_rank(0)
+            assert isinstance(listed, BreakpointList) and listed.breakpoints[0].enabled
+        wait_until(lambda: ranks.left() == ["[]"] * RANKS, "the agents go", DEADLINE_S)
+        assert not any(each.exists() for each in after)
