@@ -49,7 +49,9 @@ class Objects:
 
     def __init__(self, memory: Memory, minor: int) -> None:
         if minor not in _CACHED_KEYS:
-            raise UnknownError(f"the objects of Python 3.{minor} are not known")
+            raise UnknownError(
+                "the objects of this Python are not known: it has no GIL, or is a new version"
+            )
         self._memory = memory
         self.minor = self._minor = minor
         self._types: dict[int, str] = {}
