@@ -15,7 +15,6 @@ import re
 import secrets
 import stat
 import struct
-import time
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -117,7 +116,7 @@ class SharedFolder:
             break
         else:
             raise CannotArmError(f"no folder can be shared with it: {why}")
-        _delete_unused(self._parent, owner.st_uid)
+        _delete_unused(self._parent, owner.st_uid, os.fstat(self._folder).st_mtime)
         self._write("script.py", script_for(self.name, key))
 
     def order(self, wanted: Mapping[str, Any]) -> None:
@@ -182,10 +181,12 @@ def _delete(parent: int, name: str, folder: int) -> None:
         os.rmdir(name, dir_fd=parent)
 
 
-def _delete_unused(parent: int, user: int) -> None:
+def _delete_unused(parent: int, user: int, now_s: float) -> None:
     """Delete the folders whose PGDB was killed before it could do so.
 
     An agent that finds no orders removes itself.
+
+    :param now_s: the time by the clock of the folders.
     """
     try:
         place = os.open(".", _READS, dir_fd=parent)
@@ -194,14 +195,14 @@ def _delete_unused(parent: int, user: int) -> None:
     try:
         for name in filter(_NAMED.match, os.listdir(place)):
             with contextlib.suppress(OSError):
-                _delete_if_unused(place, name, user)
+                _delete_if_unused(place, name, user, now_s)
     except OSError:
         return
     finally:
         os.close(place)
 
 
-def _delete_if_unused(place: int, name: str, user: int) -> None:
+def _delete_if_unused(place: int, name: str, user: int, now_s: float) -> None:
     """Delete a folder, unless a process holds its lock.
 
     :raises OSError: if it cannot be looked at, or is in use.
@@ -209,7 +210,7 @@ def _delete_if_unused(place: int, name: str, user: int) -> None:
     folder = os.open(name, _READS, dir_fd=place)
     try:
         status = os.fstat(folder)
-        if status.st_uid == user and time.time() - status.st_mtime >= UNUSED_S:
+        if status.st_uid == user and now_s - status.st_mtime >= UNUSED_S:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _delete(place, name, folder)
     finally:
