@@ -75,8 +75,8 @@ def _modified(made: Any) -> None:
 def enable_again() -> None:
     """Enable what GDB has disabled when the rank executed another program.
 
-    GDB then has no libraries yet, does not find the function, and tells nobody that it disables the
-    breakpoint.
+    GDB then has no libraries yet, does not find the function, and disables the breakpoint, without
+    an event.
     """
     for made in gdb.breakpoints():
         if _enabled.get(made.number) and not made.enabled:
