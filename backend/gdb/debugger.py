@@ -124,6 +124,7 @@ class GdbDebugger:
             self._executor.breakpoints,
             self._executor.stacks,
             adopt_run=lambda run: self._executor.feed(events.RunAdopted(run)),
+            show=lambda text: self._executor.on_output(text),
             rank=rank,
         )
         self._attacher = Attacher(

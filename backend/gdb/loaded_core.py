@@ -51,7 +51,12 @@ class LoadedCore:
         self.stacks.python = PythonStacks(self.gdb, self._python)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
         self.operations = Operations(
-            self.gdb, self.breakpoints, self.stacks, adopt_run=lambda run: None, rank=rank
+            self.gdb,
+            self.breakpoints,
+            self.stacks,
+            adopt_run=lambda run: None,
+            show=lambda text: None,
+            rank=rank,
         )
 
     async def load(self, factory: GdbFactory, program: CoreProgram) -> None:

@@ -32,6 +32,7 @@ from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
 from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
 from pgdb.backend.gdb.python_values import PythonValues, is_python
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.run_output import own_text
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.written_files import FileNames
@@ -116,14 +117,21 @@ class Operations:
         stacks: Stacks,
         *,
         adopt_run: Callable[[int], None],
+        show: Callable[[str], None],
         rank: int,
     ) -> None:
+        """Make them for one GDB.
+
+        :param adopt_run: takes the number of a request that has set the rank running unasked.
+        :param show: takes text that belongs to no answer.
+        """
         self._files = FileNames(rank)
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
         self._calls = CallStatus(gdb, stacks.python, stacks.image_of)
         self._adopt_run = adopt_run
+        self._show = show
         self._python = PythonCommands(stacks)
         self._python_values = PythonValues(gdb, self._python)
 
@@ -210,7 +218,7 @@ class Operations:
                 is_about_arguments = any(each.match(command) for each in _SHOWS_ARGUMENTS)
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} all")
-                result = await self._gdb.send(console(command))
+                result = await self._carry_out(command, request_id)
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     # GDB itself would print the arguments at each stop.
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
@@ -304,7 +312,7 @@ class Operations:
             name = f"/proc/{os.getpid()}/fd/{descriptor}"
             file.write("\n".join(lines) + "\n")
             file.flush()
-            result = await self._gdb.send(console(f"source {name}"))
+            result = await self._carry_out(f"source {name}", request_id)
             if result.kind == "error":
                 # GDB names the end of a block in which a line fails, and no line of the block.
                 first_or_last = rf"{re.escape(name)}:(?:1|{len(lines)}): "
@@ -315,9 +323,26 @@ class Operations:
                 return replace(failure(result), message=message)
         return await self._text(result, request_id)
 
+    async def _carry_out(self, command: str, request_id: int) -> Result:
+        """Send a command in which code of the user's can set the rank running."""
+        # The stop can come together with the result, and belongs to this run.
+        self._gdb.when_running = lambda: self._adopt_run(request_id)
+        try:
+            result = await self._gdb.send(console(command))
+        finally:
+            self._gdb.when_running = lambda: None
+        if result.kind == "running":
+            # The code goes on when the rank stops, and its text belongs to no command.
+            self._gdb.send(console("echo")).add_done_callback(self._show_rest)
+        return result
+
+    def _show_rest(self, done: asyncio.Future[Result]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._show(own_text(done.result().text))
+
     async def _text(self, result: Result, request_id: int) -> Record:
         if result.kind == "running":
-            self._adopt_run(request_id)
+            self._show(result.text + result.log)
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)

@@ -43,7 +43,7 @@ _IN_EVERY_GDB = (
     *("fortran_elements_in_gdb", "fortran_objects_in_gdb"),
     "elements_in_gdb",
     "ending_in_gdb",
-    *("references_in_gdb", "python_hits_in_gdb"),
+    *("references_in_gdb", "python_hits_in_gdb", "strings_in_gdb"),
 )
 _FOR_CALLS = ("explore_in_gdb", "numbers_in_gdb", "python_frames_in_gdb", "tracing_in_gdb")
 """Modules of every GDB whose functions only commands call; they have no ``main``."""

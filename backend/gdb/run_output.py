@@ -89,6 +89,16 @@ class RunOutput:
                 self._show(line)
 
 
+def own_text(text: str) -> str:
+    """Return text that was printed around a stop without GDB's notices and its announcement.
+
+    >>> own_text("[New Thread 0x7f71114c16c0 (LWP 16086)]\\nmine\\n12\\treturn sum;\\n")
+    'mine'
+    """
+    lines = [each for each in text.split("\n") if each.strip() and not _NOTICE.match(each)]
+    return "\n".join(without_announcement(lines, is_signal=True, shows_displays=False))
+
+
 def without_announcement(
     lines: Sequence[str], is_signal: bool, *, shows_displays: bool
 ) -> list[str]:

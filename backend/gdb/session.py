@@ -11,6 +11,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -81,8 +82,7 @@ class GdbSession:
         self._process: GdbProcess | None = None
         self._token = 0
         self.changes = 0
-        """Counter that grows with each command that is no question, and with each event of GDB's.
-        """
+        """Counter of GDB's events and of the commands that are no questions."""
         # In the order in which they were sent: dicts keep it.
         self._pending: dict[int, _Pending] = {}
         self._between = 0
@@ -91,6 +91,8 @@ class GdbSession:
         """The result of a command that can have read that question."""
         self._ran: int | None = None
         """The latest command that has set the inferior running."""
+        self.when_running: Callable[[], None] = lambda: None
+        """Called when a command has set the inferior running, before the next event."""
         self._run_log = ""
         self._is_looking = False
         """Whether GDB is being asked if the inferior is stopped after all."""
@@ -463,6 +465,7 @@ class GdbSession:
         result.kind, result.line, result.text = part.name, part, "".join(entry.texts)
         if part.name == "running":
             self._ran, self._run_log = part.token, ""
+            self.when_running()
         if not future.done():
             future.set_result(result)
 

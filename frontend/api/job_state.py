@@ -140,6 +140,15 @@ class JobState:
         self.running = self.running | ranks
         self._deaths.forget(ranks)
 
+    def start_unasked(self, run: int, ranks: RankSet) -> None:
+        """Note that request *run* has set *ranks* running, which was not known before its answer.
+
+        Their stops can have overtaken the answer.
+        """
+        has_ended = self._where(lambda event: isinstance(event, Stop | Exit) and event.run >= run)
+        if ranks := self._not_restarted(run, ranks & self.live) - has_ended:
+            self.start_run(run, ranks)
+
     def cancel_run(self, run: int, ranks: RankSet) -> None:
         """Note that request *run* has not set *ranks* running after all."""
         ranks = ranks & self._runs.get(run, RankSet()) & self.running

@@ -144,7 +144,7 @@ class RunControl:
         if not running:
             return started
         stopped = await self.wait_stopped(
-            started.command, running, timeout_s=timeout_s, settle_s=settle_s
+            started.command, running, timeout_s=timeout_s, settle_s=settle_s, is_new_run=True
         )
         others = [each for each in started.classes if not isinstance(each.record, Running)]
         # Ranks that ran before the command may have stopped or ended during the wait.
@@ -169,10 +169,13 @@ class RunControl:
         timeout_s: float | None = None,
         settle_s: float | None = None,
         counts_passing: bool = True,
+        is_new_run: bool = False,
     ) -> Answer:
         """Wait until *ranks* have stopped or ended; see :meth:`RankView.run` for the rules.
 
-        With *counts_passing*, ranks that PGDB has stopped for itself still run.
+        With *counts_passing*, ranks that PGDB has stopped for itself still run. With *is_new_run*,
+        all *ranks* have just been set running, so that those that are stopped by now have stopped
+        since: a stop can overtake the acknowledgement of its command.
 
         :raises CommandError: if some of them ran when a recording was made: they never stop.
         """
@@ -191,7 +194,8 @@ class RunControl:
             return ranks & (state.running | passing)
 
         before, everybody = moving(), state.ranks
-        quiet_since = None
+        has_stopped = is_new_run and bool(ranks & (state.stopped | state.exited) - before)
+        quiet_since = begun if has_stopped else None
         while (running := moving()) and not core.is_over:
             now = time.monotonic()
             # Ranks that wait for those of MPI_Comm_spawn do not stop before these are continued.

@@ -40,6 +40,7 @@ from pgdb.overlay.messages import (
     Notice,
     Reattach,
     Resume,
+    Script,
 )
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
@@ -268,6 +269,10 @@ class Traffic:
                 others = (each.ranks for each in classes if not isinstance(each.record, Running))
                 self._core.state.cancel_run(gathered.request_id, RankSet.union(others))
                 self._core.wake()
+            case Console() | Script():
+                # Code of the user's has done it, such as gdb.execute("continue") in Python.
+                started = (each.ranks for each in classes if isinstance(each.record, Running))
+                self._core.state.start_unasked(gathered.request_id, RankSet.union(started))
             case InsertBreakpoint():
                 ranks = RankSet.union(each.ranks for each in classes)
                 self._core.journal.take(request.command, operation, ranks, classes)

@@ -39,9 +39,17 @@ class Checker:
     """Checks the lines of one body."""
 
     def __init__(
-        self, user: UserCommands, title: str, *, for_gdb: bool, seen: frozenset[str] = frozenset()
+        self,
+        user: UserCommands,
+        title: str,
+        *,
+        for_gdb: bool,
+        seen: frozenset[str] = frozenset(),
+        number: int = 0,
     ) -> None:
         self._user = user
+        self._number = number
+        """The number of the line for errors, if it is not that of the line in its block."""
         self._seen = seen
         """The user-defined commands whose bodies are being checked."""
         self._title = title
@@ -72,7 +80,9 @@ class Checker:
                 Checker(self._user, self._title, for_gdb=True).check(block.body)
                 return True
             case "define":
-                # The front end checks the new command where the line is carried out.
+                if self._for_gdb:
+                    self.check(block.body)
+                # Else the front end checks the new command where the line is carried out.
                 return True
             case "document":
                 return True
@@ -148,12 +158,11 @@ class Checker:
             lines = [each.text for each in node.body if isinstance(each, Line)]
             code, first = "\n".join(lines), node.number + 1
         for at, text in executed(code) if word == "python" else executed_by_guile(code):
-            inner = Checker(self._user, self._title, for_gdb=True)
-            number = first + at - 1 if first else 0
-            inner.check([Line(number, line.strip()) for line in text.split("\n") if line.strip()])
+            _check_executed(self._user, self._title, text, first + at - 1 if first else 0)
 
     def _error(self, line: Line, why: str) -> UsageError:
-        place = f"line {line.number} of '{self._title}'" if line.number else f"'{self._title}'"
+        number = self._number or line.number
+        place = f"line {number} of '{self._title}'" if number else f"'{self._title}'"
         return UsageError(f"{place}, '{line.text}': {why}")
 
 
@@ -192,9 +201,17 @@ def check_python(user: UserCommands, title: str, code: str) -> None:
 
     :raises UsageError: for one that the GDB may not carry out.
     """
-    checker = Checker(user, title, for_gdb=True)
     for at, text in executed(code):
-        checker.check([Line(at, line.strip()) for line in text.split("\n") if line.strip()])
+        _check_executed(user, title, text, at)
+
+
+def _check_executed(user: UserCommands, title: str, text: str, number: int) -> None:
+    """Check a text that code gives to GDB, as a line or, since it has several, as a script."""
+    checker = Checker(user, title, for_gdb=True, number=number)
+    if "\n" not in text.strip():
+        checker.check([Line(number, text.strip())] if text.strip() else [])
+    else:
+        checker.check(parse("define", text.strip().split("\n")).body)
 
 
 def executed(code: str) -> list[tuple[int, str]]:

@@ -49,7 +49,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Event
+from pgdb.records import Event, Running
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -205,9 +205,7 @@ class Dispatcher:
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:
         user = self.workspace.user
         if (word := gdb_commands.first_word(line)) in user.known:
-            return await self._with_hooks(
-                word, ranks, lambda: blocks.carry_out_in_gdb(self, line.strip(), ranks)
-            )
+            return await self._with_hooks(word, ranks, lambda: self._in_gdb(line, ranks))
         line = gdb_commands.with_command(user.expanded(line, self.has), self.last_line)
         if (found := user.find(line, self.has)) is not None:
             return await self._with_hooks(
@@ -219,7 +217,7 @@ class Dispatcher:
                 return None
         call = self._call(line, ranks)
         try:
-            return await self._with_hooks(call.hooked, ranks, lambda: self._carry_out(call, ranks))
+            return await self._with_hooks(call.hooked, ranks, lambda: self._finished(call))
         except NotRecordedError as error:
             # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
@@ -244,7 +242,7 @@ class Dispatcher:
         self, command: UserCommand, argument: str, line: str, ranks: RankSet
     ) -> Outcome:
         if not bodies.needs_front_end(self.workspace.user, command):
-            return await blocks.carry_out_in_gdb(self, line.strip(), ranks)
+            return await self._in_gdb(line, ranks)
         await blocks.call_user(self, command, argument, ranks)
         return None
 
@@ -262,7 +260,21 @@ class Dispatcher:
             where = f" before its line {number}" if number else ""
             raise CommandError(f"'{title}' ended{where} (Ctrl-C)")
 
-    async def _carry_out(self, call: Call, ranks: RankSet) -> Outcome:
+    async def _in_gdb(self, line: str, ranks: RankSet) -> Outcome:
+        """Carry out a user-defined command that the GDBs hold."""
+        answer = await blocks.carry_out_in_gdb(self, line.strip(), ranks)
+        if not _runs_unasked(answer):
+            return answer
+        return await run_control.finish_unasked(self._call(line, ranks), answer)
+
+    async def _finished(self, call: Call) -> Outcome:
+        """Carry out a command, and wait for ranks that code of the user's has set running."""
+        outcome = await self._carry_out(call)
+        if not isinstance(outcome, Answer) or not _runs_unasked(outcome):
+            return outcome
+        return await run_control.finish_unasked(call, outcome)
+
+    async def _carry_out(self, call: Call) -> Outcome:
         blocks.check_inner(call.word, call.line)
         if call.command is not None:
             return await call.command.handler(call)
@@ -477,3 +489,9 @@ class Dispatcher:
     def worsen(self, status: int) -> None:
         """Set the exit status to *status*, unless it is worse already."""
         self.status = exit_status.worse(self.status, status)
+
+
+def _runs_unasked(answer: Answer) -> bool:
+    """Return whether ranks run although the command is none that sets ranks running."""
+    is_running = any(isinstance(each.record, Running) for each in answer.classes)
+    return is_running and not answer.is_reported

@@ -26,9 +26,10 @@ from pgdb.frontend.commands.table import (
     no_argument,
 )
 from pgdb.frontend.system import durations
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import RunWord
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Value
+from pgdb.records import Exit, Record, Running, Value
 
 if TYPE_CHECKING:
     from pgdb.frontend.commands.dispatch import Dispatcher
@@ -328,6 +329,28 @@ async def run_ranks(
     answer = dispatcher.without_stops(answer)
     await traces.report(dispatcher, ranks)
     return answer
+
+
+async def finish_unasked(call: Call, answer: Answer) -> Answer:
+    """Wait for ranks that code of the user's has set running, as ``gdb.execute("continue")`` does.
+
+    GDB carries the code out up to its end, and no command in between.
+    """
+    ranks = RankSet.union(each.ranks for each in answer.classes if isinstance(each.record, Running))
+    session, workspace = call.session, call.workspace
+    limit_s, settle_s = workspace.run_timeout_s, workspace.settle_s
+    with waiting.foreground(call, ranks):
+        while not answer.missing.running:
+            answer = await session.runs.finish(answer, timeout_s=limit_s, settle_s=settle_s)
+            if ended := ranks - answer.missing.ranks:
+                await session.ranks(ended).execute_plain("echo")
+            if not (again := ended & session.state.running):
+                break
+            going = EquivalenceClass[Record](again, Running())
+            others = [part for each in answer.classes if (part := each.part(ended - again)).ranks]
+            answer = replace(answer, classes=(going, *others))
+        answer = await waiting.with_places(call, answer)
+    return call.dispatcher.without_stops(answer)
 
 
 def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:

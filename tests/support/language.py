@@ -244,7 +244,7 @@ _CHANGES = (
     (re.compile(r'Thread \d+ ".*?" hit '), ""),
     (re.compile(r"^(returned to|stopped in) ", re.M), ""),
     # Addresses of places that have a name beside them.
-    (re.compile(r"( at )0x[0-9a-f]+: "), ": "),
+    (re.compile(r"( at )(?:0x[0-9a-f]+|…): "), ": "),
     (re.compile(r"^(#\d+ +)?(0x[0-9a-f]{8,16}|…) in ", re.M), r"\1"),
     (re.compile(r"\((More stack frames follow\.\.\.|more frames follow)\)"), "(more)"),
     (re.compile(r"(?<=, )0x[0-9a-f]{8,16} in "), ""),

@@ -165,6 +165,8 @@ def _installed(each: Breakpoint | Location) -> Iterator[str]:
 def _what(each: Breakpoint) -> str:
     if each.kind == "catchpoint":
         return _caught(each)
+    if not each.location_count:
+        return f"<PENDING>  {each.original}"
     return _place(each.function, each.file, each.line) or each.what or _location(each)
 
 

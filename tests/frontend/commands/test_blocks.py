@@ -423,6 +423,24 @@ def test_commands_of_python_are_learnt(typed: Typed) -> None:
     assert typed.session.notes == []
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("define made\\nprint 44\\nend", ""),
+        ("if 1\\necho yes\\nelse\\necho no\\nend", ""),
+        ("break f\\ncommands\\nsilent\\nprint 1\\nend\\nprint 2", ""),
+        ("define made\\ndetach\\nend", "'detach' is refused"),
+        ("if 1\\nkill\\nend", "'kill' is refused"),
+        ("print 1\\nattach 3", "'attach' is refused"),
+    ],
+)
+def test_scripts_inside_python_are_checked_line_by_line(typed: Typed, text: str, says: str) -> None:
+    line = f'python gdb.execute("{text}")'
+    sent = typed(line)
+    assert (line in sent) == (not says)
+    assert says in typed.errors
+
+
 def test_files_of_python_are_checked(typed: Typed, tmp_path: Path) -> None:
     script = tmp_path / "ends.py"
     script.write_text("import gdb\nif True:\n    gdb.execute('detach')\n")

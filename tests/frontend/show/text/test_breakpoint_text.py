@@ -82,7 +82,7 @@ def test_all_that_a_breakpoint_has_is_listed_as_gdb_lists_it() -> None:
         '8       catchpoint     keep y   exec, program "/bin/true"',
         "9       tracepoint     keep y   in f at a.c:3",
         "\tpass count 2",
-        "10      breakpoint     keep y   late",
+        "10      breakpoint     keep y   <PENDING>  late",
         "11      tracepoint     keep y",
         "11.1                        y   in g at a.c:5",
         "\tnot installed on target",
