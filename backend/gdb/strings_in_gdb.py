@@ -15,6 +15,9 @@ _RECORD = re.compile(r'~"((?:[^"\\]|\\.)*)"\n')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\033", b"f": b"\f", b"b": b"\b"}
 
+_RIGHT = 13
+"""The last major version of GDB that is known to return text as it is."""
+
 _execute = gdb.execute
 
 
@@ -46,8 +49,11 @@ def execute(*arguments: Any, **named: Any) -> Any:
 
 
 def main() -> None:
-    """Take the place of ``gdb.execute``."""
+    """Take the place of ``gdb.execute`` in GDBs that may need it: tracebacks of scripts show us."""
     try:
+        version = re.search(r"\d+", gdb.VERSION)
+        if version is not None and int(version[0]) <= _RIGHT:
+            return
         execute.__doc__ = _execute.__doc__
         gdb.execute = execute
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
