@@ -21,6 +21,8 @@ _LOCATION = "*(unsigned long) &getpriority"
 _hidden: dict[int, Any] = {}
 _enabled: dict[int, bool] = {}
 """Whether the user's breakpoints at hits are enabled, by number."""
+_image: list[bytes] = []
+"""The program for which the breakpoints were made, see :func:`_image_now`."""
 
 
 class _Hit(gdb.Function):  # type: ignore[misc]
@@ -65,10 +67,21 @@ def insert(word: str, key: int, slot: int) -> None:
     before = {each.number for each in gdb.breakpoints()}
     _in_c(lambda: gdb.execute(f"{word} {_LOCATION} if $_pgdb_python_hit({key}, {slot})"))
     _enabled.update({each.number: True for each in gdb.breakpoints() if each.number not in before})
+    _image[:] = [_image_now()]
+
+
+def _image_now() -> bytes:
+    """Return what is different in each program that the rank executes."""
+    try:
+        with open(f"/proc/{gdb.selected_inferior().pid}/auxv", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _modified(made: Any) -> None:
-    if made.number in _enabled:
+    # Of a breakpoint that GDB itself has disabled, it announces the new location later.
+    if made.number in _enabled and (made.enabled or [_image_now()] == _image):
         _enabled[made.number] = made.enabled
 
 
@@ -78,6 +91,7 @@ def enable_again() -> None:
     GDB then has no libraries yet, does not find the function, and disables the breakpoint, without
     an event.
     """
+    _image[:] = [_image_now()]
     for made in gdb.breakpoints():
         if _enabled.get(made.number) and not made.enabled:
             made.enabled = True
