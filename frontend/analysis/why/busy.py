@@ -37,6 +37,8 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
             continue
         if not party.ranks.isdisjoint(watch.moved):
             continue
+        if party.is_polling and party.ranks <= watch.still and _waits(number, edges):
+            continue  # a victim: its message is still to come
         above = [each for each in graph.reaching(network, [number]) if each in blocked]
         victims = RankSet.union(parties[each].ranks for each in above) - party.ranks
         if not victims.isdisjoint(watch.moved) or not {*above} - {*stuck}:
@@ -125,6 +127,11 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
 def is_blocked(party: Party) -> bool:
     """Return whether ranks outside MPI wait for something, and do not compute."""
     return not party.calls and party.status.activity in _BLOCKED
+
+
+def _waits(number: int, edges: Sequence[Edge]) -> bool:
+    """Return whether a party waits for another one."""
+    return any(each.waiter == number != each.target for each in edges)
 
 
 def _others_work(waiting: Waiting, number: int) -> bool:

@@ -7,7 +7,18 @@ import pytest
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
-from tests.support.why_jobs import ALL, BARRIER, WATCHED, Job, explained, outside, passing, recv
+from tests.support.why_jobs import (
+    ALL,
+    BARRIER,
+    WATCHED,
+    Job,
+    explained,
+    outside,
+    passing,
+    recv,
+    request,
+    waits,
+)
 
 LATE: dict[str, tuple[MpiCallStatus, str, str]] = {
     "computes": (outside(), "cannot tell", "it is slow, or in a loop that does not end"),
@@ -69,3 +80,9 @@ def test_the_first_line_names_the_loop_and_the_sleep() -> None:
     assert "rank 3, which sleeps for 24 h or longer, in work at ring.c:99" in found.text
     (found,) = explained({"0-1": BARRIER, "2-3": outside("sleeping", sleeps_s=86400)}).verdicts
     assert "ranks 2-3, which sleep for 24 h or longer" in found.text
+
+
+def test_a_rank_that_polls_for_another_one_is_a_victim() -> None:
+    polls = waits("MPI_Test", "all", request("receive", 3, complete=False))
+    (found,) = explained({"0-1": BARRIER, "2": polls, "3": outside("deadlock")}).verdicts
+    assert (str(found.ranks), str(found.victims), found.confidence) == ("3", "0-2", "certain")
