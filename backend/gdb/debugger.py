@@ -186,7 +186,7 @@ class GdbDebugger:
             return Failure(message=IGNORES, has_no_debugger=True)
         if self._gdb.input.is_lost:
             return Failure(message=LOST, has_no_debugger=True)
-        async with self._lock:
+        async with self._interrupter.operation(self._lock):
             if (state := self.machine.word) == "exited" and of_ended:
                 if not self._gdb.is_alive:
                     raise HasEndedError
@@ -450,6 +450,7 @@ class GdbDebugger:
         await self._executor.stops.values.raise_for(command)
         await self._interrupter.take_out()
         self._executor.feed(events.RunSent(request_id))
+        self._interrupter.pass_on()
         result = await self._gdb.send(command)
         if is_refused(result.message) and await self._executor.selected_thread.select():
             result = await self._gdb.send(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import AsyncIterator
 from typing import Any
 
 from pgdb.backend.care import first_thread
@@ -38,9 +39,25 @@ class Interrupter:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        self._requests = 0
+        self._earlier_requests = 0  # those from before the current operation was asked for
+
+    @contextlib.asynccontextmanager
+    async def operation(self, lock: asyncio.Lock) -> AsyncIterator[None]:
+        """Hold *lock* for an operation, and count the requests that came after it."""
+        earlier = self._requests
+        async with lock:
+            self._earlier_requests = earlier
+            yield
+
+    def pass_on(self) -> None:
+        """Interrupt the run that begins if that was requested while it was prepared."""
+        if self._requests != self._earlier_requests:
+            self._executor.feed(events.InterruptWanted())
 
     async def interrupt(self) -> Record:
         """Interrupt the rank, or a GDB that is busy; the stop is reported when it comes."""
+        self._requests += 1
         executor = self._executor
         if executor.gdb.input.is_lost:
             return Failure(message=LOST)
