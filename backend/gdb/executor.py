@@ -21,7 +21,7 @@ from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.gpu_turns import Turn
-from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.python_steps import PythonSteps
 from pgdb.backend.gdb.run_output import RunOutput
@@ -338,6 +338,9 @@ class Executor:
             first_thread.send(self.process.pid, INTERRUPT)
 
     def _report(self, action: events.ReportStop) -> None:
+        if (code := self.gdb.code) is not None and not code.done():
+            self.keep(self._report_after(code, action))
+            return
         payload = action.payload
         self.stops.values.restore()
         stop = self.stops.stop_of(payload, action.run, self.process.pid)
@@ -355,6 +358,12 @@ class Executor:
             self.keep(self._describe(stop, is_elsewhere=is_elsewhere))
         else:
             self.feed(events.Described(stop))
+
+    async def _report_after(self, code: asyncio.Future[Result], action: events.ReportStop) -> None:
+        """Report a stop once *code* has ended, unless that has set the rank running again."""
+        await asyncio.wait([code])
+        if self.state == "stopped" and self.machine.stops == action.count:
+            self._report(action)
 
     async def _report_gdb_interrupt(self, stop: Stop, action: events.ReportStop) -> None:
         """Report a stop at our SIGINT, except one in a function that GDB has gone back from."""
