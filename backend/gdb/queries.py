@@ -13,6 +13,7 @@ from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
+from pgdb.function_names import bare_name
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
 from pgdb.records import Failure, Frame, Record, Stack, Value, Variable, Variables
@@ -205,8 +206,7 @@ async def _select_inlined(
 def _is_function(payload: Mapping[str, Any], function: str) -> bool:
     """Return whether a frame is of a function as the user wrote it, with or without parameters and
     scope."""
-    name = decode.frame(payload).function.partition("(")[0]
-    wanted = function.partition("(")[0].strip()
+    name, wanted = bare_name(decode.frame(payload).function), bare_name(function)
     return name == wanted or name.endswith(f"::{wanted}")
 
 

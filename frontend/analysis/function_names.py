@@ -11,6 +11,8 @@ from pgdb.patterns import pattern
 _WHOLE = pattern(
     r"\boperator(?:\(\)|<=>|<<=?|>>=?|->\*?|<=?|>=?)?|\(anonymous namespace\)|<unnamed>|<lambda"
 )
+_LONGEST_NAME = 60
+"""Longest name of a function that is always shown whole, in columns."""
 _BRACKETS = {"<": ">", "(": ")", "{": "}"}
 
 
@@ -34,6 +36,14 @@ def short_name(name: str) -> str:
     ('apply<…>::run', 'main')
     """
     return _folded(name, "(<")
+
+
+def shown_name(function: str) -> str:
+    """Return a function's name; a long one without its parameters and template arguments."""
+    if len(function) <= _LONGEST_NAME:
+        return function
+    name = without_parameters(function)
+    return name if len(name) <= _LONGEST_NAME else short_name(function)
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.function_names import shown_name
 from pgdb.frontend.report.model import (
     Cause,
     RankClass,
@@ -14,6 +15,7 @@ from pgdb.frontend.report.model import (
     Verdict,
     parse_ranks,
 )
+from pgdb.function_names import bare_name
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.source_paths import is_of_system
@@ -105,7 +107,7 @@ def user_frame(frames: Sequence[ReportFrame]) -> int | None:
 
 def place_text(frame: ReportFrame) -> str:
     """Return the place of a frame in one line."""
-    name = frame.function.partition("(")[0]
+    name = shown_name(bare_name(frame.function))
     if frame.line:
         return f"{name} at {frame.file}:{frame.line}"
     return f"{name} from {frame.library}" if frame.library else name

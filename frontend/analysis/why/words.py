@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pgdb.frontend.analysis.function_names import shown_name
 from pgdb.frontend.analysis.why.matching import group_of
 from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.parties import Party
@@ -104,9 +105,8 @@ def place(where: CallSite | None) -> str:
         return ""
     file = where.file.rpartition("/")[2]
     at = f"{file}:{where.line}" if where.line else where.library.rpartition("/")[2]
-    if where.function and at:
-        return f"{where.function} at {at}"
-    return where.function or at
+    name = shown_name(where.function)
+    return f"{name} at {at}" if name and at else name or at
 
 
 def communicator(comm: Communicator | None, *, brief: bool = False) -> str:

@@ -7,10 +7,12 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.function_names import shown_name
 from pgdb.frontend.show.text.layout import Layout, brackets
-from pgdb.frontend.show.text.stack_text import frame, shown_name
+from pgdb.frontend.show.text.stack_text import frame
 from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
+from pgdb.function_names import bare_name
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -196,7 +198,7 @@ def _thread(record: Stop, verb: str) -> str:
 def _selected(frame: Frame) -> str:
     """Return the words for an outer frame that the stop has selected; its level may differ."""
     level = f"#{frame.level} " if frame.level > 0 else ""
-    return f"selected {level}{frame.function.partition('(')[0]}"
+    return f"selected {level}{shown_name(bare_name(frame.function))}"
 
 
 def _with_short_arguments(record: Stop) -> Stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdb.frontend.analysis.function_names import short_name, without_parameters
+from pgdb.frontend.analysis.function_names import shown_name
 from pgdb.frontend.show.text.layout import Layout
 from pgdb.merge.runs import runs
 from pgdb.records import (
@@ -12,8 +12,6 @@ from pgdb.records import (
 
 _LEAST_FOLDED = 4
 """Minimum number of recursive calls that are folded."""
-_LONGEST_NAME = 60
-"""Longest name of a function that is always shown whole, in columns."""
 
 
 def stack(said: Stack, layout: Layout | None = None) -> str:
@@ -74,14 +72,6 @@ def frame_count(said: Stack) -> str:
     elif said.hidden:
         is_least = True  # the ranks have different numbers
     return f"at least {count} frames" if is_least else f"{count} frames"
-
-
-def shown_name(function: str) -> str:
-    """Return a function's name; a long one without its parameters and template arguments."""
-    if len(function) <= _LONGEST_NAME:
-        return function
-    name = without_parameters(function)
-    return name if len(name) <= _LONGEST_NAME else short_name(function)
 
 
 def frame(each: Frame, name: str = "") -> str:

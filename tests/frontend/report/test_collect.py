@@ -13,7 +13,7 @@ from pgdb.errors import CommandError
 from pgdb.frontend.api.notifications import JobEnded, JobOutput
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report import writing
-from pgdb.frontend.report.cause import cause_of, user_frame
+from pgdb.frontend.report.cause import cause_of, place_text, user_frame
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import RankClass, Report, ReportFrame, Verdict
 from pgdb.frontend.startup.replay import replay
@@ -131,6 +131,13 @@ def test_the_place_of_a_death_is_in_no_header_of_a_library() -> None:
     )
     assert user_frame(frames) == 1
     assert user_frame(frames[:1]) == 0
+
+
+def test_a_place_names_functions_without_a_namespace_name() -> None:
+    own = ReportFrame(function="(anonymous namespace)::sum(int)", file="main.cpp", line=7)
+    assert place_text(own) == "(anonymous namespace)::sum at main.cpp:7"
+    deep = ReportFrame(function=f"apply<{'std::vector<int>, ' * 9}int>::run", file="x.hpp", line=2)
+    assert place_text(deep) == "apply<…>::run at x.hpp:2"
 
 
 def test_exit_codes_are_failures() -> None:
