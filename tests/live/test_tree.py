@@ -60,7 +60,7 @@ def test_tree_at_a_stop(mpi: Mpi, ring: Program, tmp_path: Path) -> None:
     errors = [each["message"] for each in finished.of_type("error")]
     assert "no rank of [0-2] runs" in errors[0]
     assert "there is no directory" in errors[1]
-    assert "there are --threads, --full, --by" in errors[2]
+    assert "there are --threads, --tasks, --full, --by" in errors[2]
 
 
 def test_samples_leave_a_job_as_it_was(build: Build, start_job: StartJob, tmp_path: Path) -> None:
