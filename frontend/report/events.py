@@ -24,9 +24,16 @@ from pgdb.records import Event, Exit, Stop, is_error
 
 
 def stops_of(session: Session) -> tuple[ReportStop, ...]:
-    """Return the last event of each rank that has stopped or ended, the first failures first."""
+    """Return the last event of each rank that has stopped or ended, the first failures first.
+
+    Ranks that stopped or ended alike are together, although they did so at different moments.
+    """
     latest = session.state.latest(session.state.stopped | session.state.exited)
-    found = [stop_of(each, session.killed) for each in latest]
+    ranks: dict[ReportStop, list[RankSet]] = {}
+    for each in latest:
+        alike = replace(stop_of(each, session.killed), ranks="")
+        ranks.setdefault(alike, []).append(each.ranks)
+    found = [replace(alike, ranks=str(RankSet.union(sets))) for alike, sets in ranks.items()]
     return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
 
 

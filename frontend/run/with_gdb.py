@@ -233,7 +233,6 @@ class GdbRun:
 
     async def _note_values(self, session: Session, place: Place, ranks: RankSet) -> None:
         """Add the values of the expressions to the time line."""
-        self._add("stop", f"reached {place.location}", ranks)
         for expression in place.expressions:
             answer = await session.ranks(ranks).evaluate(expression)
             for each in answer.classes[:MOST_VALUES]:

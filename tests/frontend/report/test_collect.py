@@ -82,6 +82,16 @@ def test_the_rank_that_has_crashed_is_the_cause() -> None:
     assert any(each.is_odd and each.ranks == "2" for each in report.tree)
 
 
+def test_ranks_that_end_alike_at_different_moments_are_together() -> None:
+    def then(session: Session) -> None:
+        for rank in (0, 3, 1):
+            session.state.start_run(rank + 1, RankSet([rank]))
+            happened(session, [rank], Exit(code=0, run=rank + 1))
+
+    ends = [each for each in report_of(Job(), then).stops if each.has_ended]
+    assert [(each.ranks, each.text) for each in ends] == [("0-1,3", "exited normally")]
+
+
 def test_source_and_variables_of_each_class() -> None:
     first, second = report_of(CrashedJob(), crash).classes
     assert first.source is not None and second.source is not None
