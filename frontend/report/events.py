@@ -19,6 +19,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.model import OutputTail, ReportStop, TimedEvent
 from pgdb.frontend.show.text.event_text import event
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_error
 
@@ -26,15 +27,27 @@ from pgdb.records import Event, Exit, Stop, is_error
 def stops_of(session: Session) -> tuple[ReportStop, ...]:
     """Return the last event of each rank that has stopped or ended, the first failures first.
 
-    Ranks that stopped or ended alike are together, although they did so at different moments.
+    Ranks that stopped or ended alike are together, although they did so at different moments, or
+    with different values of arguments.
     """
     latest = session.state.latest(session.state.stopped | session.state.exited)
-    ranks: dict[ReportStop, list[RankSet]] = {}
+    groups: dict[Event, list[EquivalenceClass[Event]]] = {}
     for each in latest:
-        alike = replace(stop_of(each, session.killed), ranks="")
-        ranks.setdefault(alike, []).append(each.ranks)
-    found = [replace(alike, ranks=str(RankSet.union(sets))) for alike, sets in ranks.items()]
+        record = each.record
+        alone = replace(record, run=0) if isinstance(record, Stop | Exit) else record
+        groups.setdefault(alone, []).append(each)
+    found = [stop_of(_together(group), session.killed) for group in groups.values()]
     return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
+
+
+def _together(group: list[EquivalenceClass[Event]]) -> EquivalenceClass[Event]:
+    """Return classes of one template as one class, with ``…`` for values that differ."""
+    slots = tuple(
+        values[0] if len(set(values)) == 1 else DIFFERENT
+        for values in zip(*(each.slots for each in group), strict=True)
+    )
+    ranks = RankSet.union(each.ranks for each in group)
+    return EquivalenceClass(ranks=ranks, record=group[0].record, slots=slots)
 
 
 def stop_of(each: EquivalenceClass[Event], killed: RankSet = RankSet()) -> ReportStop:

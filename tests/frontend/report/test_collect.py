@@ -22,7 +22,7 @@ from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import AnyOperation, Backtrace, ListVariables
 from pgdb.overlay.operations import ReadFile
 from pgdb.ranks import RankSet
-from pgdb.records import Block, Event, Exit, Failure, Frame, Record, Stack, Stop
+from pgdb.records import Block, Event, Exit, Failure, Frame, Record, Stack, Stop, Variable
 from tests.fakes.recorded import ALL, Job, begin, recorded
 from tests.support.cores import core
 
@@ -90,6 +90,19 @@ def test_ranks_that_end_alike_at_different_moments_are_together() -> None:
 
     ends = [each for each in report_of(Job(), then).stops if each.has_ended]
     assert [(each.ranks, each.text) for each in ends] == [("0-1,3", "exited normally")]
+
+
+def test_ranks_that_stop_alike_with_other_arguments_are_together() -> None:
+    def then(session: Session) -> None:
+        for rank in (1, 3):
+            arguments = (Variable("n", "7"), Variable("v", f"0x7ffd{rank}000"))
+            frame = Frame(level=0, function="f", arguments=arguments, file="a.c", line=5)
+            session.state.start_run(rank + 1, RankSet([rank]))
+            happened(session, [rank], Stop(reason="interrupted", frame=frame, run=rank + 1))
+
+    (stop,) = [each for each in report_of(Job(), then).stops if each.reason == "interrupted"]
+    assert stop.ranks == "1,3"
+    assert "f (n=7, v=…) at a.c:5" in stop.text
 
 
 def test_source_and_variables_of_each_class() -> None:
