@@ -441,6 +441,7 @@ class OneHost(Soak):
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        # The moment is random: the fault comes anywhere in the start.
         time.sleep(self._random.random() * 3.0)
         self._kill_job(job)
         try:

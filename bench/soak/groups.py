@@ -28,8 +28,6 @@ TIMES = 5
 STEPS = 50
 LOOKS = 10
 """Number of times that PGDB looks where the ranks are that run."""
-TYPED_S = 0.2
-"""Time in which a typed line begins to be carried out, in seconds."""
 END_S = 0.5
 """Longest time until a Ctrl-C, a detach or a kill comes, in seconds."""
 
@@ -240,8 +238,8 @@ class GroupFaults:
             for _ in range(TYPED):
                 self._type(terminal, before)
                 terminal.line(last)
-                # A prompt that still reads the line would take Ctrl-C for a key.
-                time.sleep(TYPED_S + self._random.random() * END_S)
+                # The moment is random, from that on in which the prompt still reads the line.
+                time.sleep(self._random.random() * END_S)
                 terminal.control_c()
                 self._type(terminal, ())
             terminal.line(self._random.choice(["detach", "quit"]))

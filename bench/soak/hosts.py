@@ -98,7 +98,7 @@ class SeveralHosts(Soak):
             answer = session.evaluate("1", timeout_s=1.0)
             if not ranks & before["stopped"] <= answer.missing.late:
                 raise Wrong(f"[{ranks}] cannot answer, and are reported as {answer.missing}")
-            # TCP doubles its wait after each lost packet.
+            # The length is random: TCP doubles its wait after each lost packet.
             time.sleep(SHORT_CUT_S * self._random.random())
         self._others_answer(session, RankSet())
         if self._lost or self._state(session)["live"] != before["live"]:
