@@ -10,8 +10,7 @@ import pytest
 
 from pgdb.frontend.discovery.listing import list_jobs
 from tests.conftest import Build
-from tests.live.test_odd_ranks import running
-from tests.live.test_wrappers import first_classes
+from tests.support.named_jobs import running
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_json
 
@@ -27,7 +26,7 @@ def test_a_launcher_with_options_of_its_own(mpi: Mpi, build: Build, tmp_path: Pa
     program = build("exitcode.c")
     line = ("--launcher", "other", charmrun, "+p2", program.path)
     finished = run_json("launch", *ex("c"), *line)
-    assert first_classes(finished) == {"0-1": ("main", "main")}, finished.out
+    assert finished.first_stops() == {"0-1": ("main", "main")}, finished.out
     assert finished.status == 0
 
 
@@ -35,7 +34,7 @@ def test_the_other_ranks_of_a_launch_run_free_from_the_start(mpi: Mpi, build: Bu
     line = mpi.line(3, build("nompi.c"), "-", "1")
     finished = run_json("launch", "--ranks", "1", *ex("c"), *line)
     assert finished.status == 0
-    assert first_classes(finished) == {"1": ("main", "main")}
+    assert finished.first_stops() == {"1": ("main", "main")}
     assert finished.answer("continue")["classes"][0]["ranks"] == "1"
     text = "".join(each["text"] for each in finished.of_type("output"))
     assert [f"nompi rank {rank} of 3" in text for rank in range(3)] == [True] * 3
@@ -50,7 +49,7 @@ def test_workers_of_torchrun_are_ranks(tmp_path: Path) -> None:
     )
     line = [TORCHRUN, "--nproc-per-node=3", str(script)]
     launched = run_json("launch", *ex("kill"), *line)
-    assert list(first_classes(launched)) == ["0-2"], launched.out
+    assert list(launched.first_stops()) == ["0-2"], launched.out
     with running(line, 3, "python3") as (agent, ranks):
         finished = run_json("attach", *ex("ranks"), agent)
         hello = finished.objects[0]

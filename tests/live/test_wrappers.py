@@ -14,10 +14,11 @@ import pytest
 from pgdb.backend.gdb import exec_follow
 from pgdb.records import Stop
 from tests.conftest import Build
-from tests.live.test_odd_ranks import held, running, take
+from tests.support.named_jobs import running
 from tests.support.processes import wait_until
 from tests.support.programs import Mpi, Program
-from tests.support.terminal import PGDB, Finished, ex, run_json, run_pgdb
+from tests.support.single_ranks import examine_held, held
+from tests.support.terminal import PGDB, ex, run_json, run_pgdb
 
 WRAP = str(Path(__file__).parents[1] / "programs" / "wrap.py")
 
@@ -37,15 +38,6 @@ def line_of(mpi: Mpi, *commands: Sequence[str]) -> list[str]:
     for each in others:
         line += [":", "-n", "1", *each]
     return line
-
-
-def first_classes(finished: Finished) -> dict[str, tuple[str, str]]:
-    """Return reason and function of the first stops, by ranks."""
-    found = {}
-    for stop in finished.of_type("stop"):
-        for each in stop["classes"]:
-            found.setdefault(each["ranks"], (each["reason"], each["frame"]["function"]))
-    return found
 
 
 def closed_copy(program: Program, folder: Path) -> str:
@@ -69,7 +61,7 @@ def test_wrappers_of_any_kind_are_followed_to_the_program(mpi: Mpi, build: Build
         [forkexec, sys.executable, WRAP, "env", path],
     )
     finished = run_json("launch", *ex("c"), *line)
-    assert first_classes(finished) == {"0-4": ("main", "main")}, finished.out
+    assert finished.first_stops() == {"0-4": ("main", "main")}, finished.out
     assert finished.status == 0
 
 
@@ -89,7 +81,7 @@ def test_wrappers_that_hide_the_program_are_followed(
         [hidden, "spawn", disguised],
     )
     finished = run_json("launch", *ex("break MPI_Finalize", "c", "c"), *line)
-    assert first_classes(finished)["0-3"] == ("main", "main"), finished.out
+    assert finished.first_stops()["0-3"] == ("main", "main"), finished.out
     hits = [
         each
         for stop in finished.of_type("stop")
@@ -108,16 +100,16 @@ def test_a_program_without_mpi_that_is_named_is_found(mpi: Mpi, build: Build) ->
     path, forkexec = str(build("nompi.c").path), str(build("forkexec.c").path)
     words = (path, "-", "1")
     wrapped = line_of(mpi, [sys.executable, WRAP, *words], ["timeout", "60", *words])
-    assert first_classes(run_json("launch", *wrapped)) == {"0-1": ("main", "main")}
+    assert run_json("launch", *wrapped).first_stops() == {"0-1": ("main", "main")}
     named = ("--program", path, *line_of(mpi, [forkexec, *words]))
-    assert first_classes(run_json("launch", *named)) == {"0": ("main", "main")}
+    assert run_json("launch", *named).first_stops() == {"0": ("main", "main")}
 
 
 @pytest.mark.gdb
 def test_a_session_begins_early_where_no_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exec_follow, "QUIET_S", 3.0)
     with held(sys.executable, WRAP, "sleep", "60") as pid:
-        record, (inferiors,), _ = asyncio.run(take(pid, "info inferiors"))
+        record, (inferiors,), _ = asyncio.run(examine_held(pid, "info inferiors"))
     assert isinstance(record, Stop) and record.reason == "attached"
     assert "no process of this rank has executed a program of MPI" in record.detail
     assert "sleep is debugged" in record.detail and "--program NAME" in record.detail

@@ -99,6 +99,14 @@ class Finished:
         assert len(found) == 1, (command, [each["command"] for each in self.of_type("answer")])
         return found[0]
 
+    def first_stops(self) -> dict[str, tuple[str, str]]:
+        """Return reason and function of the first stop of each class, by the ranks of the class."""
+        found: dict[str, tuple[str, str]] = {}
+        for stop in self.of_type("stop"):
+            for each in stop["classes"]:
+                found.setdefault(each["ranks"], (each["reason"], each["frame"]["function"]))
+        return found
+
 
 def environment(mark: str, changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a marked process."""
