@@ -1,12 +1,9 @@
-"""The hold program as a launcher runs it, without MPI: ranks are held, released, and left
-unchanged."""
+"""The hold program as a launcher runs it, without MPI: held ranks report and are released."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import secrets
-import shlex
 import signal
 import socket
 import struct
@@ -15,99 +12,18 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pgdb.jobs import hold
-
-DEADLINE_S = 20.0
-LONG = "60"
-"""Seconds of hold that are longer than any test."""
-
-
-class Session:
-    """A stand-in for a session: a mark, an aggregator that receives datagrams, a listening front
-    end."""
-
-    def __init__(self) -> None:
-        self.mark = f"test-{secrets.token_hex(8)}"
-        self.front_end = socket.create_server(("127.0.0.1", 0))
-        self.front_end.settimeout(DEADLINE_S)
-        self.collector = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.collector.bind(hold.collector_address(self.mark, 0))
-        self.collector.settimeout(DEADLINE_S)
-        self._started: list[subprocess.Popen[bytes]] = []
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.front_end.getsockname()[1]}"
-
-    def line(
-        self, *program: str | bytes, seconds: str = LONG, address: str = ""
-    ) -> list[str | bytes]:
-        own = [self.mark, address or self.address, seconds, "1", "--"]
-        return [sys.executable, "-I", "-S", hold.__file__, *own, *program]
-
-    def start(
-        self,
-        *program: str | bytes,
-        rank: int = 0,
-        size: int = 4,
-        seconds: str = LONG,
-        address: str = "",
-        environment: Mapping[str, str] | Mapping[bytes, bytes] | None = None,
-        cwd: Path | None = None,
-        preexec: Callable[[], None] | None = None,
-    ) -> subprocess.Popen[bytes]:
-        """Start a held rank of a job of *size*."""
-        if environment is None:
-            environment = {**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": str(size)}
-            environment |= {"MPI_LOCALRANKID": str(rank), "MPI_LOCALNRANKS": str(size)}
-        line = self.line(*program, seconds=seconds, address=address)
-        return self.start_line(line, environment, cwd, preexec)
-
-    def start_line(
-        self,
-        line: list[str | bytes],
-        environment: Mapping[str, str] | Mapping[bytes, bytes] | None = None,
-        cwd: Path | None = None,
-        preexec: Callable[[], None] | None = None,
-    ) -> subprocess.Popen[bytes]:
-        """Start a command line with the hold program in it."""
-        process = subprocess.Popen(
-            line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=cwd,
-            preexec_fn=preexec,
-        )
-        self._started.append(process)
-        return process
-
-    def wait_held(self) -> list[str]:
-        """Wait until a rank reports that it is held."""
-        return self.collector.recv(65536).decode().split("\0")
-
-    def accept(self) -> socket.socket:
-        link, _ = self.front_end.accept()
-        link.settimeout(DEADLINE_S)
-        return link
-
-    def close(self) -> None:
-        for process in self._started:
-            process.kill()
-            process.communicate()
-        self.front_end.close()
-        self.collector.close()
+from tests.support.hold_sessions import DEADLINE_S, HoldSession, comm, finish, read_report, release
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    session = Session()
+def session() -> Iterator[HoldSession]:
+    session = HoldSession()
     yield session
     session.close()
 
@@ -116,39 +32,21 @@ stranger = session
 """Another session on the same host."""
 
 
-def read_report(link: socket.socket) -> bytes:
-    """Read the report of a held rank to the front end: a length, a newline, that many bytes."""
-    with link.makefile("rb") as report:
-        length = int(report.readline())
-        return report.read(length)
-
-
-def finish(process: subprocess.Popen[bytes]) -> bytes:
-    output, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0, errors.decode()
-    return output
-
-
-def release(process: subprocess.Popen[bytes]) -> bytes:
-    process.send_signal(hold.RELEASE)
-    return finish(process)
-
-
-def test_a_held_rank_runs_its_program_when_it_is_released(session: Session) -> None:
+def test_a_held_rank_runs_its_program_when_it_is_released(session: HoldSession) -> None:
     process = session.start("echo", "hello")
     session.wait_held()
-    assert Path(f"/proc/{process.pid}/comm").read_text().strip() == hold.HELD_NAME
+    assert comm(process) == hold.HELD_NAME
     assert process.poll() is None
     assert release(process) == b"hello\n"
 
 
-def test_it_is_the_same_process(session: Session) -> None:
+def test_it_is_the_same_process(session: HoldSession) -> None:
     process = session.start("sh", "-c", "echo $$")
     session.wait_held()
     assert int(release(process)) == process.pid
 
 
-def test_it_runs_its_program_after_the_deadline(session: Session) -> None:
+def test_it_runs_its_program_after_the_deadline(session: HoldSession) -> None:
     began = time.monotonic()
     process = session.start("echo", "hello", seconds="0.3")
     session.wait_held()
@@ -156,7 +54,7 @@ def test_it_runs_its_program_after_the_deadline(session: Session) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_it_runs_its_program_when_the_front_end_goes_away(session: Session) -> None:
+def test_it_runs_its_program_when_the_front_end_goes_away(session: HoldSession) -> None:
     process = session.start("echo", "hello")
     with session.accept():
         session.wait_held()
@@ -164,7 +62,7 @@ def test_it_runs_its_program_when_the_front_end_goes_away(session: Session) -> N
     assert finish(process) == b"hello\n"
 
 
-def test_what_the_front_end_says_is_no_release(session: Session) -> None:
+def test_what_the_front_end_says_is_no_release(session: HoldSession) -> None:
     process = session.start("echo", "hello")
     with session.accept() as link:
         session.wait_held()
@@ -175,7 +73,7 @@ def test_what_the_front_end_says_is_no_release(session: Session) -> None:
 
 
 def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
-    session: Session,
+    session: HoldSession,
 ) -> None:
     session.front_end.close()
     process = session.start("echo", "hello", address="127.0.0.1:1")
@@ -183,7 +81,7 @@ def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
     assert release(process) == b"hello\n"
 
 
-def test_it_is_said_that_a_front_end_cannot_be_reached(session: Session) -> None:
+def test_it_is_said_that_a_front_end_cannot_be_reached(session: HoldSession) -> None:
     process = session.start("echo", "hello", rank=4, address="127.0.0.1:1,[::1]:1", size=8)
     # This is not the first rank of its host, so it reports nothing and is held.
     session.wait_held()
@@ -200,7 +98,7 @@ def test_it_is_said_that_a_front_end_cannot_be_reached(session: Session) -> None
     )
 
 
-def test_the_addresses_of_the_front_end_are_tried_in_order(session: Session) -> None:
+def test_the_addresses_of_the_front_end_are_tried_in_order(session: HoldSession) -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
@@ -220,7 +118,7 @@ def test_the_addresses_of_the_front_end_are_tried_in_order(session: Session) -> 
                 release(process)
 
 
-def test_an_address_that_does_not_answer_costs_three_seconds(session: Session) -> None:
+def test_an_address_that_does_not_answer_costs_three_seconds(session: HoldSession) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
         # The queue of the listener is full, so the kernel does not answer a further connection.
         waiting = [socket.socket() for _ in range(4)]
@@ -237,7 +135,7 @@ def test_an_address_that_does_not_answer_costs_three_seconds(session: Session) -
             each.close()
 
 
-def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: Session) -> None:
+def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: HoldSession) -> None:
     session.collector.close()
     process = session.start("echo", "hello")
     with session.accept() as link:
@@ -247,7 +145,61 @@ def test_a_rank_without_an_aggregator_yet_is_held_all_the_same(session: Session)
         assert release(process) == b"hello\n"
 
 
-def test_the_reports_say_who_is_held_where_with_what(session: Session, tmp_path: Path) -> None:
+def test_a_release_that_comes_twice_does_not_hit_the_program(session: HoldSession) -> None:
+    for _ in range(10):
+        process = session.start("echo", "alive")
+        session.wait_held()
+        os.kill(process.pid, signal.SIGSTOP)  # both are pending when it goes on
+        process.send_signal(hold.RELEASE)
+        process.send_signal(hold.RELEASE)
+        os.kill(process.pid, signal.SIGCONT)
+        assert finish(process) == b"alive\n"
+
+
+def test_a_release_that_comes_too_late_does_not_hit_the_program(
+    session: HoldSession, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = session.start("cat", str(fifo))
+    session.wait_held()
+    process.send_signal(hold.RELEASE)
+    with fifo.open("wb") as words:  # the program has begun when it opens the other end
+        process.send_signal(hold.RELEASE)
+        words.write(b"alive\n")
+    assert finish(process) == b"alive\n"
+
+
+def test_the_size_of_a_terminal_is_no_release(session: HoldSession) -> None:
+    ours, terminal = os.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    process = session.start("echo", "hello", preexec=take_terminal)
+    try:
+        session.wait_held()
+        status = Path(f"/proc/{process.pid}/status")
+        for rows in range(1, 40):
+            fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", rows, 80, 0, 0))
+            until = time.monotonic() + DEADLINE_S
+            while process.poll() is None and not is_idle(status.read_text()):
+                assert time.monotonic() < until
+        assert process.poll() is None
+        assert comm(process) == hold.HELD_NAME
+        assert release(process) == b"hello\n"
+    finally:
+        os.close(ours)
+        os.close(terminal)
+
+
+def is_idle(status: str) -> bool:
+    """Return whether a process sleeps and has received the signals sent to it."""
+    return "State:\tS" in status and "ShdPnd:\t0000000000000000" in status
+
+
+def test_the_reports_say_who_is_held_where_with_what(session: HoldSession, tmp_path: Path) -> None:
     process = session.start("prog ram", "one", "", "t w o\n2\n", rank=0, cwd=tmp_path)
     with session.accept() as link:
         reported = read_report(link)
@@ -269,7 +221,7 @@ def test_no_two_reports_are_equal() -> None:
     assert hold.report("pgdb-mark", fields, "00") == hold.report("pgdb-mark", fields, "00")
 
 
-def test_the_reports_say_what_slurm_calls_the_host_and_the_job(session: Session) -> None:
+def test_the_reports_say_what_slurm_calls_the_host_and_the_job(session: HoldSession) -> None:
     environment = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0"}
     environment |= {"SLURMD_NODENAME": "node7", "SLURM_JOB_ID": "4711"}
     process = session.start("true", environment=environment)
@@ -277,7 +229,7 @@ def test_the_reports_say_what_slurm_calls_the_host_and_the_job(session: Session)
     release(process)
 
 
-def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session) -> None:
+def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: HoldSession) -> None:
     process = session.start("true", rank=1)
     assert session.wait_held()[1:5] == ["1", "4", "1", "4"]
     session.front_end.settimeout(0.2)
@@ -332,7 +284,9 @@ def test_only_the_first_rank_of_a_host_reports_to_the_front_end(session: Session
     ],
     ids=["none", "pmi2 in slurm", "hydra", "open mpi in slurm", "slurm", "no local names"],
 )
-def test_who_a_rank_is(session: Session, environment: dict[str, str], identity: list[str]) -> None:
+def test_who_a_rank_is(
+    session: HoldSession, environment: dict[str, str], identity: list[str]
+) -> None:
     process = session.start("true", environment=environment)
     session.collector.settimeout(3.0)
     assert session.wait_held()[1:5] == identity
@@ -375,230 +329,6 @@ def test_each_share_has_an_address_of_its_own() -> None:
     assert all(place.startswith("\0pgdb-m-") for place in places)
 
 
-STATUS = ("grep", "-E", "^(SigBlk|SigIgn|SigPnd|ShdPnd)", "/proc/self/status")
-
-
-def plain(*program: str, preexec: Callable[[], None] | None = None) -> bytes:
-    """Return the output of a program that is started without being held."""
-    return subprocess.run(program, check=True, capture_output=True, preexec_fn=preexec).stdout
-
-
-def test_mask_and_ignored_signals_are_as_before(session: Session) -> None:
-    process = session.start(*STATUS)
-    session.wait_held()
-    assert release(process) == plain(*STATUS)
-
-
-def block_some() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {hold.RELEASE, signal.SIGUSR2, signal.SIGALRM})
-
-
-def test_signals_that_were_blocked_are_blocked_again(session: Session) -> None:
-    process = session.start(*STATUS, preexec=block_some)
-    session.wait_held()
-    status = release(process)
-    assert status == plain(*STATUS, preexec=block_some)
-    assert b"SigBlk:\t0000000008002800" in status
-
-
-@pytest.mark.parametrize("trap", ["true", "trap '' PIPE", "trap '' PIPE XFSZ TTIN"])
-def test_what_the_launcher_ignores_is_ignored(session: Session, trap: str) -> None:
-    # The interpreter changes the setting; its parent, here a shell for the launcher, still has it.
-    status = plain("sh", "-c", f"{trap}; cat /proc/self/status").splitlines()
-    (wanted,) = (line for line in status if line.startswith(b"SigIgn"))
-    held = shlex.join(map(str, session.line("cat", "/proc/self/status")))
-    process = session.start_line(["sh", "-c", f"{trap}; {held}; exit $?"])
-    pid = int(session.wait_held()[5])
-    assert pid != process.pid
-    os.kill(pid, hold.RELEASE)
-    assert wanted in finish(process).splitlines()
-    assert bool(int(wanted.split()[1], 16) >> (signal.SIGPIPE - 1) & 1) == (trap != "true")
-
-
-def test_a_release_that_comes_twice_does_not_hit_the_program(session: Session) -> None:
-    for _ in range(10):
-        process = session.start("echo", "alive")
-        session.wait_held()
-        os.kill(process.pid, signal.SIGSTOP)  # both are pending when it goes on
-        process.send_signal(hold.RELEASE)
-        process.send_signal(hold.RELEASE)
-        os.kill(process.pid, signal.SIGCONT)
-        assert finish(process) == b"alive\n"
-
-
-def test_a_release_that_comes_too_late_does_not_hit_the_program(
-    session: Session, tmp_path: Path
-) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    process = session.start("cat", str(fifo))
-    session.wait_held()
-    process.send_signal(hold.RELEASE)
-    with fifo.open("wb") as words:  # the program has begun when it opens the other end
-        process.send_signal(hold.RELEASE)
-        words.write(b"alive\n")
-    assert finish(process) == b"alive\n"
-
-
-def test_the_size_of_a_terminal_is_no_release(session: Session) -> None:
-    ours, terminal = os.openpty()
-
-    def take_terminal() -> None:
-        os.setsid()
-        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-
-    process = session.start("echo", "hello", preexec=take_terminal)
-    try:
-        session.wait_held()
-        status = Path(f"/proc/{process.pid}/status")
-        for rows in range(1, 40):
-            fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", rows, 80, 0, 0))
-            until = time.monotonic() + DEADLINE_S
-            while process.poll() is None and not is_idle(status.read_text()):
-                assert time.monotonic() < until
-        assert process.poll() is None
-        assert comm(process) == hold.HELD_NAME
-        assert release(process) == b"hello\n"
-    finally:
-        os.close(ours)
-        os.close(terminal)
-
-
-def is_idle(status: str) -> bool:
-    """Return whether a process sleeps and has received the signals sent to it."""
-    return "State:\tS" in status and "ShdPnd:\t0000000000000000" in status
-
-
-def test_the_environment_is_unchanged(session: Session) -> None:
-    environment = {
-        **os.environ,
-        "LC_ALL": "C",
-        "EMPTY": "",
-        "LINES2": "a\nb",
-        "A": "=",
-        "PMI_RANK": "0",
-    }
-    process = session.start("env", "-0", environment=environment)
-    session.wait_held()
-    got = release(process).rstrip(b"\0").split(b"\0")
-    assert got == [f"{name}={value}".encode() for name, value in environment.items()]
-
-
-def test_an_empty_environment_stays_empty(session: Session) -> None:
-    process = session.start("env", "-0", environment={})
-    session.wait_held()
-    assert release(process) == b""
-
-
-def test_bytes_that_are_no_text_pass_through_the_environment(session: Session) -> None:
-    process = session.start("env", "-0", environment={b"NAME": b"\xff\xfe"})
-    session.wait_held()
-    assert release(process) == b"NAME=\xff\xfe\0"
-
-
-@pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C.UTF-8"}], ids=["C", "UTF-8"])
-def test_bytes_that_are_no_text_pass_through_the_arguments(
-    session: Session, environment: dict[str, str]
-) -> None:
-    process = session.start("echo", b"caf\xe9", environment=environment, seconds="1")
-    assert finish(process) == b"caf\xe9\n"
-
-
-def test_a_directory_whose_name_is_no_text(session: Session, tmp_path: Path) -> None:
-    odd = os.fsencode(tmp_path) + b"/caf\xe9"
-    os.mkdir(odd)
-    process = session.start("true", cwd=Path(os.fsdecode(odd)), seconds="1")
-    finish(process)
-
-
-def test_arguments_name_and_directory_are_kept(session: Session, tmp_path: Path) -> None:
-    program = ("cat", "/proc/self/cmdline", "-", "", "a b\nc")
-    process = session.start(*program, cwd=tmp_path)
-    session.wait_held()
-    process.send_signal(hold.RELEASE)
-    output, _ = process.communicate(timeout=DEADLINE_S)
-    assert output == b"".join(part.encode() + b"\0" for part in program)
-    process = session.start("pwd", "-P", cwd=tmp_path)
-    session.wait_held()
-    assert release(process).decode().strip() == str(tmp_path.resolve())
-
-
-def test_no_descriptor_of_ours_is_left_to_the_program(session: Session) -> None:
-    process = session.start("ls", "/proc/self/fd")
-    with session.accept():
-        session.wait_held()
-        names = release(process).split()
-    assert names == [b"0", b"1", b"2", b"3"]  # the last one is how ls reads the directory
-
-
-@pytest.mark.parametrize(
-    ("name", "mode", "status", "why"),
-    [
-        ("missing", None, 127, "No such file or directory"),
-        ("plain", 0o644, 126, "Permission denied"),
-    ],
-)
-def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
-    session: Session, tmp_path: Path, name: str, mode: int | None, status: int, why: str
-) -> None:
-    program = tmp_path / name
-    if mode is not None:
-        program.write_text("#!/bin/sh\n")
-        program.chmod(mode)
-    process = session.start(str(program))
-    session.wait_held()
-    process.send_signal(hold.RELEASE)
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == status
-    assert errors.decode() == f"pgdb: cannot run {program}: {why}\n"
-
-
-def test_a_name_that_is_nowhere_in_the_path(session: Session) -> None:
-    process = session.start("no-such-program-anywhere")
-    session.wait_held()
-    process.send_signal(hold.RELEASE)
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 127 and b"cannot run no-such-program-anywhere" in errors
-
-
-def test_the_path_of_the_rank_is_searched(session: Session, tmp_path: Path) -> None:
-    program = tmp_path / "only-here"
-    program.write_text("#!/bin/sh\necho found\n")
-    program.chmod(0o755)
-    process = session.start("only-here", environment={"PATH": f"/nowhere:{tmp_path}:/bin"})
-    session.wait_held()
-    assert release(process) == b"found\n"
-
-
-HYDRA = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
-OPEN_MPI = {
-    "OMPI_COMM_WORLD_RANK": "1",
-    "OMPI_COMM_WORLD_SIZE": "2",
-    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-}
-
-
-@pytest.mark.parametrize("by_name", [False, True])
-def test_a_script_that_names_no_interpreter(
-    session: Session, tmp_path: Path, by_name: bool
-) -> None:
-    program = tmp_path / "script"
-    program.write_text('echo "$0" "$@"\n')
-    program.chmod(0o755)
-    word = program.name if by_name else str(program)
-    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    process = session.start(word, "a b", environment=HYDRA | path)
-    session.wait_held()
-    assert release(process) == f"{program} a b\n".encode()
-    process = session.start(word, "a b", environment=OPEN_MPI | path)
-    session.wait_held()
-    process.send_signal(hold.RELEASE)
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 126
-    assert errors.decode() == f"pgdb: cannot run {word}: Exec format error\n"
-
-
 def test_no_program_is_an_error() -> None:
     line = [sys.executable, "-I", "-S", hold.__file__, "mark", "h:1", "1", "1", "--"]
     done = subprocess.run(line, capture_output=True, check=False, timeout=DEADLINE_S)
@@ -606,7 +336,7 @@ def test_no_program_is_an_error() -> None:
 
 
 def test_the_first_rank_wakes_the_others_when_the_front_end_goes_away(
-    session: Session, stranger: Session
+    session: HoldSession, stranger: HoldSession
 ) -> None:
     others = [session.start("echo", str(rank), rank=rank) for rank in (1, 2, 3)]
     first = session.start("echo", "0", rank=0)
@@ -621,7 +351,7 @@ def test_the_first_rank_wakes_the_others_when_the_front_end_goes_away(
 
 
 def test_an_aggregator_that_does_not_listen_any_more_holds_nobody_for_ever(
-    session: Session,
+    session: HoldSession,
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as full:
         with pytest.raises(BlockingIOError):
@@ -632,7 +362,7 @@ def test_an_aggregator_that_does_not_listen_any_more_holds_nobody_for_ever(
     assert output == b"hello\n"
 
 
-def test_an_aggregator_that_is_busy_hears_of_every_rank_all_the_same(session: Session) -> None:
+def test_an_aggregator_that_is_busy_hears_of_every_rank_all_the_same(session: HoldSession) -> None:
     # The kernel queues 10 datagrams (net.unix.max_dgram_qlen); hosts have more ranks than that.
     count = 16
     ranks = [session.start("true", rank=rank, size=count) for rank in range(count)]
@@ -651,20 +381,7 @@ def test_an_aggregator_that_is_busy_hears_of_every_rank_all_the_same(session: Se
             release(rank)
 
 
-def comm(process: subprocess.Popen[bytes]) -> str:
-    return Path(f"/proc/{process.pid}/comm").read_text().strip()
-
-
-def test_a_program_of_very_many_arguments(session: Session) -> None:
-    # A datagram cannot be as large; the aggregator finds such a rank in /proc.
-    many = [f"argument-{number:050d}" for number in range(8000)]
-    process = session.start("echo", *many)
-    with session.accept() as link:
-        assert read_report(link).endswith(b"\0echo")
-        assert release(process) == " ".join(many).encode() + b"\n"
-
-
-def test_held_ranks_cost_no_time(session: Session) -> None:
+def test_held_ranks_cost_no_time(session: HoldSession) -> None:
     process = session.start("true")
     session.wait_held()
 
