@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import judge_values
 from pgdb.frontend.analysis.calltree import CallTree
@@ -17,17 +20,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.summary import empty_bins
 from pgdb.merge.totals import summarize, summarize_array
 from pgdb.ranks import RankSet
-from pgdb.records import (
-    PLACEHOLDER,
-    Exit,
-    Failure,
-    Frame,
-    Record,
-    Stack,
-    Stop,
-    Value,
-    Various,
-)
+from pgdb.records import PLACEHOLDER, Exit, Failure, Frame, Record, Stack, Stop, Value, Various
 from tests.support.json_shown import (
     COLUMN,
     NOW_S,
@@ -39,6 +32,7 @@ from tests.support.json_shown import (
     summed_up,
     text_of,
 )
+from tests.support.rendered import various
 
 
 def test_a_summary_has_a_column_for_each_placeholder() -> None:
@@ -310,3 +304,16 @@ def test_places_say_who_is_where_and_does_what() -> None:
         "sets": {"late": "1"},
         "held": [{"ranks": "0", "why": "barrier 2"}],
     }
+
+
+def test_columns_in_json() -> None:
+    said = Answer(
+        "print x", RankSet.range(0, 4), (various(Value(PLACEHOLDER), ["1", "2", "nan", "inf"]),)
+    )
+    line = json.loads(json_lines.encode(json_lines.answer(said, lambda each: "text", 0.0)))
+    (column,) = line["classes"][0]["columns"]
+    assert (column["count"], column["low"], column["high"], column["mean"]) == (2, 1, 2, 1.5)
+    assert (column["at_low"], column["nan"], column["above"]) == ("0", "2", "3")
+    nothing = Answer("print x", RankSet.range(0, 2), (various(Value(PLACEHOLDER), ["nan", "nan"]),))
+    text = json_lines.encode(json_lines.answer(nothing, lambda each: "text", 0.0))
+    assert "mean" not in json.loads(text)["classes"][0]["columns"][0]

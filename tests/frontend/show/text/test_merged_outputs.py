@@ -1,12 +1,15 @@
-"""Outputs of GDB's commands merged by threads, frames and places."""
+"""Outputs of GDB's commands merged by threads, frames, places, lines and fields."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from pgdb.frontend.show.text import event_text
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT_SLOT
-from pgdb.records import SLOT, Text, Value
-from tests.frontend.show.text.test_render import answer, by_rank, shown
+from pgdb.ranks import RankSet
+from pgdb.records import SLOT, Event, Failure, Output, Text, Value
+from tests.support.rendered import answer, by_rank, shown
 
 THREADS = "  Id   Target Id                              Frame \n"
 
@@ -140,3 +143,79 @@ def test_many_places_with_the_same_texts_are_folded() -> None:
         "(expand 5 shows all of it)",
     ]
     assert len(shown(by_rank("print s", said), whole=True)) > 18
+
+
+def test_registers_of_which_few_differ() -> None:
+    usual = "rax            0x0                 0\nrbx            0x5                 5\n"
+    other = usual.replace("0x0                 0", "0x7                 7")
+    assert shown(answer("info registers", ("0-2", Text(usual)), ("3", Text(other)))) == [
+        "[0-3]",
+        "rax            …",
+        "rbx            0x5                 5",
+        "    rax  [0-2] 0x0  0  @1",
+        "         [3]   0x7  7  <-- differs  @2",
+    ]
+
+
+def test_outputs_that_have_nothing_in_common_stay_whole() -> None:
+    said = answer("info x", ("0-2", Text("a b\nc d")), ("3", Text("1 2\n3 4\n5 6")))
+    assert shown(said) == ["[0-2]  @1", "a b", "c d", "[3]  @2", "1 2", "3 4", "5 6"]
+
+
+def test_a_few_short_outputs_stay_apart_and_many_are_summed_up() -> None:
+    assert shown(by_rank("output x", [Text(f"{rank}") for rank in range(2)])) == [
+        "[0] 0  @1",
+        "[1] 1  @2",
+    ]
+    many = shown(by_rank("output x", [Text(f"step {rank} of 9") for rank in range(20)]))
+    assert many[0] == "[0-19] step … of 9"
+    assert many[1].startswith("    step  0 … 19, 20 different values")
+
+
+def test_structures_in_outputs_are_compared_by_field() -> None:
+    said = by_rank("display s", [Text(f"1: s = {{id = {rank}, n = 4}}") for rank in range(3)])
+    assert shown(said) == [
+        "[0-2] 1: s = {id = …, n = 4}",
+        "    s.id  [0] 0  @1",
+        "          [1] 1  @2",
+        "          [2] 2  @3",
+    ]
+
+
+def test_an_error_beside_outputs_has_its_own_line() -> None:
+    said = answer(
+        "info registers",
+        ("0-1", Text("rax 1\nrbx 2\nrcx 3")),
+        ("2", Text("rax 2\nrbx 2\nrcx 3")),
+        ("3", Failure("no registers")),
+    )
+    assert shown(said)[-1] == "[3] error: no registers  @3"
+    assert shown(said)[0] == "[0-2]"
+
+
+def test_displays_are_merged() -> None:
+    outputs = [Output(text=f"1: x = {rank}\n2: n = 5") for rank in range(2)]
+    classes = [
+        EquivalenceClass[Event](ranks=RankSet([rank]), record=each)
+        for rank, each in enumerate(outputs)
+    ]
+    assert event_text.events(classes).split("\n") == [
+        "[0-1]",
+        "1: x = …",
+        "2: n = 5",
+        "    x  [0] 0",
+        "       [1] 1",
+    ]
+
+
+def test_a_display_that_gdb_cuts_says_that_a_part_is_compared() -> None:
+    note = [
+        "    (compared as far as they are shown: v;",
+        "     'print v' looks at all of it)",
+    ]
+    cut = Text('1: v = {1 <repeats 200 times>...}\n2: s = "a..."\n')
+    assert shown(by_rank("display", [cut, cut]))[-2:] == note
+    assert note[0] not in shown(by_rank("display", [cut]))
+    large = Text("1: v = <error: value requires 90000 bytes, which is more than max-value-size>\n")
+    assert shown(by_rank("display v", [large, large]))[-2:] == note
+    assert note[0] not in shown(by_rank("x/s p", [cut, cut]))

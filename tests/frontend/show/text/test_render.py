@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
-
 import pytest
 
-from pgdb.errors import NoAnswerError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import event_text, render, stack_text
 from pgdb.frontend.show.text.layout import shortened
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.merge.totals import summarize
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -23,7 +16,6 @@ from pgdb.records import (
     Exit,
     Failure,
     Frame,
-    Output,
     Record,
     Stack,
     Stop,
@@ -31,30 +23,8 @@ from pgdb.records import (
     Value,
     Variable,
     Variables,
-    Various,
 )
-
-PARTICLE = "{{id = {}, x = {{1, {}, 3}}, name = \"{}\", '\\000' <repeats 11 times>}}"
-
-
-def answer(command: str, *pairs: tuple[str, str | Record]) -> Answer:
-    classes = tuple(
-        EquivalenceClass[Record](
-            ranks=RankSet.parse(ranks), record=Value(said) if isinstance(said, str) else said
-        )
-        for ranks, said in pairs
-    )
-    return Answer(command, RankSet.union(each.ranks for each in classes), classes)
-
-
-def by_rank(command: str, said: Sequence[str | Record]) -> Answer:
-    return answer(command, *((str(rank), each) for rank, each in enumerate(said)))
-
-
-def shown(said: Answer, *, width: int = 80, whole: bool = False) -> list[str]:
-    lines = render.answer(said, number=5, width=width, whole=whole).split("\n")
-    assert whole or not width or max(map(len, lines)) <= width
-    return lines
+from tests.support.rendered import PARTICLE, answer, by_rank, fields, shown, various
 
 
 def test_all_agree() -> None:
@@ -183,25 +153,6 @@ def test_variables_one_by_one_addresses_apart() -> None:
         "[1]   i = 1  @2",
         '[0-1] text (2) = 0x55555 "b"',
     ]
-
-
-def various(form: Record, *columns: Sequence[str]) -> EquivalenceClass[Record]:
-    summaries = tuple(
-        summarize([(RankSet([rank]), text) for rank, text in enumerate(texts)]) for texts in columns
-    )
-    count = len(columns[0]) if columns else 2000
-    assert isinstance(form, Stack | Value | Variables | Text | Failure)
-    return EquivalenceClass(
-        ranks=RankSet.range(0, count), record=Various(template=form), columns=summaries
-    )
-
-
-def fields(rank: int, **odd: str) -> str:
-    """Return a structure of which each field differs between all ranks, except for *odd* ones."""
-    named = {f"f{number}": f"{rank + number}.5" for number in range(40)}
-    return (
-        "{" + ", ".join(f"{name} = {odd.get(name, value)}" for name, value in named.items()) + "}"
-    )
 
 
 def test_the_most_prominent_place_comes_before_the_other_fields() -> None:
@@ -416,49 +367,6 @@ def test_extreme_numbers_have_a_summary(text: str) -> None:
     assert shown(by_rank("print x", texts))[0].startswith("[0-21] x = -1.7e+308 … ")
 
 
-# -- typed access --------------------------------------------------------------------------------
-
-
-def test_numbers_and_fields_as_arrays() -> None:
-    said = answer(
-        "print p",
-        ("0-6,8-9", PARTICLE.format(5, 2.5, "even")),
-        ("7", PARTICLE.format(6, "nan", "x")),
-    )
-    fields = said.fields()
-    assert list(fields) == [".id", ".x[0]", ".x[1]", ".x[2]", ".name"]
-    assert fields[".id"].ranks.tolist() == list(range(10))
-    assert fields[".id"].values.tolist() == [5] * 7 + [6] + [5] * 2
-    assert math.isnan(fields[".x[1]"].values[7]) and fields[".x[1]"].values.dtype == float
-    assert fields[".name"].values[0].startswith('"even"')
-    ranks, values = answer("print x", ("1,3", "5"), ("0", "nan"), ("2", "x")).numbers()
-    assert ranks.tolist() == [0, 1, 3]
-    assert values[1:].tolist() == [5, 5]
-    ranks, values = answer("print x", ("0", str(1 << 80)), ("1", "1")).numbers()
-    assert values.tolist() == [float(1 << 80), 1.0]
-    assert [len(each) for each in answer("print x", ("0", "x")).numbers()] == [0, 0]
-
-
-def test_no_single_value_of_a_summary() -> None:
-    said = Answer("print x", RankSet.range(0, 2), (various(Value(PLACEHOLDER), ["1", "2"]),))
-    with pytest.raises(NoAnswerError, match="summary only"):
-        said.for_rank(1)
-    assert said.values == {}
-
-
-def test_columns_in_json() -> None:
-    said = Answer(
-        "print x", RankSet.range(0, 4), (various(Value(PLACEHOLDER), ["1", "2", "nan", "inf"]),)
-    )
-    line = json.loads(json_lines.encode(json_lines.answer(said, lambda each: "text", 0.0)))
-    (column,) = line["classes"][0]["columns"]
-    assert (column["count"], column["low"], column["high"], column["mean"]) == (2, 1, 2, 1.5)
-    assert (column["at_low"], column["nan"], column["above"]) == ("0", "2", "3")
-    nothing = Answer("print x", RankSet.range(0, 2), (various(Value(PLACEHOLDER), ["nan", "nan"]),))
-    text = json_lines.encode(json_lines.answer(nothing, lambda each: "text", 0.0))
-    assert "mean" not in json.loads(text)["classes"][0]["columns"][0]
-
-
 def test_values_on_several_lines() -> None:
     one, other = ("{\n  a = 1,\n  b = 2\n}", "{\n  a = 1,\n  b = 3\n}")
     assert shown(answer("print p", ("0-2", one), ("3", other))) == [
@@ -469,132 +377,6 @@ def test_values_on_several_lines() -> None:
         "    .b  [0-2] 2  @1",
         "        [3]   3  <-- differs  @2",
     ]
-
-
-def test_registers_of_which_few_differ() -> None:
-    usual = "rax            0x0                 0\nrbx            0x5                 5\n"
-    other = usual.replace("0x0                 0", "0x7                 7")
-    assert shown(answer("info registers", ("0-2", Text(usual)), ("3", Text(other)))) == [
-        "[0-3]",
-        "rax            …",
-        "rbx            0x5                 5",
-        "    rax  [0-2] 0x0  0  @1",
-        "         [3]   0x7  7  <-- differs  @2",
-    ]
-
-
-def test_outputs_that_have_nothing_in_common_stay_whole() -> None:
-    said = answer("info x", ("0-2", Text("a b\nc d")), ("3", Text("1 2\n3 4\n5 6")))
-    assert shown(said) == ["[0-2]  @1", "a b", "c d", "[3]  @2", "1 2", "3 4", "5 6"]
-
-
-def test_a_few_short_outputs_stay_apart_and_many_are_summed_up() -> None:
-    assert shown(by_rank("output x", [Text(f"{rank}") for rank in range(2)])) == [
-        "[0] 0  @1",
-        "[1] 1  @2",
-    ]
-    many = shown(by_rank("output x", [Text(f"step {rank} of 9") for rank in range(20)]))
-    assert many[0] == "[0-19] step … of 9"
-    assert many[1].startswith("    step  0 … 19, 20 different values")
-
-
-def test_structures_in_outputs_are_compared_by_field() -> None:
-    said = by_rank("display s", [Text(f"1: s = {{id = {rank}, n = 4}}") for rank in range(3)])
-    assert shown(said) == [
-        "[0-2] 1: s = {id = …, n = 4}",
-        "    s.id  [0] 0  @1",
-        "          [1] 1  @2",
-        "          [2] 2  @3",
-    ]
-
-
-def test_an_error_beside_outputs_has_its_own_line() -> None:
-    said = answer(
-        "info registers",
-        ("0-1", Text("rax 1\nrbx 2\nrcx 3")),
-        ("2", Text("rax 2\nrbx 2\nrcx 3")),
-        ("3", Failure("no registers")),
-    )
-    assert shown(said)[-1] == "[3] error: no registers  @3"
-    assert shown(said)[0] == "[0-2]"
-
-
-def test_displays_are_merged() -> None:
-    outputs = [Output(text=f"1: x = {rank}\n2: n = 5") for rank in range(2)]
-    classes = [
-        EquivalenceClass[Event](ranks=RankSet([rank]), record=each)
-        for rank, each in enumerate(outputs)
-    ]
-    assert event_text.events(classes).split("\n") == [
-        "[0-1]",
-        "1: x = …",
-        "2: n = 5",
-        "    x  [0] 0",
-        "       [1] 1",
-    ]
-
-
-def test_expand_lists_all_places_and_addresses() -> None:
-    usual = {"f20": "1", "f38": "0.5", "f39": "(int *) 0x5555555592a0"}
-    said = [fields(rank, **usual) for rank in range(4)]
-    said[2] = fields(2, **usual | {"f38": "inf", "f39": "(int *) 0x5555555592b0"})
-    lines = shown(by_rank("print s", said), whole=True, width=0)
-    assert lines[0].startswith("[0-3] s = {f0 = …, f1 = …")
-    assert [line.split() for line in lines[1:3]] == [
-        [".f38", "[0-1,3]", "0.5"],
-        ["[2]", "inf", "<--", "differs"],
-    ]
-    assert sum(line.lstrip().startswith(".f") for line in lines) == 39  # f20 is equal
-    # An address comes last.
-    assert [line.split()[-2:] for line in lines[-2:]] == [
-        ["*)", "0x5555555592a0"],
-        ["<--", "differs"],
-    ]
-    assert "more places" not in "".join(lines)
-
-
-def test_expand_lists_places_page_by_page() -> None:
-    def structure(rank: int) -> str:
-        return "{" + ", ".join(f"f{n} = {rank + n}" for n in range(450)) + ", g = 1}"
-
-    said = by_rank("print s", [structure(rank) for rank in range(2)])
-
-    def page(first: int, number: int = 0) -> list[str]:
-        text = render.answer(said, whole=True, first_place=first, number=number)
-        return text.split("\n")
-
-    assert [len(page(first)) for first in (1, 201, 401)] == [402, 402, 102]
-    assert page(1)[-1] == "(places 1-200 of 450; 'expand 201..' shows the next)"
-    assert page(201, 7)[1].split() == [".f200", "[0]", "200"]
-    assert page(201, 7)[-1] == "(places 201-400 of 450; 'expand 7 401..' shows the next)"
-    assert page(401)[-1] == "(places 401-450 of 450)"
-
-
-def test_expand_shows_equal_variables_once() -> None:
-    said = by_rank(
-        "info locals",
-        [Variables((Variable("a", "{1, 2}"), Variable("n", str(rank)))) for rank in range(3)],
-    )
-    assert shown(said, whole=True) == ["[0-2] a = {1, 2}", *(f"[{n}]   n = {n}" for n in range(3))]
-
-
-def test_expand_shows_addresses_of_outputs() -> None:
-    texts = [f"rax 0x1 1\nrsp 0x7ffc3600481{rank}\nrbx 0x5 5" for rank in range(2)]
-    lines = shown(by_rank("info registers", [Text(text) for text in texts]), whole=True)
-    assert lines == [
-        "[0-1]",
-        "rax 0x1 1",
-        "rsp …",
-        "rbx 0x5 5",
-        "    rsp  [0] 0x7ffc36004810",
-        "         [1] 0x7ffc36004811",
-    ]
-
-
-def test_expand_keeps_the_lower_bounds_of_fortran() -> None:
-    said = [Value(text=f"( a = (1, {rank}, 3), n = 1 )", bounds="-1") for rank in range(2)]
-    lines = shown(by_rank("print t", said), whole=True)
-    assert [line.split() for line in lines[1:]] == [["%a(0)", "[0]", "0"], ["[1]", "1"]]
 
 
 def test_arrays_with_other_bounds_are_not_joined() -> None:
@@ -623,19 +405,6 @@ def test_equal_variables_that_were_looked_at_in_part_say_so() -> None:
     assert lines[1:] == [
         "    ([0-1] equal in the first 2000 elements; the others were not looked at)"
     ]
-
-
-def test_a_display_that_gdb_cuts_says_that_a_part_is_compared() -> None:
-    note = [
-        "    (compared as far as they are shown: v;",
-        "     'print v' looks at all of it)",
-    ]
-    cut = Text('1: v = {1 <repeats 200 times>...}\n2: s = "a..."\n')
-    assert shown(by_rank("display", [cut, cut]))[-2:] == note
-    assert note[0] not in shown(by_rank("display", [cut]))
-    large = Text("1: v = <error: value requires 90000 bytes, which is more than max-value-size>\n")
-    assert shown(by_rank("display v", [large, large]))[-2:] == note
-    assert note[0] not in shown(by_rank("x/s p", [cut, cut]))
 
 
 def test_a_variable_that_gdb_cuts_on_one_rank_only_is_not_compared_by_its_part() -> None:
