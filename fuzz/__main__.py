@@ -9,7 +9,8 @@ import resource
 import sys
 from pathlib import Path
 
-from fuzz.targets import TARGETS, close_loop
+from fuzz.common import close_loop
+from fuzz.targets import TARGETS
 from fuzz.watch import Watch, name_of
 
 _MOST_MEMORY_BYTES = 6 << 30

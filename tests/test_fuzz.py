@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz import watch
+from fuzz.common import close_loop
 from fuzz.mutation import bytes_mutator, repeated, tree_mutator
-from fuzz.targets import CORPUS, CRASHES, TARGETS, Target, close_loop
+from fuzz.targets import CORPUS, CRASHES, TARGETS, Target
 from fuzz.watch import Watch
 
 ROOT = Path(__file__).resolve().parents[1]
