@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import join_slots, normalize_record
+from pgdb.merge.normalize import DIFFERENT_SLOT, join_slots, normalize_record
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Various
+from pgdb.records import Exit, Record, Running, Stop, Various
 
 PAGE_RANKS = 1024
 """Maximum number of ranks in one request for full answers."""
@@ -56,6 +56,18 @@ async def in_full(answer: Answer, recall: RecallFull) -> Answer:
     ]
     classes.sort(key=lambda each: each.ranks.first)
     return replace(answer, classes=tuple(classes), missing=missing)
+
+
+def kept_back(answer: Answer) -> RankSet:
+    """Return the ranks whose full answer is not in *answer*."""
+    return RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
+
+
+def is_kept_back(each: EquivalenceClass[Record]) -> bool:
+    """Return whether the full answers of a class are not in it."""
+    if isinstance(each.record, Stop | Exit | Running):
+        return False  # reported as an event, which the leaves do not keep
+    return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
 
 
 def part_of(answer: Answer, ranks: RankSet) -> Answer:

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth
-from pgdb.frontend.analysis.element_checks import text_of
+from pgdb.frontend.analysis.full_answers import kept_back, pages
 from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Record, Text, Value
+from pgdb.records import Record, Text, Value
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -76,17 +76,17 @@ async def formatted(
 ) -> tuple[list[tuple[RankSet, str]], Answer]:
     """Return the texts that an ``eval`` makes, with their ranks, and the errors and ranks without
     an answer."""
-    asked = f"printf {argument_of(line)}"
-    answer = await session.ranks(ranks).execute_plain(asked)
-    texts: list[tuple[RankSet, str]] = []
-    for each in answer.classes:
-        if not isinstance(each.record, Text):
-            continue
-        if SLOT not in each.record.text:
-            texts.append((each.ranks, each.record.text))
-            continue
-        # Ranks whose addresses differ have a text each.
-        for rank in each.ranks:
-            one = await session[rank].execute_plain(asked)
-            texts += [(found.ranks, text_of(found.filled)) for found in one.classes]
-    return texts, replace(answer, command=line, classes=answer.errors)
+    answer = await session.ranks(ranks).execute_plain(f"printf {argument_of(line)}")
+    left = kept_back(answer)
+    texts = _texts(each for each in answer.classes if each.ranks.isdisjoint(left))
+    missing = answer.missing
+    # Carried out again, a '$i++' among the arguments would count twice.
+    for page in pages(left):
+        part = await session.recall(answer, page)
+        texts += _texts(part.classes)
+        missing |= part.missing
+    return texts, replace(answer, command=line, classes=answer.errors, missing=missing)
+
+
+def _texts(classes: Iterable[EquivalenceClass[Record]]) -> list[tuple[RankSet, str]]:
+    return [(each.ranks, said.text) for each in classes if isinstance(said := each.filled, Text)]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import truth, where
-from pgdb.frontend.analysis.full_answers import pages, part_of
+from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
 from pgdb.frontend.commands.options import Option, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -24,10 +24,8 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.commands.whole_arguments import with_whole_arguments
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import layout, places_text, render
-from pgdb.frontend.store.saving import is_kept_back
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
-from pgdb.ranks import RankSet
 from pgdb.records import Record
 
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
@@ -217,10 +215,10 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
         unfolded = call.dispatcher.expand(answer, number=named, first_place=first_place)
         return _expanded(answer, unfolded, notes, title)
 
-    kept_back = RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
-    if not kept_back:
+    left = kept_back(answer)
+    if not left:
         return shown(*await with_whole_arguments(call.session, answer, []))
-    first, *further = itertools.islice(pages(kept_back), 2)
+    first, *further = itertools.islice(pages(left), 2)
     full = await call.session.recall(answer, first)
     others = [each for each in answer.classes if not is_kept_back(each)]
     classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
@@ -229,7 +227,7 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
     if further:
         command = f"expand {number} " if number else "expand "
         notes.append(
-            f"({len(first)} of {len(kept_back)} ranks; "
+            f"({len(first)} of {len(left)} ranks; "
             f"'{command}{further[0].first}-{further[0].last}' shows the next)"
         )
     missing = answer.missing | full.missing - lost

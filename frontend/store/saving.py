@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.full_answers import kept_back
 from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import WorkspaceState, commands_of
 from pgdb.frontend.store.recording_file import Answers, Recording, States, StoredName, StoredNumber
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import user_path
 from pgdb.frontend.system.workers import with_file
-from pgdb.merge.classes import MOST_DISTINCT, EquivalenceClass
-from pgdb.merge.normalize import DIFFERENT_SLOT
+from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Recall
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Record, Running, Stop, Various
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
@@ -71,18 +69,6 @@ def _as_argument(path: Path) -> str:
     """Return a path as one word for a shell, which no program reads as an option."""
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
-
-
-def kept_back(answer: Answer) -> RankSet:
-    """Return the ranks whose full answer is not in *answer*."""
-    return RankSet.union(each.ranks for each in answer.classes if is_kept_back(each))
-
-
-def is_kept_back(each: EquivalenceClass[Record]) -> bool:
-    """Return whether the full answers of a class are not in it."""
-    if isinstance(each.record, Stop | Exit | Running):
-        return False  # reported as an event, which the leaves do not keep
-    return isinstance(each.record, Various) or DIFFERENT_SLOT in each.slots
 
 
 async def save(session: Session, path: Path) -> Written:

@@ -10,10 +10,11 @@ from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import DIFFERENT_SLOT
 from pgdb.overlay.messages import Console
 from pgdb.overlay.operation import Operation
 from pgdb.ranks import RankSet
-from pgdb.records import Failure, Record, Text, Value
+from pgdb.records import SLOT, Failure, Record, Text, Value
 
 ALL = RankSet.parse("0-3")
 
@@ -29,6 +30,8 @@ class FakeSession:
         self.notes: list[str] = []
         self.texts: dict[str, str] = {}
         """The text that the GDBs answer to a line."""
+        self.full_texts: dict[str, dict[str, str]] = {}
+        """The texts that differ by address only, of a line: that of each rank set."""
         self.failing: dict[str, RankSet] = {}
         """The ranks on which a line fails."""
         self.set = ALL
@@ -73,10 +76,24 @@ class FakeSession:
         if failed := self.failing.get(line, RankSet()) & answer.ranks:
             failure = EquivalenceClass[Record](failed, Failure(message="it fails"))
             return Answer(line, answer.ranks, (failure,))
+        if line in self.full_texts:
+            record = Text(text=f"{SLOT} …")
+            same_but_for_addresses = EquivalenceClass[Record](
+                answer.ranks, record, (DIFFERENT_SLOT,)
+            )
+            return Answer(line, answer.ranks, (same_but_for_addresses,))
         if line not in self.texts:
             return answer
         text = EquivalenceClass[Record](answer.ranks, Text(text=self.texts[line]))
         return Answer(line, answer.ranks, (text,))
+
+    async def recall(self, answer: Answer, ranks: RankSet) -> Answer:
+        classes = tuple(
+            EquivalenceClass[Record](part, Text(text=text))
+            for each, text in self.full_texts[answer.command].items()
+            if (part := RankSet.parse(each) & ranks)
+        )
+        return Answer(answer.command, ranks, classes)
 
     async def script(self, lines: Sequence[str]) -> Answer:
         return await self.execute_plain(" | ".join(lines))

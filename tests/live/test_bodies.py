@@ -101,6 +101,24 @@ def test_a_file_defines_commands_that_wait_for_the_ranks(
     assert_ended_well(finished)
 
 
+def test_an_eval_whose_addresses_differ_by_rank_is_carried_out_once(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    script = tmp_path / "evals.gdb"
+    # The rank in the address makes it another one on each rank.
+    script.write_text(
+        "set $i = 0\ndefine f\nproc 0-1 print 1\n"
+        'eval "print $arg%d + (%p == 0)", $i++, (char *) $sp + 64 * $_rank\n'
+        "print 100 + $i\nend\nf 7 8\n"
+    )
+    finished = run_json("launch", *ex(f"source {script}"), *mpi.line(2, build("bodies.c")))
+    assert not errors(finished), finished.out
+    evaluated = [each for each in finished.objects if "print 7 + (0x" in str(each.get("command"))]
+    shown = {each["ranks"]: each["record"]["text"] for one in evaluated for each in one["classes"]}
+    assert shown == {"0": "7", "1": "7"}, finished.out
+    assert values(finished, "print 100 + $i") == [{"0-1": "101"}]
+
+
 def assert_ended_well(finished: Finished) -> None:
     """Check that both ranks have computed what they do without a debugger."""
     assert "rank 0 sum 100 args 1" in finished.out

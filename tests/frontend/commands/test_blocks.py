@@ -365,6 +365,21 @@ def test_eval_has_the_arguments_of_the_command(typed: Typed) -> None:
     assert typed('eval "ptype $arg%d", $i') == ['eval "ptype $arg%d", $i']
 
 
+def test_an_eval_that_differs_by_rank_is_carried_out_once(typed: Typed) -> None:
+    typed('define sum\nproc 0 ptype x\neval "ptype $arg%d + %p", $i++, $sp\nend')
+    asked = 'printf "ptype $arg%d + %p", $i++, $sp'
+    typed.session.full_texts[asked] = {
+        "0,2": "ptype $arg1 + 0x7ffd1000",
+        "1": "ptype $arg1 + 0x7ffd2000",
+    }
+    assert typed("sum a b")[1:] == [
+        asked,
+        "[0,2] ptype b + 0x7ffd1000",
+        "[1] ptype b + 0x7ffd2000",
+    ]
+    assert "[3] left 'sum'" in typed.errors, "its answer is not kept any longer"
+
+
 def test_eval_has_one_line(typed: Typed) -> None:
     assert typed('eval "define x%d\\nprint 1\\nend", 3\nptype y') == ["ptype y"]
     assert "'eval' gives GDB one line: the lines of 'define' and their 'end' follow" in typed.errors
