@@ -19,12 +19,6 @@ from pgdb.frontend.startup.job import TERMINATE_TIMEOUT_S, Child
 from pgdb.jobs import output_channels, output_relay
 from pgdb.jobs.output_relay import Ring
 
-DRAIN_S = 2.0
-"""Longest wait for the rest of the output after the end of the launcher, in seconds.
-
-A process that has left the job (a daemon) can keep it open for ever; the relay then stays for it.
-"""
-
 
 class JobProcess:
     """A launcher that runs as it would without us.
@@ -143,19 +137,12 @@ class JobProcess:
         return b"\n".join(parts).decode("utf-8", "replace").replace("\r\n", "\n")
 
     async def wait_output_passed_on(self) -> bool:
-        """Wait until all output is passed on; return whether a process keeps it open instead.
-
-        A reader that pauses is waited for, as the job would wait for it.
-        """
+        """Wait until all output is passed on; return whether a process keeps it open instead."""
         if self._relay is None:
             return False
-        quiet_since, total = time.monotonic(), -1
+        drain = output_relay.Drain()
         while self._relay.poll() is None:
-            rings = self.rings
-            now = sum(each.total for each in rings)
-            if now != total or any(each.pending for each in rings):
-                quiet_since, total = time.monotonic(), now
-            if time.monotonic() - quiet_since > DRAIN_S:
+            if drain.is_over(self.rings):
                 return True
             await asyncio.sleep(0.01)
         return False

@@ -27,6 +27,11 @@ RING_BYTES = 1 << 18
 """Bytes of the last output that a ring keeps."""
 FOUND_BYTES = 1 << 16
 """Bytes of lines that a ring keeps although more output has followed."""
+DRAIN_S = 2.0
+"""Longest wait for the rest of the output after the end of those who write it, in seconds.
+
+A process that has left the job (a daemon) can keep it open for ever; the relay then stays for it.
+"""
 _HEADER = struct.Struct("=qdqqqq")
 _SLOT_BYTES = 64 + RING_BYTES + FOUND_BYTES
 _PIECE_BYTES = 1 << 20
@@ -124,6 +129,24 @@ def new_memory(count: int) -> int:
 def rings(memory: mmap.mmap) -> list[Ring]:
     """Return the rings as they are now."""
     return [Ring(memory, number) for number in range(len(memory) // _SLOT_BYTES)]
+
+
+class Drain:
+    """A wait for the rest of the output, until nothing has been passed on for :data:`DRAIN_S`."""
+
+    def __init__(self) -> None:
+        self._quiet_since_s = time.monotonic()
+        self._total = -1
+
+    def is_over(self, rings: Sequence[Ring]) -> bool:
+        """Return whether the wait is over.
+
+        A reader that pauses is waited for, as the writers would wait for it.
+        """
+        now_s, total = time.monotonic(), sum(each.total for each in rings)
+        if total != self._total or any(each.pending for each in rings):
+            self._quiet_since_s, self._total = now_s, total
+        return now_s - self._quiet_since_s > DRAIN_S
 
 
 class Stream:

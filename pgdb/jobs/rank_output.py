@@ -13,16 +13,16 @@ import mmap
 import os
 import sys
 import time
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False
+"""As in :mod:`typing`, whose import would take time in each rank."""
+if TYPE_CHECKING:
+    from typing import Any
 
 TAIL_BYTES = 4096
 """Bytes of the end of each stream that a report has."""
-DRAIN_S = 2.0
-"""Longest wait for the rest of the output after the end of the program, in seconds.
-
-A process that has left the job can keep it open for ever; the relay then stays for it.
-"""
 
 
 class RankOutput:
@@ -34,39 +34,24 @@ class RankOutput:
         :raises OSError: if that is impossible.
         """
         self._relay = relay
-        self._streams = list(channels.streams().values())
-        self._ends = [channels.channel(each[0]) for each in self._streams]
-        shared = relay.new_memory(len(self._ends))
+        streams = list(channels.streams().values())
+        ends = [channels.channel(each[0]) for each in streams]
+        self._names = [channels.name_of(each) for each in streams]
+        self._reported = [0] * len(streams)
+        """Bytes of each stream at its last report."""
+        self._targets = [(write, each) for (_, write), each in zip(ends, streams, strict=True)]
+        """The writing end of each stream, and the descriptors whose place it takes."""
+        shared = relay.new_memory(len(ends))
         self._memory = mmap.mmap(shared, 0)
-        self._names = [channels.name_of(each) for each in self._streams]
-        self._told = [0] * len(self._names)
-        pairs = [
-            f"{read}:{those[0]}" for (read, _), those in zip(self._ends, self._streams, strict=True)
-        ]
-        kept = {shared, *(read for read, _ in self._ends)}
-        kept = kept.union(*self._streams)
-        for each in kept:
-            os.set_inheritable(each, True)
-        actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-            (os.POSIX_SPAWN_CLOSE, each)
-            for each in _open_descriptors() - kept
-            if os.get_inheritable(each)
-        ]
-        actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
-        self._pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", str(relay.__file__), str(shared), *pairs],
-            {},
-            file_actions=actions,
-            setsid=True,
-        )
-        os.close(shared)
-        for read, _ in self._ends:
-            os.close(read)
+        pairs = [f"{read}:{each[0]}" for (read, _), each in zip(ends, streams, strict=True)]
+        given = {shared, *(read for read, _ in ends)}
+        self._pid = _start([str(relay.__file__), str(shared), *pairs], given.union(*streams))
+        for each in given:
+            os.close(each)
 
     def take_over(self) -> None:
         """Let this process, which becomes the program, write to the relay."""
-        for (_, write), descriptors in zip(self._ends, self._streams, strict=True):
+        for write, descriptors in self._targets:
             for each in descriptors:
                 os.dup2(write, each)
 
@@ -75,8 +60,8 @@ class RankOutput:
         call."""
         found = []
         for at, (name, ring) in enumerate(zip(self._names, self._rings(), strict=True)):
-            if ring.total != self._told[at]:
-                self._told[at] = ring.total
+            if ring.total != self._reported[at]:
+                self._reported[at] = ring.total
                 tail = base64.b64encode(ring.tail[-TAIL_BYTES:]).decode("ascii")
                 found += [name, str(ring.total), tail]
         return found
@@ -86,21 +71,29 @@ class RankOutput:
 
         Slurm ends all processes of a task with its first one.
         """
-        quiet_since, before = time.monotonic(), -1
-        while True:
+        drain = self._relay.Drain()
+        while not drain.is_over(self._rings()):
             with contextlib.suppress(ChildProcessError):
                 if os.waitpid(self._pid, os.WNOHANG)[0]:
                     return
-            rings = self._rings()
-            now = sum(each.total for each in rings)
-            if now != before or any(each.pending for each in rings):
-                quiet_since, before = time.monotonic(), now
-            if time.monotonic() - quiet_since > DRAIN_S:
-                return
             time.sleep(0.005)
 
     def _rings(self) -> list[Any]:
         return list(self._relay.rings(self._memory))
+
+
+def _start(words: Sequence[str], kept: set[int]) -> int:
+    """Start Python with a script, in a session of its own and with the descriptors *kept* only."""
+    for each in kept:
+        os.set_inheritable(each, True)
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_CLOSE, each)
+        for each in _open_descriptors() - kept
+        if os.get_inheritable(each)
+    ]
+    actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
+    line = [sys.executable, "-I", "-S", *words]
+    return os.posix_spawn(sys.executable, line, {}, file_actions=actions, setsid=True)
 
 
 def _open_descriptors() -> set[int]:

@@ -31,12 +31,17 @@ import sys
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False
+"""As in :mod:`typing`, whose import would take time in each rank."""
+if TYPE_CHECKING:
+    from typing import Any
+
+    RankOutput = Any
+    """``rank_output.RankOutput``, of a module that is loaded by its path."""
 
 WATCHER_NAME = "pgdb-watch"
 """Name (/proc/PID/comm) of a watcher."""
-RankOutput = Any
-"""``rank_output.RankOutput``, of a module that is loaded by its path."""
 _CONNECT_S = 5.0
 _OUTPUT_S = 1.0
 """Time between two reports of output, in seconds."""
