@@ -14,6 +14,7 @@ _OF_ONE_RUN = pattern(
     r"|HYDI_|SLURM_(?:\w*_ID|\w*PID|\w*PORTS?)\Z|_\Z|PGDB_"
 )
 """Variables in which launchers keep addresses and process ids of a run."""
+_ADDRESS = pattern(r"\b0x[0-9a-f]{5,}")
 MOST_ROWS = 200
 """Most rows of a section."""
 
@@ -56,11 +57,8 @@ class ReportComparison(
     before: Side
     after: Side
     same: bool
-    """Whether nothing differs but times, processes and the file."""
+    """Whether nothing differs but times, processes, addresses and the file."""
     sections: tuple[ComparedSection, ...] = ()
-
-
-_ADDRESS = pattern(r"\b0x[0-9a-f]{5,}")
 
 
 def compare(

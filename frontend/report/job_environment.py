@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from pgdb.cores.core_file import CoreFileError, environment_of_core
 from pgdb.errors import PgdbError
 from pgdb.frontend.api.session import Session
@@ -63,5 +61,4 @@ async def _asked(session: Session, process: RankProcess) -> dict[str, str]:
     data = next(
         (each.record.data for each in answer.classes if isinstance(each.record, Block)), b""
     )
-    pairs = (os.fsdecode(each).partition("=") for each in data.split(b"\0"))
-    return {name: value for name, equals, value in pairs if equals}
+    return procfs.variables_in(data)

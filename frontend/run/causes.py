@@ -158,6 +158,7 @@ _GNU_FORTRAN = pattern(
     + _PREFIX
     + r"Fortran runtime error: (?P<text>[^\n]*)"
 )
+_BACKTRACE_BEGINS = tuple(f"{lines}Error termination. Backtrace:" for lines in ("\n", "\n\n"))
 _FORTRAN_FRAME = pattern(
     r"#\d+  0x[0-9a-f]+ in (?P<function>[^\n?]+)\n[^\n]*?\bat (?P<file>/[^\n:]+):(?P<line>\d+)"
 )
@@ -297,9 +298,7 @@ def _runtime_errors(text: str) -> Iterator[Message]:
 def _placed_in_backtrace(text: str, at: int, end: int, said: str) -> Message:
     """Return a message of Fortran's library with the place in the backtrace that follows it."""
     frame = None
-    if text.startswith("\n\nError termination. Backtrace:", end) or text.startswith(
-        "\nError termination. Backtrace:", end
-    ):
+    if text.startswith(_BACKTRACE_BEGINS, end):
         frame = _FORTRAN_FRAME.search(text, end, end + 4096)
     return Message(
         "runtime-error",

@@ -171,6 +171,11 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
         data = _read_at_once(path)
     if data is None:
         return None
+    return variables_in(data)
+
+
+def variables_in(data: bytes) -> dict[str, str]:
+    """Return the variables in the text of an ``environ`` file."""
     # A text without an end may be cut off, such as a rank's number.
     data = data[: data.rfind(b"\0") + 1]
     found: dict[str, str] = {}

@@ -237,7 +237,8 @@ class JobElsewhere(Job):
             assert operation.path == f"/proc/{100 + rank}/environ"
             if not rank:
                 return Failure(message="Permission denied")
-            data = b"LEVEL=7\0MY_TOKEN=sesame-open\0LINES=a\nb\0broken\0"
+            # getenv(3) returns the first of two; the last one is cut off.
+            data = b"LEVEL=7\0MY_TOKEN=sesame-open\0LINES=a\nb\0broken\0LEVEL=8\0CUT=of"
             return Block(dtype="|u1", shape=(0,), data=data)
         return super().answer(operation, rank, request_id)
 
