@@ -217,7 +217,9 @@ class Dispatcher:
                 return None
         call = self._call(line, ranks)
         try:
-            return await self._with_hooks(call.hooked, ranks, lambda: self._finished(call))
+            return await self._with_hooks(
+                call.hooked, ranks, lambda: self._carry_out_and_wait(call)
+            )
         except NotRecordedError as error:
             # A command can ask the ranks for another one: 'tree --full' for a backtrace.
             raise error.of(call.line) from None
@@ -267,7 +269,7 @@ class Dispatcher:
             return answer
         return await run_control.finish_unasked(self._call(line, ranks), answer)
 
-    async def _finished(self, call: Call) -> Outcome:
+    async def _carry_out_and_wait(self, call: Call) -> Outcome:
         """Carry out a command, and wait for ranks that code of the user's has set running."""
         outcome = await self._carry_out(call)
         if not isinstance(outcome, Answer) or not _runs_unasked(outcome):

@@ -324,11 +324,17 @@ async def run_ranks(
         started = await start()
         answer = await call.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
         answer = await waiting.with_places(call, answer)
+    return await _conclude(dispatcher, answer, ranks, limit_s)
+
+
+async def _conclude(
+    dispatcher: Dispatcher, answer: Answer, ranks: RankSet, limit_s: float | None
+) -> Answer:
+    """Say why the wait for *ranks* has ended before them, and what their traces have collected."""
     if limit_s is not None and answer.missing.running:
         explain_running(dispatcher, answer, limit_s)
-    answer = dispatcher.without_stops(answer)
     await traces.report(dispatcher, ranks)
-    return answer
+    return dispatcher.without_stops(answer)
 
 
 async def finish_unasked(call: Call, answer: Answer) -> Answer:
@@ -350,7 +356,7 @@ async def finish_unasked(call: Call, answer: Answer) -> Answer:
             others = [part for each in answer.classes if (part := each.part(ended - again)).ranks]
             answer = replace(answer, classes=(going, *others))
         answer = await waiting.with_places(call, answer)
-    return call.dispatcher.without_stops(answer)
+    return await _conclude(call.dispatcher, answer, ranks, limit_s)
 
 
 def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:

@@ -79,3 +79,11 @@ def test_each_text_belongs_to_its_command(mpi: Mpi, build: Build) -> None:
     assert texts[as_text].endswith(r" = 2\na'")
     assert "~" not in texts[as_text]
     assert texts["made"].endswith(" = 44")
+
+
+def test_a_wait_that_is_over_before_the_code_is_explained(mpi: Mpi, build: Build) -> None:
+    code = 'python gdb.execute("continue")'
+    finished = run_json(
+        "launch", *ex(f"timeout 0.5 {code}", "kill"), *mpi.line(1, build("storm.c"))
+    )
+    assert f"[0] still running 0.5 s after '{code}'" in printed(finished), finished.out
