@@ -215,6 +215,12 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_elements_in_gdb",
     ),
     "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
+    "printers_in_gdb": (
+        "pgdb.backend.gdb.fortran_arrays_in_gdb",
+        "pgdb.backend.gdb.fortran_elements_in_gdb",
+        "pgdb.backend.gdb.fortran_objects_in_gdb",
+        "pgdb.backend.gdb.references_in_gdb",
+    ),
     "gdb": ("pgdb.backend.gdb",),
     "jinja2": ("pgdb.frontend.report.forms.html",),
     "matplotlib": SIDES[:1],

@@ -17,14 +17,13 @@ elements and writes them in the form of GDB.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
-_UNLIMITED = (1 << 32) - 1
 _MOST_ELEMENTS = 1 << 20
 """Most elements that are printed where the user has no limit: bounds can be unset."""
 _LARGEST = 1_000_000
@@ -44,8 +43,9 @@ def _innermost(kind: gdb.Type) -> gdb.Type:
     return kind
 
 
-def _is_string(kind: gdb.Type) -> bool:
+def is_string(kind: gdb.Type) -> bool:
     """Return whether a type is of a string: GDB makes an array of one that it has the length of."""
+    kind = kind.strip_typedefs()
     if kind.code == gdb.TYPE_CODE_STRING:
         return True
     is_array = kind.code == gdb.TYPE_CODE_ARRAY
@@ -53,7 +53,7 @@ def _is_string(kind: gdb.Type) -> bool:
 
 
 def _is_row(kind: gdb.Type) -> bool:
-    return bool(kind.code == gdb.TYPE_CODE_ARRAY and not _is_string(kind))
+    return bool(kind.code == gdb.TYPE_CODE_ARRAY and not is_string(kind))
 
 
 class _Elements:
@@ -65,7 +65,7 @@ class _Elements:
         self._options = options
         self._kind = element
         self._left = options.get("max_elements") or _MOST_ELEMENTS
-        self._threshold = options.get("repeat_threshold") or _UNLIMITED
+        self._threshold = options.get("repeat_threshold") or printers.UNLIMITED
         self._indexes = bool(options.get("array_indexes"))
         self._is_fortran = is_fortran
         self._is_cut = False
@@ -117,11 +117,6 @@ class _Elements:
             return f"<error: {error}>"
 
 
-def _is_left_out(options: dict[str, Any]) -> bool:
-    """Return whether GDB lists arguments of frames, or PGDB does, with a depth of 0."""
-    return bool(options.get("summary")) or options.get("max_depth") == 0
-
-
 class _Unset:
     """Prints an array with nonsensical bounds, or a string without a length."""
 
@@ -130,7 +125,7 @@ class _Unset:
 
     def to_string(self) -> str:
         """Return the reason; three dots in the list of a frame's arguments."""
-        return "..." if _is_left_out(gdb.print_options()) else self._reason
+        return "..." if printers.is_left_out(gdb.print_options()) else self._reason
 
 
 class _Printer:
@@ -141,37 +136,13 @@ class _Printer:
 
     def to_string(self) -> str:
         """Return the text of the array; three dots in the list of a frame's arguments."""
-        options = options_for_parts()
+        options = printers.options_for_parts()
         return "..." if options is None else text_of(self._value, options)
-
-
-def options_for_parts() -> dict[str, Any] | None:
-    """Return the options with which the parts of a value are printed now.
-
-    The result is None if the value is left out: GDB lists arguments of frames.
-    """
-    options = dict(gdb.print_options())
-    if _is_left_out(options):
-        return None
-    for name in ("max_elements", "repeat_threshold"):
-        if options.get(name) == _UNLIMITED:
-            options[name] = 0
-    depth = options.get("max_depth", _UNLIMITED)
-    options["max_depth"] = -1 if depth == _UNLIMITED else max(0, depth - 1)
-    return options
 
 
 def text_of(value: gdb.Value, options: dict[str, Any], element: gdb.Type | None = None) -> str:
     """Return the text of an array; with *element* its elements are of this type."""
-    return _Elements(options, is_in_fortran(), element).text(value)
-
-
-def is_in_fortran() -> bool:
-    """Return whether values are written as in Fortran."""
-    # A command that a printer executes makes GDB 18.1 lose the text before the value ("$1 = ").
-    if hasattr(gdb, "current_language"):  # GDB 14
-        return str(gdb.current_language()) == "fortran"
-    return "fortran" in gdb.execute("show language", to_string=True)
+    return _Elements(options, printers.is_in_fortran(), element).text(value)
 
 
 def _has_no_bounds(kind: gdb.Type) -> bool:
@@ -243,7 +214,7 @@ def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     kind = value.type.strip_typedefs()
     if descriptors.is_bare(kind):
         return _printer_of_descriptor(value)
-    if _is_string(kind):
+    if is_string(kind):
         if _has_length(kind):
             return None
         return _Unset(_OPTIMIZED_OUT if value.is_optimized_out else _why_without_length(kind))
@@ -259,14 +230,6 @@ def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
     return _Printer(value)
 
 
-_printer_of.name = "pgdb-fortran-arrays"  # type: ignore[attr-defined]  # for "info pretty-printer"
-
-
 def main() -> None:
     """Register the printer; without it GDB's texts of such arrays are wrong, or GDB hangs."""
-    if not hasattr(gdb, "print_options"):
-        return
-    try:
-        gdb.pretty_printers.append(_printer_of)
-    except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
-        sys.stderr.write(f"pgdb: arrays of Fortran are printed as GDB does: {error}\n")
+    printers.register(_printer_of, "fortran-arrays")

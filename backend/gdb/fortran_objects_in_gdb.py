@@ -11,17 +11,16 @@ stay addresses, as they are in GDB: what they point to may point back.
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import fortran_arrays_in_gdb as arrays  # type: ignore[import-not-found]
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 _TABLE = re.compile(r"<(?:__(?P<module>\w+)_MOD_|(?P<scope>\w+)::)?__vtab_(?P<name>\w+)")
 _INTRINSIC = re.compile(r"(INTEGER|REAL|COMPLEX|LOGICAL|CHARACTER)_(\d+)_\Z")
 _MOST_NESTED = 20
 _LONGEST = 1 << 24
-_UNLIMITED = (1 << 32) - 1
 
 
 def is_class(kind: gdb.Type) -> bool:
@@ -96,18 +95,10 @@ def array_of(value: gdb.Value) -> tuple[gdb.Value, gdb.Type] | None:
 def string_at(value: gdb.Value) -> gdb.Value | None:
     """Return the string of a ``character(len=:)`` variable; None of any other pointer."""
     kind = value.type.strip_typedefs()
-    if kind.code != gdb.TYPE_CODE_PTR or not _is_string(kind.target()) or not int(value):
+    if kind.code != gdb.TYPE_CODE_PTR or not arrays.is_string(kind.target()) or not int(value):
         return None
     string = value.dereference()
     return string if 0 < string.type.sizeof <= _LONGEST else None
-
-
-def _is_string(kind: gdb.Type) -> bool:
-    kind = kind.strip_typedefs()
-    if kind.code == gdb.TYPE_CODE_STRING:
-        return True
-    is_array = kind.code == gdb.TYPE_CODE_ARRAY
-    return bool(is_array and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR)
 
 
 def strings_in(kind: gdb.Type) -> dict[str, str]:
@@ -118,7 +109,7 @@ def strings_in(kind: gdb.Type) -> dict[str, str]:
         for name, each in names.items()
         if f"_{name}_length" in names
         and each.code == gdb.TYPE_CODE_PTR
-        and _is_string(each.target())
+        and arrays.is_string(each.target())
     }
 
 
@@ -141,10 +132,10 @@ class _Printer:
 
     def to_string(self) -> str:
         """Return the text; three dots in the list of a frame's arguments."""
-        options = arrays.options_for_parts()
+        options = printers.options_for_parts()
         if options is None:
             return "..."
-        opening, closing = ("( ", " )") if arrays.is_in_fortran() else ("{", "}")
+        opening, closing = ("( ", " )") if printers.is_in_fortran() else ("{", "}")
         kind = self._value.type.strip_typedefs()
         if _Printer.depth >= _MOST_NESTED or options["max_depth"] == 0:
             return f"{opening}...{closing}"
@@ -189,14 +180,14 @@ class _String:
 
     def to_string(self) -> str:
         """Return the text; three dots in the list of a frame's arguments."""
-        options = arrays.options_for_parts()
+        options = printers.options_for_parts()
         return "..." if options is None else str(self._value.format_string(**options))
 
 
 def _printer_of(value: gdb.Value) -> _Printer | _String | None:
     kind = value.type.strip_typedefs()
     if kind.code == gdb.TYPE_CODE_PTR:
-        string = string_at(value) if _is_string(kind.target()) else None
+        string = string_at(value) if arrays.is_string(kind.target()) else None
         return None if string is None else _String(string)
     if kind.code != gdb.TYPE_CODE_STRUCT:
         return None
@@ -207,14 +198,6 @@ def _printer_of(value: gdb.Value) -> _Printer | _String | None:
     return _Printer(value) if kind.tag and strings_in(kind) else None
 
 
-_printer_of.name = "pgdb-fortran-objects"  # type: ignore[attr-defined]  # for "info pretty-printer"
-
-
 def main() -> None:
     """Register the printers; without them such variables show addresses."""
-    if not hasattr(gdb, "print_options"):
-        return
-    try:
-        gdb.pretty_printers.append(_printer_of)
-    except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
-        sys.stderr.write(f"pgdb: objects of Fortran are printed as GDB does: {error}\n")
+    printers.register(_printer_of, "fortran-objects")

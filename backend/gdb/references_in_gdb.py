@@ -7,13 +7,10 @@ prints that one.
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 _REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
-_UNLIMITED = (1 << 32) - 1
 
 
 def _has_virtual_base(kind: gdb.Type) -> bool:
@@ -44,14 +41,9 @@ class _Printer:
 
     def to_string(self) -> str:
         """Return the text of the reference; three dots in the list of a frame's arguments."""
-        options: dict[str, Any] = dict(gdb.print_options())
-        if options.get("summary") or options.get("max_depth") == 0:
+        options = printers.options_for_parts(levels=0)
+        if options is None:
             return "..."
-        for name in ("max_elements", "repeat_threshold"):
-            if options.get(name) == _UNLIMITED:
-                options[name] = 0
-        if options.get("max_depth") == _UNLIMITED:
-            options["max_depth"] = -1
         target = self._value.referenced_value()
         text = f"@{int(target.address):#x}"
         if _Printer.is_printing:
@@ -72,14 +64,6 @@ def _printer_of(value: gdb.Value) -> _Printer | None:
     return _Printer(value) if _has_virtual_base(kind.target().strip_typedefs()) else None
 
 
-_printer_of.name = "pgdb-references"  # type: ignore[attr-defined]  # for "info pretty-printer"
-
-
 def main() -> None:
     """Register the printer; without it such references show values from elsewhere."""
-    if not hasattr(gdb, "print_options"):
-        return
-    try:
-        gdb.pretty_printers.append(_printer_of)
-    except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
-        sys.stderr.write(f"pgdb: references are printed as GDB does: {error}\n")
+    printers.register(_printer_of, "references")
