@@ -4,15 +4,21 @@ GDB (13.1 and 18.1) takes strings whose length is a variable for empty when it l
 as in ``words(2)`` of a ``character(len=n) :: words(m)``. It shows the first element, whatever the
 index is. Of a section that runs backwards, ``a(5:1:-1)``, it looks for elements in the wrong
 direction. A class variable has no components but the address of its object. And names that are
-words of GDB's own parser, such as ``rank``, ``size`` and ``kind``, are syntax errors. So calls of
-convenience functions, which find the part, take the place of such parts:
+words of GDB's own parser, such as ``rank``, ``size`` and ``kind``, are syntax errors. A component
+that a type has from its parent is not found. So calls of convenience functions, which find the
+part, take the place of such parts:
 
 - ``words(2)``: ``$_element(words, 2)``;
 - ``shape%radius``: ``$_object(shape)%radius``; ``shapes(2)%id``: ``$_object(shapes, 2)%id``;
 - ``table%name``, of deferred length and the third component: ``$_string(table, 2)``;
   ``text(2:3)``: ``(*text)(2:3)``;
 - ``rank``: ``$_variable(0)``, if it is the first word in a list here; ``team%rank``, the second
-  component: ``$_component(team, 1)``.
+  component: ``$_component(team, 1)``;
+- ``circle%id``, of the parent ``shape``: ``circle%shape%id``.
+
+Where GDB does not evaluate an expression, as in ``ptype`` and ``sizeof``, it takes the result of a
+convenience function for an integer. There convenience variables, which have the addresses of the
+parts, take their place: ``sizeof(rank)`` is ``sizeof((*$_pgdb_part_1))``.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ from typing import Any
 import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 # A text, or a name that is no component and no name of GDB's.
 _NAME = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w%$.:])[A-Za-z]\w*")
@@ -37,8 +44,10 @@ _WORDS = (
 )
 """Words of GDB's parser (13.1, a part of them in 18.1), which programs may use as names."""
 _EVALUATES = re.compile(
-    r"(?:p|print|inspect|output|call|ptype|whatis|x|set\s+var|set\s+variable)(?:/\w*)?\s+"
+    r"(?:p|print|inspect|output|call|(?P<type>ptype|whatis)|x|set\s+var|set\s+variable)(?:/\w*)?\s+"
 )
+_PART = "_pgdb_part_"
+"""Name of the variables that have the addresses of parts, without a number."""
 
 
 def rewrite(text: str, is_command: bool = False) -> None:
@@ -46,54 +55,88 @@ def rewrite(text: str, is_command: bool = False) -> None:
 
     A command is written anew as far as the expression in it goes.
     """
-    if gdb.parameter("language") not in ("auto", "fortran"):
+    if not printers.is_in_fortran():
         return
     word = _EVALUATES.match(text) if is_command else None
     begin = word.end() if word is not None else 0
-    rewritten = text[:begin] + _rewritten(text[begin:], has_names=not is_command or begin > 0)
+    walk = _Walk(has_names=not is_command or begin > 0)
+    is_evaluated = word is None or not word["type"]
+    rewritten = text[:begin] + walk.rewritten(text[begin:], is_evaluated)
     if rewritten != text:
         gdb.write(f"{rewritten}\n")
 
 
-def _rewritten(expression: str, has_names: bool = True) -> str:
-    done, at = "", 0
-    while (name := _NAME.search(expression, at)) is not None:
-        done += expression[at : name.start()]
-        if name[0][0] in "'\"":
-            done, at = done + name[0], name.end()
-            continue
-        word = name[0].lower()
-        start = name[0]
-        if has_names and word in _WORDS and _variable(word) is not None:
-            start = f"$_variable({_WORDS.index(word)})"
-        chain, at = _chain(expression, start, name.end())
-        done += chain
-    return done + expression[at:]
+class _Walk:
+    """A walk over the names in one expression."""
 
+    def __init__(self, has_names: bool) -> None:
+        self._has_names = has_names
+        """Whether a word of GDB's parser can be a name there."""
+        self._parts = 0
 
-def _chain(expression: str, name: str, at: int) -> tuple[str, int]:
-    """Return the rewritten form of a name with the indices and components behind it, and its end.
+    def rewritten(self, expression: str, is_evaluated: bool) -> str:
+        """Return the expression with which GDB finds all parts.
 
-    The walk ends where the value so far is unknown: it may be a function, which must not be called.
-    """
-    chain = name
-    while True:
-        component = _COMPONENT.match(expression, at)
-        opening = _OPENING.match(expression, at) if component is None else None
-        if component is None and opening is None:
-            return chain, at
-        value = _value(chain)
-        if value is None:
-            return chain, at
-        if component is not None:
-            chain, at = _with_component(chain, value, component[1]), component.end()
-            continue
-        assert opening is not None
-        end = _closing(expression, opening.end())
-        if end is None:
-            return chain, at
-        indices = _rewritten(expression[opening.end() : end])
-        chain, at = _with_indices(chain, value, indices), end + 1
+        :param is_evaluated: whether GDB evaluates it, or wants its type alone.
+        """
+        done, at = "", 0
+        while (name := _NAME.search(expression, at)) is not None:
+            done += expression[at : name.start()]
+            at = name.end()
+            if name[0][0] in "'\"":
+                done += name[0]
+                continue
+            word = name[0].lower()
+            start = name[0]
+            if self._has_names and word in _WORDS and _variable(word) is not None:
+                start = f"$_variable({_WORDS.index(word)})"
+            elif word == "sizeof" and (opening := _OPENING.match(expression, at)) is not None:
+                end = _closing(expression, opening.end())
+                at = end if end is not None else len(expression)
+                done += name[0] + opening[0] + self.rewritten(expression[opening.end() : at], False)
+                continue
+            chain, end = self._chain(expression, start, at)
+            is_new = chain != expression[name.start() : end]
+            done += chain if is_evaluated or not is_new else self._held(chain)
+            at = end
+        return done + expression[at:]
+
+    def _held(self, chain: str) -> str:
+        """Return an expression for a part whose type GDB knows without evaluating it."""
+        if (value := _value(chain)) is None:
+            return chain
+        self._parts += 1
+        name = f"{_PART}{self._parts}"
+        # The part itself may be an array that takes long to read.
+        place = value.address
+        gdb.set_convenience_variable(name, value if place is None else place)
+        return f"${name}" if place is None else f"(*${name})"
+
+    def _chain(self, expression: str, name: str, at: int) -> tuple[str, int]:
+        """Return the rewritten form of a name with the indices and components behind it, and its
+        end.
+
+        The walk ends where the value so far is unknown: it may be a function, which must not be
+        called.
+        """
+        chain = name
+        while True:
+            component = _COMPONENT.match(expression, at)
+            opening = _OPENING.match(expression, at) if component is None else None
+            if component is None and opening is None:
+                return chain, at
+            value = _value(chain)
+            if value is None:
+                return chain, at
+            if component is not None:
+                chain, at = _with_component(chain, value, component[1]), component.end()
+                continue
+            assert opening is not None
+            end = _closing(expression, opening.end())
+            if end is None:
+                return chain, at
+            indices = self.rewritten(expression[opening.end() : end], True)
+            chain, at = _with_indices(chain, value, indices), end + 1
 
 
 def _value(expression: str) -> gdb.Value | None:
@@ -140,21 +183,23 @@ def _with_component(chain: str, value: gdb.Value, name: str) -> str:
     if kind.code != gdb.TYPE_CODE_STRUCT or not (kind.name or kind.tag):
         return f"{chain}%{name}"
     if objects.is_class(kind):
-        if name in _OF_CLASSES or (name == "_data" and objects.array_of(value) is not None):
+        found = objects.object_of(value) if name not in _OF_CLASSES else None
+        if found is None:
             return f"{chain}%{name}"
-        if objects.object_of(value) is None:
-            return f"{chain}%{name}"
-        if name == "_data":
-            return f"$_object({chain})"
-        found = objects.object_of(value)
-        return _with_component(f"$_object({chain})", found, name)
-    if name.lower() in _WORDS and name.lower() in [field.name for field in kind.fields()]:
-        number = [field.name for field in kind.fields()].index(name.lower())
-        return f"$_component({chain}, {number})"
-    if name.lower() in objects.strings_in(kind):
+        whole = f"$_object({chain})"
+        return whole if name == "_data" else _with_component(whole, found, name)
+    names = [field.name for field in kind.fields()]
+    word = name.lower()
+    if word in _WORDS and word in names:
+        return f"$_component({chain}, {names.index(word)})"
+    if word in objects.strings_in(kind):
         # GDB's parser for Fortran has no texts that a function could be given.
-        number = [field.name for field in kind.fields()].index(name.lower())
-        return f"$_string({chain}, {number})"
+        return f"$_string({chain}, {names.index(word)})"
+    parent = kind.fields()[0] if names and word not in names else None
+    if parent is not None and parent.name == parent.type.strip_typedefs().name:
+        # gfortran names the component of an extended type after its parent.
+        inner = _with_component(chain, value, parent.name)
+        return _with_component(inner, value[parent], name)
     return f"{chain}%{name}"
 
 

@@ -1,0 +1,139 @@
+"""Parts of Fortran variables under a real GDB, and the same names in a frame of C."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pgdb.backend.gdb.fortran_elements import with_elements
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.session import GdbSession
+from tests.backend.gdb.test_own_breakpoints import started
+
+pytestmark = [pytest.mark.gdb]
+
+FORTRAN = """
+module shapes
+  implicit none
+  type shape
+    integer :: id = 7
+    character(len=:), allocatable :: name
+  end type
+  type, extends(shape) :: circle
+    real(8) :: rank = 2.5
+  end type
+  type, extends(circle) :: ring
+    real :: width = 0.5
+  end type
+contains
+  subroutine work(n, back, words, one, rank)
+    integer :: n, rank, back(:)
+    character(len=n) :: words(3)
+    class(shape) :: one
+    real(8) :: size(4)
+    type(ring) :: plain
+    interface
+      subroutine stop_here() bind(c)
+      end subroutine
+    end interface
+    size = 1.5d0
+    plain%width = n
+    plain%name = 'plain'
+    call stop_here()
+    print *, n, back, words, one%id, rank, size, plain%rank, plain%name
+  end subroutine
+end module
+program main
+  use shapes
+  implicit none
+  integer :: numbers(5) = (/1, 2, 3, 4, 5/)
+  character(len=4) :: words(3) = (/'abcd', 'efgh', 'ijkl'/)
+  type(ring) :: one
+  one%name = 'ring'
+  call work(4, numbers(5:1:-1), words, one, 42)
+end program
+"""
+C = """
+struct pair { int kind; double shape; };
+static void look(double size, struct pair *rank) { rank->kind += (int)size; }
+void stop_here(void)
+{
+    struct pair rank = {3, 4.5};
+    double size = 2.5;
+    look(size, &rank);
+}
+"""
+
+IN_C = {
+    "ptype size": "type = double",
+    "whatis rank": "type = struct pair",
+    "output sizeof(rank)": "16",
+    "output rank.kind % 2": "1",
+    "output size": "2.5",
+}
+IN_FORTRAN = {
+    "whatis rank": "type = integer(kind=4)",
+    "whatis size": "type = real(kind=8) (4)",
+    "ptype size(2:3)": "type = real(kind=8) (2)",
+    "whatis back(2)": "type = integer(kind=4)",
+    "ptype words(2)": "type = character (4)",
+    "whatis plain%rank": "type = real(kind=8)",
+    "whatis one%rank": "type = real(kind=8)",
+    "whatis one%id": "type = integer(kind=4)",
+    "output sizeof(size)": "32",
+    "output sizeof(rank) + rank": "46",
+    "output size(2) + sizeof(size(1))": "9.5",
+    "output words(2)": "'efgh'",
+    "output back(2)": "4",
+    "output one%id + plain%id": "14",
+    "output one%rank": "2.5",
+    "output one%name": "'ring'",
+    "output plain%name": "'plain'",
+    "output plain%circle%shape%id": "7",
+    "output one%width": "0.5",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("gfortran") is None or shutil.which("cc") is None:
+        pytest.skip("this machine has no gfortran or no cc")
+    directory = tmp_path_factory.mktemp("parts")
+    (directory / "parts.f90").write_text(FORTRAN)
+    (directory / "stop_here.c").write_text(C)
+    options = ("-g", "-O0")
+    subprocess.run(["cc", *options, "-c", "stop_here.c"], cwd=directory, check=True)
+    line = ["gfortran", *options, "-o", "parts", "parts.f90", "stop_here.o"]
+    subprocess.run(line, cwd=directory, check=True)
+    return directory / "parts"
+
+
+async def shown(gdb: GdbSession, commands: Mapping[str, str]) -> dict[str, str]:
+    """Return the answers to commands, as PGDB sends them."""
+    found = {}
+    for command in commands:
+        asked = await with_elements(gdb, command, is_command=True)
+        result = await gdb.send(console(asked))
+        found[command] = result.text.strip() or result.message
+    return found
+
+
+def test_values_and_types_of_parts_are_those_of_the_language(program: Path) -> None:
+    async def check() -> None:
+        async with started() as (gdb, listener, _):
+            await gdb.send(f"-file-exec-and-symbols {program}")
+            await gdb.send("-break-insert look")
+            await gdb.send("-exec-run")
+            await listener.stops.get()
+            await gdb.send(console("up"))
+            assert await shown(gdb, IN_C) == IN_C
+            await gdb.send(console("up"))
+            assert await shown(gdb, IN_FORTRAN) == IN_FORTRAN
+            await gdb.send(console("kill"))
+
+    asyncio.run(check())
