@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 
 from pgdb.backend.gdb import queries
+from pgdb.backend.gdb.parser_words_in_gdb import WORDS
 from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.records import Failure
 
 # A name before a parenthesis, a component, or a name that is a word of GDB's parser.
-_MAY_NAME_ONE = pattern(
-    r"[A-Za-z]\w*\s*\(|%|\b(?:rank|size|shape|kind|abs|mod|modulo|floor|ceiling|cmplx|[lu]bound"
-    r"|allocated|associated|loc|sizeof|real|integer|logical|character|complex|single|double"
-    r"|precision)\b",
-    re.I,
-)
+_MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|\b(?:{'|'.join(WORDS)})\b", re.I)
 
 
 async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False) -> str:

@@ -31,18 +31,13 @@ import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-foun
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
 import gdb
 import printers_in_gdb as printers  # type: ignore[import-not-found]
+from parser_words_in_gdb import WORDS  # type: ignore[import-not-found]
 
 # A text, or a name that is no component and no name of GDB's.
 _NAME = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w%$.:])[A-Za-z]\w*")
 _COMPONENT = re.compile(r"\s*%\s*([A-Za-z_]\w*)")
 _OPENING = re.compile(r"\s*\(")
 _OF_CLASSES = frozenset(("_vptr", "_len"))
-_WORDS = (
-    *("rank", "size", "shape", "kind", "abs", "mod", "modulo", "floor", "ceiling", "cmplx"),
-    *("lbound", "ubound", "allocated", "associated", "loc", "sizeof", "real", "integer", "logical"),
-    *("character", "complex", "single", "double", "precision"),
-)
-"""Words of GDB's parser (13.1, a part of them in 18.1), which programs may use as names."""
 _EVALUATES = re.compile(
     r"(?:p|print|inspect|output|call|(?P<type>ptype|whatis)|x|set\s+var|set\s+variable)(?:/\w*)?\s+"
 )
@@ -88,8 +83,8 @@ class _Walk:
                 continue
             word = name[0].lower()
             start = name[0]
-            if self._has_names and word in _WORDS and _variable(word) is not None:
-                start = f"$_variable({_WORDS.index(word)})"
+            if self._has_names and word in WORDS and _variable(word) is not None:
+                start = f"$_variable({WORDS.index(word)})"
             elif word == "sizeof" and (opening := _OPENING.match(expression, at)) is not None:
                 end = _closing(expression, opening.end())
                 at = end if end is not None else len(expression)
@@ -190,7 +185,7 @@ def _with_component(chain: str, value: gdb.Value, name: str) -> str:
         return whole if name == "_data" else _with_component(whole, found, name)
     names = [field.name for field in kind.fields()]
     word = name.lower()
-    if word in _WORDS and word in names:
+    if word in WORDS and word in names:
         return f"$_component({chain}, {names.index(word)})"
     if word in objects.strings_in(kind):
         # GDB's parser for Fortran has no texts that a function could be given.
@@ -372,7 +367,7 @@ class _Variable(gdb.Function):  # type: ignore[misc]
 
         :raises gdb.GdbError: if there is none here.
         """
-        name = _WORDS[int(number)]
+        name = WORDS[int(number)]
         if (value := _variable(name)) is None:
             raise gdb.GdbError(f'No symbol "{name}" in current context.')
         return value
