@@ -213,6 +213,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "fortran_descriptors_in_gdb": (
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",
+        "pgdb.backend.gdb.fortran_objects_in_gdb",
     ),
     "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),

@@ -17,7 +17,8 @@ _IS_CHARACTER = 6
 """Number of the type ``character`` in a descriptor."""
 _MOST_DIMENSIONS = 15
 _MOST_ELEMENTS = 1 << 40
-_LONGEST = 1 << 24
+LONGEST = 1 << 24
+"""Length from which on the number is taken for one that is no length."""
 
 
 class Strings:
@@ -44,7 +45,7 @@ class Strings:
 
     def string(self) -> gdb.Type:
         """Return the type of an element."""
-        return gdb.lookup_type("character").array(1, self.length)
+        return string_type(self.length)
 
     def whole(self) -> gdb.Value:
         """Return the array, if its elements are dense."""
@@ -68,6 +69,11 @@ class Strings:
         return gdb.Value(at).cast(self.string().pointer()).dereference()
 
 
+def string_type(length: int) -> gdb.Type:
+    """Return the type of a string."""
+    return gdb.lookup_type("character").array(1, length)
+
+
 def is_bare(kind: gdb.Type) -> bool:
     """Return whether a type is the structure without name, size and members."""
     return bool(
@@ -87,7 +93,7 @@ def strings_of(value: gdb.Value) -> Strings | None:
     try:
         head = _HEAD.unpack(memory.read_memory(at, _HEAD.size).tobytes())
         address, _, length, _, rank, letter, _, span = head
-        if letter != _IS_CHARACTER or not 0 < rank <= _MOST_DIMENSIONS or length > _LONGEST:
+        if letter != _IS_CHARACTER or not 0 < rank <= _MOST_DIMENSIONS or length > LONGEST:
             return None
         data = memory.read_memory(at + _HEAD.size, rank * _DIMENSION.size).tobytes()
     except (gdb.error, struct.error):

@@ -14,13 +14,13 @@ import re
 from typing import Any
 
 import fortran_arrays_in_gdb as arrays  # type: ignore[import-not-found]
+import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import gdb
 import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 _TABLE = re.compile(r"<(?:__(?P<module>\w+)_MOD_|(?P<scope>\w+)::)?__vtab_(?P<name>\w+)")
 _INTRINSIC = re.compile(r"(INTEGER|REAL|COMPLEX|LOGICAL|CHARACTER)_(\d+)_\Z")
 _MOST_NESTED = 20
-_LONGEST = 1 << 24
 
 
 def is_class(kind: gdb.Type) -> bool:
@@ -60,15 +60,10 @@ def _dynamic_type(value: gdb.Value) -> gdb.Type | None:
             return next((kind for kind in kinds if kind is not None), None)
         if intrinsic[1] == "CHARACTER":
             length = int(value["_len"])
-            return string_type(length) if 0 <= length <= _LONGEST else None
+            return descriptors.string_type(length) if 0 <= length <= descriptors.LONGEST else None
         return gdb.lookup_type(f"{intrinsic[1].lower()}(kind={intrinsic[2]})")
     except gdb.error:
         return None
-
-
-def string_type(length: int) -> gdb.Type:
-    """Return the type of a string."""
-    return gdb.lookup_type("character").array(1, length)
 
 
 def object_of(value: gdb.Value) -> gdb.Value | None:
@@ -98,7 +93,7 @@ def string_at(value: gdb.Value) -> gdb.Value | None:
     if kind.code != gdb.TYPE_CODE_PTR or not arrays.is_string(kind.target()) or not int(value):
         return None
     string = value.dereference()
-    return string if 0 < string.type.sizeof <= _LONGEST else None
+    return string if 0 < string.type.sizeof <= descriptors.LONGEST else None
 
 
 def strings_in(kind: gdb.Type) -> dict[str, str]:
@@ -116,9 +111,9 @@ def strings_in(kind: gdb.Type) -> dict[str, str]:
 def component_string(value: gdb.Value, name: str) -> gdb.Value | None:
     """Return a component that is a deferred-length string; None without memory."""
     length = int(value[f"_{name}_length"])
-    if not int(value[name]) or not 0 < length <= _LONGEST:
+    if not int(value[name]) or not 0 < length <= descriptors.LONGEST:
         return None
-    return value[name].cast(string_type(length).pointer()).dereference()
+    return value[name].cast(descriptors.string_type(length).pointer()).dereference()
 
 
 class _Printer:
