@@ -284,8 +284,7 @@ def read_object(name: str) -> bool:
     resolving the symbolic links of the name.
     """
     # Children share symbols from the index cache less cheaply than symbols that GDB has read itself
-    # (GDB
-    # 13.1); the cache pays only for objects that take long to read.
+    # (GDB 13.1); the cache pays only for objects that take long to read.
     try:
         is_large = os.path.getsize(name) >= _LARGE_BYTES
     except OSError:
@@ -345,7 +344,7 @@ def end_threads() -> None:
     while len(os.listdir("/proc/self/task")) > 1:
         if time.monotonic() > due:
             raise OSError("GDB's worker threads do not end")
-        time.sleep(0.001)
+        time.sleep(0.001)  # the kernel reports the end of a thread to no other thread
 
 
 def rehearse(pid: int) -> None:
