@@ -175,7 +175,3 @@ def _is_there(made: Any, *, is_pending: bool) -> bool:
 
 def _print(*words: object) -> None:
     gdb.write(" ".join(map(str, words)) + "\n")
-
-
-def main() -> None:
-    """Do nothing; GDB calls the functions later by their names."""

@@ -25,7 +25,3 @@ def end_when_free() -> None:
 def _end_if_free(event: Any) -> None:
     if not any(each.pid for each in gdb.inferiors() if each.num != event.inferior.num):
         os._exit(0)
-
-
-def main() -> None:
-    """Do nothing; GDB calls :func:`end_when_free` later by its name."""

@@ -37,15 +37,14 @@ _FOR_WANT_OF_MEMORY = (-signal.SIGKILL, -signal.SIGABRT)
 _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = (
-    "breakpoints_in_gdb",
-    "buffering_in_gdb",
-    "fortran_arrays_in_gdb",
-    *("fortran_elements_in_gdb", "fortran_objects_in_gdb"),
-    "elements_in_gdb",
-    "ending_in_gdb",
-    *("references_in_gdb", "python_hits_in_gdb", "strings_in_gdb"),
+    *("buffering_in_gdb", "command_text_in_gdb", "elements_in_gdb", "fortran_arrays_in_gdb"),
+    *("fortran_elements_in_gdb", "fortran_objects_in_gdb", "python_hits_in_gdb"),
+    "references_in_gdb",
 )
-_FOR_CALLS = ("explore_in_gdb", "numbers_in_gdb", "python_frames_in_gdb", "tracing_in_gdb")
+_FOR_CALLS = (
+    *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "numbers_in_gdb"),
+    *("python_frames_in_gdb", "tracing_in_gdb"),
+)
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
 
 _FIRST_TO_END = "1000"
@@ -466,7 +465,7 @@ def command_line(gdb: str, *modules: str) -> list[str]:
 
     These are the modules of every GDB, and *modules*; all are in this directory, see
     :func:`environment_with_code`. A GDB without Python only reports that it has none. GDB skips its
-        own and the user's start files.
+    own and the user's start files.
     """
     modules = (*_IN_EVERY_GDB, *modules)
     code = (
