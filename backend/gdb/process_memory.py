@@ -44,10 +44,10 @@ def _pieces_of_process(pid: int, pieces: Sequence[tuple[int, int]]) -> bytes:
     return b"".join([_memory_of_process(pid, *each) for each in pieces])
 
 
-def image_of(pid: int) -> bytes:
-    """Return what is different in each program that a process executes; nothing if it has ended.
+def auxiliary_vector(pid: int) -> bytes:
+    """Return the auxiliary vector of a process (proc_pid_auxv(5)); nothing if it has ended.
 
-    The kernel gives a program random addresses in its auxiliary vector (proc_pid_auxv(5)).
+    The kernel gives each program that the process executes random addresses in it.
     """
     try:
         with open(f"/proc/{pid}/auxv", "rb") as file:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from pgdb.backend.gdb import decode, python_calls
-from pgdb.backend.gdb.process_memory import image_of, read_some
+from pgdb.backend.gdb.process_memory import auxiliary_vector, read_some
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import injection
 from pgdb.backend.python.agent_points import FIRST, STEP, UNCAUGHT
@@ -55,7 +56,7 @@ class PythonAgent:
         self.key = 0x40000000 | secrets.randbits(21) << 9
         self._folder: SharedFolder | None = None
         self._pid = 0
-        self._image = b""
+        self._vector = b""
         self._generation = 0
         self._step: dict[str, Any] | None = None
         self._steps = 0
@@ -112,7 +113,7 @@ class PythonAgent:
     @property
     def _has_executed(self) -> bool:
         """Whether the rank executes another program than the one with the agent."""
-        return image_of(self._pid) not in (self._image, b"")
+        return auxiliary_vector(self._pid) not in (self._vector, b"")
 
     async def _carry_out(self, pid: int, lwp: int = 0) -> None:
         is_new = self._folder is None
@@ -130,7 +131,7 @@ class PythonAgent:
     def _order(self, pid: int, *, ends: bool = False) -> None:
         if self._folder is None or self._pid != pid:
             self._folder, self._pid = SharedFolder(pid, self.key), pid
-            self._image = image_of(pid)
+            self._vector = auxiliary_vector(pid)
         self._generation += 1
         self._folder.order(
             {
@@ -174,11 +175,8 @@ class PythonAgent:
         if not address:
             raise CannotArmError(NO_INTERPRETER)
 
-        def memory(at: int, size_bytes: int) -> bytes:
-            return read_some(pid, at, size_bytes)
-
         try:
-            places = injection.interpreter_of(memory, address, lwp)
+            places = injection.interpreter_of(partial(read_some, pid), address, lwp)
         except injection.TakesNoRequestsError:
             return False
         if places is None:

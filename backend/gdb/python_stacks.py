@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -14,10 +15,10 @@ from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.decode import is_of_library
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
-from pgdb.backend.gdb.process_memory import image_of, read_some
+from pgdb.backend.gdb.process_memory import auxiliary_vector, read_some
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.python import glue, runtime
+from pgdb.backend.python import glue, runtime, values
 from pgdb.backend.python.interleave import (
     UNKNOWN_BETWEEN,
     CFrame,
@@ -27,6 +28,8 @@ from pgdb.backend.python.interleave import (
     without_agent,
 )
 from pgdb.backend.python.reader import Local, PythonFrame, Reader, Reading
+from pgdb.backend.python.values import Interpreter
+from pgdb.errors import CommandError
 from pgdb.patterns import pattern
 from pgdb.process_maps import Mapping, read_mappings
 from pgdb.records import Failure, Frame, Record, Stack, Variable
@@ -189,22 +192,31 @@ class PythonStacks:
 
     def _entries_of(self, pid: int) -> Entries:
         """Return the entry frames of all threads, None if there is no table."""
-
         if not self.is_of_process:
             return None
-
-        def memory(address: int, size_bytes: int) -> bytes:
-            return read_some(pid, address, size_bytes)
-
+        memory = partial(read_some, pid)
         known = runtime.offsets(memory, self.runtime_of(pid))
         return runtime.entries(memory, known) if known is not None else None
 
     def runtime_of(self, pid: int) -> int:
         """Return the address of the interpreter's state, 0 if it is not found."""
-        image = image_of(pid)
-        if self._runtime[0] != (pid, image) or not self._runtime[1]:
-            self._runtime = (pid, image), _address_in(pid, runtime.runtime_address)
+        program = pid, auxiliary_vector(pid)
+        if self._runtime[0] != program or not self._runtime[1]:
+            self._runtime = program, _address_in(pid, runtime.runtime_address)
         return self._runtime[1]
+
+    def interpreter_of(self, pid: int) -> Interpreter:
+        """Return the interpreter of the process *pid*.
+
+        :raises CommandError: if its objects are not known, or its memory cannot be read.
+        """
+        memory = partial(read_some, pid)
+        at = self.runtime_of(pid)
+        try:
+            paths = [each.path for each in read_mappings(pid)]
+        except OSError as error:
+            raise CommandError(f"its memory cannot be read: {error.strerror}") from None
+        return Interpreter(memory, at, values.minor_of(memory, at, paths))
 
     def tasks_table_of(self, pid: int) -> int:
         """Return the address of asyncio's table of offsets, 0 if there is none."""

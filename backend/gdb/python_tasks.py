@@ -5,27 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from pgdb.backend.gdb.process_memory import read_some
+from msgspec.structs import replace
+
 from pgdb.backend.gdb.python_stacks import NO_PYTHON, PythonStacks, on_one_line, python_frame
-from pgdb.backend.python import values
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.tasks import Task
 from pgdb.errors import CommandError
-from pgdb.process_maps import read_mappings
-from pgdb.records import Failure, Frame, Record, Stack, Threads, ThreadStack
+from pgdb.records import Failure, Record, Stack, Threads, ThreadStack
 
 NO_TASKS = "The rank has no asyncio tasks."
-NOTE = "'py-tasks' shows the asyncio tasks"
+NOT_IN_CORES = "The asyncio tasks are not read from core files."
+_NOTE = "'py-tasks' shows the asyncio tasks"
 _LOOPS = ("asyncio/base_events.py", "asyncio/runners.py")
 
 
-def runs_a_loop(frames: tuple[Frame, ...]) -> bool:
-    """Return whether a thread executes an event loop of asyncio."""
-    return any(each.fullname.endswith(_LOOPS) for each in frames)
+def with_note(stack: Stack, python: PythonStacks) -> Stack:
+    """Return a stack with a note on the tasks if its thread executes an event loop of asyncio."""
+    runs_a_loop = any(each.fullname.endswith(_LOOPS) for each in stack.frames)
+    return replace(stack, note=_NOTE) if runs_a_loop and python.is_of_process else stack
 
 
 async def stacks(python: PythonStacks, pid: int, limit: int) -> Record:
     """List the stacks of all tasks: *limit* innermost frames, outermost if negative, all for 0."""
+    if not python.is_of_process:
+        return Failure(message=NOT_IN_CORES)
     try:
         found = await asyncio.to_thread(_tasks, python, pid)
     except CommandError as error:
@@ -39,18 +42,9 @@ async def stacks(python: PythonStacks, pid: int, limit: int) -> Record:
 
 
 def _tasks(python: PythonStacks, pid: int) -> list[Task]:
-    def memory(address: int, size_bytes: int) -> bytes:
-        return read_some(pid, address, size_bytes)
-
-    at = python.runtime_of(pid)
-    try:
-        paths = [each.path for each in read_mappings(pid)]
-    except OSError as error:
-        raise CommandError(f"its memory cannot be read: {error.strerror}") from None
-    if not at:
+    if not python.runtime_of(pid):
         raise CommandError(NO_PYTHON)
-    interpreter = values.Interpreter(memory, at, values.minor_of(memory, at, paths))
-    return interpreter.tasks(python.tasks_table_of(pid))
+    return python.interpreter_of(pid).tasks(python.tasks_table_of(pid))
 
 
 def _stack(task: Task, limit: int) -> Stack:

@@ -8,7 +8,7 @@ import struct
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import full_values
-from pgdb.backend.gdb.process_memory import read_memory, read_some
+from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.python_commands import PythonCommands
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import values
@@ -19,7 +19,6 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock, Reduce
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
-from pgdb.process_maps import read_mappings
 from pgdb.records import Block, Failure, Record, Value, Variable, Variables, parse_number
 
 PREFIX = "py:"
@@ -124,15 +123,9 @@ class PythonValues:
         return await asyncio.to_thread(self._new_interpreter, pid)
 
     def _new_interpreter(self, pid: int) -> Interpreter | None:
-        def memory(address: int, size_bytes: int) -> bytes:
-            return read_some(pid, address, size_bytes)
-
-        runtime = self._commands.python.runtime_of(pid)
         try:
-            paths = [each.path for each in read_mappings(pid)]
-            minor = values.minor_of(memory, runtime, paths)
-            return Interpreter(memory, runtime, minor)
-        except (OSError, CommandError):
+            return self._commands.python.interpreter_of(pid)
+        except CommandError:
             return None
 
     async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int | ArrayPlace]:

@@ -179,11 +179,11 @@ class Stacks:
         mixed = await self.mixed(pid, asked)
         if asked.only_python:
             stack = python_only(mixed, asked.limit)
-            return _with_note_on_tasks(stack) if isinstance(stack, Stack) else stack
+            return python_tasks.with_note(stack, self.python) if isinstance(stack, Stack) else stack
         if not isinstance(mixed, str):
             if asked.offsets:
                 await self._offsets.learn([mixed.places])
-            return _with_note_on_tasks(await self._stack(mixed.places, asked))
+            return python_tasks.with_note(await self._stack(mixed.places, asked), self.python)
         places = self._with_arguments(*await self._ask(pid, 0))
         if asked.offsets:
             await self._offsets.learn([places])
@@ -490,12 +490,6 @@ class Stacks:
             return True
         at = find_mpi_call(places, has_mpi=self._has_mpi) if asked.fold else None
         return at is not None and not mpi_name(places[at].frame.function)
-
-
-def _with_note_on_tasks(stack: Stack) -> Stack:
-    if not python_tasks.runs_a_loop(stack.frames):
-        return stack
-    return replace(stack, note=python_tasks.NOTE)
 
 
 def _limit(asked: Backtrace) -> int:

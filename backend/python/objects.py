@@ -53,7 +53,7 @@ class Objects:
                 "the objects of this Python are not known: it has no GIL, or is a new version"
             )
         self._memory = memory
-        self.minor = self._minor = minor
+        self.minor = minor
         self._types: dict[int, str] = {}
 
     # -- memory ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Objects:
         """Return the value of a ``str``."""
         length, state = self.word(address + 16), self.word(address + 32)
         kind, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
-        head = (48, 72) if self._minor < 12 else (40, 56)
+        head = (48, 72) if self.minor < 12 else (40, 56)
         if not is_compact or kind not in (1, 2, 4):
             raise UnknownError("the text is of a class derived from str")
         if length * kind > _MOST_TEXT_BYTES:
@@ -127,7 +127,7 @@ class Objects:
 
     def integer(self, address: int) -> int:
         """Return the value of an ``int``."""
-        if self._minor < 12:
+        if self.minor < 12:
             size = self._signed(address + _SIZE)
             count, is_negative = abs(size), size < 0
         else:
@@ -147,7 +147,7 @@ class Objects:
     # -- containers --------------------------------------------------------------------------
 
     def _tuple(self, address: int) -> tuple[int, ...]:
-        return self.words(address + (32 if self._minor >= 14 else 24), self.word(address + _SIZE))
+        return self.words(address + (32 if self.minor >= 14 else 24), self.word(address + _SIZE))
 
     def elements(self, address: int) -> tuple[int, ...]:
         """Return the addresses of the elements of a list or a tuple."""
@@ -160,7 +160,7 @@ class Objects:
         yield from self._items(self.word(dictionary + 32), self.word(dictionary + 40))
 
     def _items(self, keys: int, values: int) -> Iterator[tuple[int, int]]:
-        if self._minor < 11:
+        if self.minor < 11:
             size, count = self.word(keys + 8), self.word(keys + 32)
             width = 1 if size <= 0xFF else 2 if size <= 0xFFFF else 4 if size <= 0xFFFFFFFF else 8
             begin, is_general = keys + 40 + size * width, True
@@ -172,7 +172,7 @@ class Objects:
         entries = self.words(begin, step * count)
         held: tuple[int, ...] = ()
         if values:
-            held = self.words(values + (8 if self._minor >= 13 else 0), count)
+            held = self.words(values + (8 if self.minor >= 13 else 0), count)
         for at in range(count):
             key, value = entries[step * at + step - 2 : step * at + step]
             value = held[at] if values else value
@@ -183,12 +183,12 @@ class Objects:
         """Yield names and values of the attributes that an object itself has."""
         kind = self.word(address + _TYPE)
         flags = self.word(kind + _FLAGS_AT)
-        if self._minor >= 11 and flags & _MANAGED_DICT:
+        if self.minor >= 11 and flags & _MANAGED_DICT:
             dictionary, values = self._managed(address, kind, flags)
             if dictionary:
                 yield from self.items(dictionary)
             elif values:
-                yield from self._items(self.word(kind + _CACHED_KEYS[self._minor]), values)
+                yield from self._items(self.word(kind + _CACHED_KEYS[self.minor]), values)
             return
         offset = self._signed(kind + _DICT_OFFSET_AT)
         if offset > 0 and (dictionary := self.word(address + offset)):
@@ -196,10 +196,10 @@ class Objects:
 
     def _managed(self, address: int, kind: int, flags: int) -> tuple[int, int]:
         """Return the dictionary of an object, or its values by the keys of its type."""
-        if self._minor == 11:
+        if self.minor == 11:
             return self.word(address - 24), self.word(address - 32)
         place = self.word(address - 24)
-        if self._minor == 12:
+        if self.minor == 12:
             return (0, place + 1) if place & 1 else (place, 0)
         if place or not flags & _INLINE_VALUES:
             return place, 0
