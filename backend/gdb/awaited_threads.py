@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.elf import Read
+from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 
 _JOINS = pattern(r"_*(?:GI_+)?pthread_(?:timed|clock)?join(?:_np|_ex)?\Z")
@@ -20,17 +22,20 @@ _JOINS = pattern(r"_*(?:GI_+)?pthread_(?:timed|clock)?join(?:_np|_ex)?\Z")
 _LOCKS = pattern(r"_*(?:GI_+)?pthread_mutex_lock\w*\Z")
 _OWNER_AT = 8
 """Offset of a mutex's holder: behind the lock and the count, of 4 bytes each."""
-_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "ppc64": 221, "s390x": 238}
+FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "ppc64": 221, "s390x": 238}
+"""Number of the system call, by the machine."""
 
 
-def end_of_waits(first: int, stacks: Mapping[int, Sequence[Place]], read: Read) -> tuple[int, bool]:
+def end_of_waits(
+    first: int, stacks: Mapping[int, Sequence[Place]], read: Read, proc: Path = procfs.PROC
+) -> tuple[int, bool]:
     """Return the thread at which the waits of thread *first* end, and whether that is a deadlock.
 
     *stacks* has the frames of each thread, innermost first, by the kernel's numbers of the threads.
     Threads that hold what they wait for, together or alone, are in a deadlock.
     """
     seen = [first]
-    while (awaited := _awaited(seen[-1], stacks[seen[-1]], read)) in stacks:
+    while (awaited := _awaited(seen[-1], stacks[seen[-1]], read, proc)) in stacks:
         assert awaited is not None
         if awaited in seen:
             return seen[-1], True
@@ -38,25 +43,24 @@ def end_of_waits(first: int, stacks: Mapping[int, Sequence[Place]], read: Read) 
     return seen[-1], False
 
 
-def _awaited(thread: int, places: Sequence[Place], read: Read) -> int | None:
+def _awaited(thread: int, places: Sequence[Place], read: Read, proc: Path) -> int | None:
     """Return the number of the thread that a thread waits for, None if it is unknown."""
     for place in places:
         if place.owner is Owner.USER:
             break
         name = place.frame.function
         offset = 0 if _JOINS.match(name) else _OWNER_AT if _LOCKS.match(name) else None
-        if offset is not None and (word := _futex(thread)):
+        if offset is not None and (word := _futex(thread, proc)):
             data = read(word + offset, 4)
             return int.from_bytes(data, "little") if len(data) == 4 else None
     return None
 
 
-def _futex(thread: int) -> int:
+def _futex(thread: int, proc: Path) -> int:
     """Return the address of the futex in which a stopped thread sleeps, 0 if it sleeps in none."""
-    number = _FUTEX.get(os.uname().machine)
+    number = FUTEX.get(os.uname().machine)
     with contextlib.suppress(OSError, ValueError):
-        with open(f"/proc/{thread}/syscall", encoding="ascii") as file:
-            words = file.read().split()
+        words = (proc / str(thread) / "syscall").read_text("ascii").split()
         if number is not None and words[:1] == [str(number)]:
             return int(words[1], 0)
     return 0

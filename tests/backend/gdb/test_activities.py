@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgdb.backend.gdb.activities import activity_of
-from pgdb.backend.gdb.awaited_threads import end_of_waits
+from pgdb.backend.gdb.activities import activity_of, blocking_function
 from pgdb.backend.gdb.mpi_frames import Owner, Place
+from pgdb.mpi_calls import Activity
 from pgdb.records import Frame
 
 C, USER, SYSTEM = Owner.C_RUNTIME, Owner.USER, Owner.SYSTEM
@@ -17,6 +17,11 @@ def places(*frames: tuple[str, Owner]) -> tuple[Place, ...]:
         Place(Frame(level=level, function=function), level, owner)
         for level, (function, owner) in enumerate(frames)
     )
+
+
+def in_the_c_library(*names: str) -> tuple[Place, ...]:
+    """Return a stack, innermost first: functions of the C library, and below them ``main``."""
+    return places(*((each, C) for each in names), ("main", USER))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +51,33 @@ def test_functions_of_the_users_own_with_such_names_wait_for_nobody() -> None:
     assert activity_of(places(("pthread_join", USER), ("main", USER))) == "computing"
 
 
-def test_threads_without_a_known_wait_keep_nobody() -> None:
-    waits = places(("___pthread_join", C), ("main", USER))
+@pytest.mark.parametrize(
+    ("names", "activity", "function"),
+    [
+        (("accept",), "io", "accept"),
+        (("__libc_accept",), "io", "accept"),
+        (("__GI___wait4",), "io", "wait4"),
+        (("__open64_nocancel",), "io", "open"),
+        (("__GI___libc_read", "_IO_new_file_underflow", "fgets"), "io", "fgets"),
+        (("__futex_abstimed_wait_common64", "__new_sem_wait"), "lock", "sem_wait"),
+        (("futex_wait", "sem_wait@@GLIBC_2.34"), "lock", "sem_wait"),
+        (("futex_wait", "___pthread_mutex_lock"), "lock", "pthread_mutex_lock"),
+        (("futex_wait", "__new_sem_wait_slow64"), "lock", "sem_wait"),
+        (("futex_wait", "___pthread_cond_wait"), "thread", "pthread_cond_wait"),
+        (("GOMP_critical_name_start",), "lock", "GOMP_critical_name_start"),
+        (("clock_nanosleep", "usleep"), "sleeping", ""),
+        (("memcpy",), "computing", ""),
+        ((), "computing", ""),
+    ],
+)
+def test_activity_and_the_function_that_blocks(
+    names: tuple[str, ...], activity: Activity, function: str
+) -> None:
+    stack = in_the_c_library(*names)
+    assert activity_of(stack) == activity
+    assert blocking_function(stack) == function
 
-    def read(address: int, size_bytes: int) -> bytes:
-        raise AssertionError("there is no futex to read")
 
-    # No thread has the number 0: its call is not known.
-    assert end_of_waits(0, {0: waits}, read) == (0, False)
+def test_a_stack_without_a_function_of_the_user_names_none() -> None:
+    assert blocking_function(in_the_c_library("accept")[:1]) == "accept"
+    assert blocking_function(()) == ""
