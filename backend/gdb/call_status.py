@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -45,7 +45,6 @@ from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
 from pgdb.records import Frame, Record
-from pgdb.source_paths import is_of_system
 
 LOG = logging.getLogger(__name__)
 
@@ -139,17 +138,13 @@ class CallStatus:
             (each.id, _places(result, objects))
             for each, result in zip(ordered, results, strict=True)
         ]
-        numbers = [each.process for each in ordered]
+        numbers = {each.id: each.process for each in ordered}
         status = await self._status(image, stacks, numbers, objects, looks_for_loops=asked.loops)
         if isinstance(image, ProcessImage):
-            by_thread = {each.id: each.process for each in ordered}
-            status = self._blocking.looked(
-                status, image, image.pid, by_thread.get(status.thread, image.pid)
-            )
+            thread = numbers.get(status.thread, image.pid)
+            status = self._blocking.looked(status, image, image.pid, thread)
         if any(recorder.is_recorder(each.path) for each in files):
-            status = recorder.with_records(
-                status, image, {each.id: each.process for each in ordered}
-            )
+            status = recorder.with_records(status, image, numbers)
         if frame := selected.payload.get("frame"):
             await restore(self._gdb, str(listed.payload.get("current-thread-id", "1")), frame)
         return status
@@ -158,7 +153,7 @@ class CallStatus:
         self,
         image: RankImage,
         stacks: Sequence[tuple[str, tuple[Place, ...]]],
-        numbers: Sequence[int],
+        numbers: Mapping[str, int],
         objects: Objects,
         *,
         looks_for_loops: bool,
@@ -302,7 +297,7 @@ def _code_of(path: str) -> Literal["user", "c", ""]:
 
 
 def _end_of_waits(
-    image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], numbers: Sequence[int]
+    image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], numbers: Mapping[str, int]
 ) -> tuple[int, bool]:
     """Return the index of the thread that keeps the first one from going on, mostly 0 for itself,
     and whether it is in a deadlock."""
@@ -310,9 +305,10 @@ def _end_of_waits(
         return 0, False
     try:
         with image.opened() as read:
-            by_number = dict(zip(numbers, (places for _, places in stacks), strict=True))
-            thread, is_deadlock = end_of_waits(numbers[0], by_number, read)
-            return numbers.index(thread), is_deadlock
+            by_number = {numbers[thread]: places for thread, places in stacks}
+            first, *_ = order = list(by_number)
+            last, is_deadlock = end_of_waits(first, by_number, read)
+            return order.index(last), is_deadlock
     except OSError:
         return 0, False
 
@@ -370,9 +366,8 @@ def _site(places: Sequence[Place]) -> CallSite | None:
     others = [each for each in places if not each.call]
     users = [each.frame for each in others if each.owner is Owner.USER]
     frames = users or [each.frame for each in places]
-    lines = [each for each in frames if each.line]
-    own = (each for each in lines if not is_of_system(each.fullname))
-    found = next(own, next(iter(lines), next(iter(frames), None)))
+    with_line = decode.users_source(each for each in frames if each.line)
+    found = with_line or next(iter(frames), None)
     return None if found is None else _of_frame(found)
 
 

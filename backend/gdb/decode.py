@@ -7,7 +7,7 @@ the rest.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -273,6 +273,19 @@ def memory(payload: Mapping[str, Any]) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+def users_source(frames: Iterable[Frame]) -> Frame | None:
+    """Return the first frame whose source is no header of an installed library, else the first.
+
+    It takes no more frames than it needs.
+    """
+    first = None
+    for each in frames:
+        if not is_of_system(each.fullname):
+            return each
+        first = first or each
+    return first
+
+
 def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     """Return the frame to show for a stop, and the function that it has called (or an empty text).
 
@@ -281,11 +294,10 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     """
     if any(each.language == "python" for each in frames):
         return _python_place(frames)
-    paths = [each.fullname for each in frames]
-    readable = [at for at, path in enumerate(paths) if path and is_readable(path)]
-    own = (at for at in readable if not is_of_system(paths[at]))
-    if (at := next(own, next(iter(readable), None))) is not None:
-        return frames[at], frames[at - 1].function if at else ""
+    readable = (each for each in frames if each.fullname and is_readable(each.fullname))
+    if (found := users_source(readable)) is not None:
+        at = frames.index(found)
+        return found, frames[at - 1].function if at else ""
     for each in frames:
         if MPI_CALL.match(each.function):
             return each, ""

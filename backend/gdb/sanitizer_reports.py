@@ -27,7 +27,6 @@ from pgdb.backend.sbd.rank_files import MappedFile, mapped, open_mapped
 from pgdb.patterns import pattern
 from pgdb.records import Frame
 from pgdb.report_switch import STOPS_ON_REPORT
-from pgdb.source_paths import is_of_system
 
 REPORT_STACK = "$_pgdb_report"
 """Convenience variable with the stack pointer at the last report, 0 before the first one."""
@@ -156,9 +155,8 @@ def users_frame(frames: Sequence[Frame]) -> Frame | None:
     A source of the user's comes before a header of a library.
     """
     outside = [each for each in frames if not _RUNTIME.match(each.function)]
-    readable = [each for each in outside if each.fullname and decode.is_readable(each.fullname)]
-    own = (each for each in readable if not is_of_system(each.fullname))
-    return next(own, next(iter(readable), next(iter(outside), next(iter(frames), None))))
+    readable = (each for each in outside if each.fullname and decode.is_readable(each.fullname))
+    return decode.users_source(readable) or next(iter(outside or frames), None)
 
 
 def has_runtime(pid: int) -> bool:
