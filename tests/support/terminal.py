@@ -22,12 +22,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from pgdb.ranks import RankSet
 from tests.support import processes
+from tests.support.finished import Finished
 from tests.support.hosts import Hosts
 from tests.support.processes import (
     LEAVE_DEADLINE_S,
@@ -55,57 +55,6 @@ PROMPT = r"\(pgdb [0-9,/-]+( running)?\)"
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()=>].?|(?:\[[0-9;?]*|\][^\x07\x1b\n]*)?\Z)"
 )
-
-
-@dataclass(frozen=True)
-class Finished:
-    """Result of a run of PGDB."""
-
-    status: int
-    stdout: bytes
-    stderr: bytes
-    mark: str
-
-    @property
-    def out(self) -> str:
-        return self.stdout.decode("utf-8", "replace")
-
-    @property
-    def err(self) -> str:
-        return self.stderr.decode("utf-8", "replace")
-
-    def ranks_told(self, event: str) -> str:
-        """Ranks that lines like ``[0-1] exited normally`` name, in as many lines as there are.
-
-        Ranks that end at different moments have a line each.
-        """
-        lines = re.findall(rf"^\[([\d,-]+)\] {re.escape(event)}", self.out, re.M)
-        return str(RankSet.union(map(RankSet.parse, lines)))
-
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        """Output of a run with ``--json``."""
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    def of_type(self, kind: str) -> list[dict[str, Any]]:
-        return [each for each in self.objects if each["type"] == kind]
-
-    def answers(self, command: str) -> list[dict[str, Any]]:
-        return [each for each in self.of_type("answer") if each["command"] == command]
-
-    def answer(self, command: str) -> dict[str, Any]:
-        """The only answer to a command, as PGDB names it."""
-        found = self.answers(command)
-        assert len(found) == 1, (command, [each["command"] for each in self.of_type("answer")])
-        return found[0]
-
-    def first_stops(self) -> dict[str, tuple[str, str]]:
-        """Return reason and function of the first stop of each class, by the ranks of the class."""
-        found: dict[str, tuple[str, str]] = {}
-        for stop in self.of_type("stop"):
-            for each in stop["classes"]:
-                found.setdefault(each["ranks"], (each["reason"], each["frame"]["function"]))
-        return found
 
 
 def environment(mark: str, changes: Mapping[str, str] | None = None) -> dict[str, str]:
