@@ -1,4 +1,4 @@
-"""Result of a run of PGDB: its status, its output, and what its lines of JSON tell."""
+"""The result of a run of PGDB: its status and output, and questions to lines of JSON."""
 
 from __future__ import annotations
 
