@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -65,6 +65,9 @@ class _Nobody:
     def subscribe(self, take: object) -> Callable[[], None]:
         return lambda: None
 
+    def has_breakpoints(self, ranks: RankSet) -> bool:
+        return True
+
     def check_restart(self) -> None:
         raise CommandError("nobody restarts this job")
 
@@ -90,7 +93,7 @@ class _Nobody:
 
 
 class _NoCall:
-    """A stand-in for a method of the session, or for a part of it with methods: it fails."""
+    """A stand-in for a method of the session, or for a part of it: all use of it is refused."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -100,7 +103,11 @@ class _NoCall:
             raise AttributeError(name)
         return _NoCall(f"{self._name}.{name}")
 
-    async def __call__(self, *arguments: object, **options: object) -> Any:
+    def __iter__(self) -> Iterator[Any]:
+        raise CommandError(f"{self._name}: nobody knows")
+
+    # No coroutine: nobody would await that of a method that the session has without `async`.
+    def __call__(self, *arguments: object, **options: object) -> Any:
         raise CommandError(f"{self._name}: nobody answers")
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import random
 import subprocess
@@ -22,6 +23,7 @@ from fuzz.common import close_loop
 from fuzz.mutation import bytes_mutator, repeated, tree_mutator
 from fuzz.targets import CORPUS, CRASHES, TARGETS, Target
 from fuzz.watch import Watch
+from pgdb.frontend.commands.table import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 every_target = pytest.mark.parametrize("name", TARGETS)
@@ -71,6 +73,19 @@ def test_made_up_inputs_do_no_harm(name: str) -> None:
             pass
 
     reads_it_or_refuses()
+
+
+def test_every_command_is_known_to_the_stand_in_for_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for commands that write files
+    target = TARGETS["commands"]
+    lines = [
+        f"{each.word}{rest}" for each in COMMANDS.commands for rest in ("", " 1", " 0-3", " x")
+    ]
+    assert not Watch(target).replay([line.encode() for line in lines]).crashes
+    # A coroutine that nobody has awaited fails the test here.
+    gc.collect()
 
 
 # -- the watch -----------------------------------------------------------------------------------
