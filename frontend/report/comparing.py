@@ -103,7 +103,7 @@ def text(found: ReportComparison) -> str:
         lines.append(f"{mark} {side.name}: {side.title}, {time_text(side.time)}")
         lines += [f"    {line}" for line in side.summary]
     if found.same:
-        lines += ["", "nothing differs but times and processes"]
+        lines += ["", "nothing differs but times, processes and addresses"]
     for section in found.sections:
         lines += ["", section.title, "-" * len(section.title)]
         for row in section.rows:
