@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
-from pathlib import Path
-
 import pytest
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.api.gdb_blocks import parse
-from pgdb.frontend.commands.bodies import Checker, executed
-from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.bodies import Checker
 from pgdb.frontend.commands.user_commands import UserCommands, split_arguments, with_arguments
-from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.show.display import TextDisplay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
-from tests.fakes.session import ALL, FakeSession
-
-
-class Typed:
-    """A dispatcher whose session notes the lines for the GDBs."""
-
-    def __init__(self) -> None:
-        self.session = FakeSession()
-        self.output = io.StringIO()
-        self._lines: list[str] = []
-
-        async def read(_: str) -> str | None:
-            return self._lines.pop(0) if self._lines else None
-
-        workspace = Workspace(self.session)  # type: ignore[arg-type]
-        self.dispatcher = Dispatcher(workspace, TextDisplay(self.output), read_line=read)
-
-    def __call__(self, text: str) -> list[str]:
-        """Carry out lines; return what went to the GDBs."""
-        before = len(self.session.lines)
-        self._lines = text.strip("\n").split("\n")
-
-        async def run() -> None:
-            while self._lines:
-                await self.dispatcher.run_line(self._lines.pop(0))
-
-        asyncio.run(run())
-        return self.session.lines[before:]
-
-    @property
-    def errors(self) -> str:
-        return self.output.getvalue()
-
-
-@pytest.fixture
-def typed() -> Typed:
-    return Typed()
+from tests.fakes.session import ALL
+from tests.support.typed_lines import Typed
 
 
 def test_a_command_that_gdb_can_carry_out_is_gdbs(typed: Typed) -> None:
@@ -166,50 +124,9 @@ def test_a_body_that_a_rank_carries_out_has_gdbs_commands_only(
     assert "line 2 of " in typed.errors and f"'{line}'" in typed.errors
 
 
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ('gdb.execute("run")', [(1, "run")]),
-        ("x = 1\nif x:\n  gdb.execute('detach', to_string=True)", [(3, "detach")]),
-        ("gdb.execute(text)", []),
-        ('gdb.set_parameter("detach-on-fork", False)', [(1, "set detach-on-fork off")]),
-        ("gdb.set_parameter('follow-fork-mode', 'child')", [(1, "set follow-fork-mode child")]),
-        ("gdb.set_parameter(name, True)", []),
-        ("not python (", []),
-        ("print(1)", []),
-    ],
-)
-def test_commands_in_python_are_found(code: str, found: list[tuple[int, str]]) -> None:
-    assert executed(code) == found
-
-
 def test_gdb_is_spared_lines_that_end_it(typed: Typed) -> None:
     assert typed("commands\nwhile x\nloop_break\nend\nend") == []
     assert "line 2 of 'commands', 'loop_break': GDB ends with an internal error" in typed.errors
-
-
-def test_python_may_not_end_ranks(typed: Typed) -> None:
-    assert typed('python gdb.execute("detach")') == []
-    assert "'detach' is refused" in typed.errors
-    assert typed('python\nif 1:\n  gdb.execute("kill")\nend') == []
-    assert "line 2 of 'python', 'kill'" in typed.errors
-    assert typed('python\nif 1:\n  gdb.execute("echo hi")\nend') == [
-        'python | if 1: |   gdb.execute("echo hi") | end'
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "thread apply all python\ngdb.execute('kill')\nend",
-        'guile\n(execute "kill")\nend',
-        'guile (execute "kill")',
-        'define foo\nguile\n(execute "kill")\nend\nend',
-    ],
-)
-def test_code_in_other_places_may_not_end_ranks(typed: Typed, text: str) -> None:
-    assert typed(text) == []
-    assert "'kill' is refused" in typed.errors
 
 
 def test_aliases(typed: Typed) -> None:
@@ -237,37 +154,6 @@ def test_a_users_name_precedes_gdbs_abbreviations_and_our_words(typed: Typed) ->
     assert typed("uniq x") == ["[0] ptype x"]
 
 
-def test_hooks_run_around_commands_that_pgdb_carries_out(typed: Typed) -> None:
-    typed("define hook-ptype\nwhatis before\nend\ndefine hookpost-ptype\nwhatis after\nend")
-    assert typed("ptype x") == ["whatis before", "ptype x", "whatis after"]
-    typed("define hook-whatis\nwhatis inner\nend")
-    assert typed("whatis x") == ["whatis inner", "whatis x"]
-
-
-def test_a_command_that_fails_has_no_hook_behind_it_and_ends_the_body(typed: Typed) -> None:
-    typed("define hookpost-ptype\nwhatis after\nend")
-    typed.session.failing = {"ptype bad": RankSet.parse("0-3"), "ptype half": RankSet.parse("2-3")}
-    assert typed("ptype bad") == ["ptype bad"]
-    assert typed("ptype half") == ["ptype half", "[0-1] whatis after"]
-    assert typed.errors.count("it fails") == 2, "each error is shown once"
-    # Without the error the loop would have no end.
-    typed.session.values = {"1": [{"0-3": "1"}]}
-    typed("while 1\nproc 0-3 whatis x\nptype bad\nend")
-    assert typed.session.lines[-3:] == ["= 1", "whatis x", "ptype bad"]
-    assert "line 2 of 'while': 'ptype bad' has failed" in typed.errors
-    assert typed("if 1\nproc 0-3 whatis x\nptype half\nptype rest\nend")[-3:] == [
-        "[0-1] whatis after",
-        "[0-1] ptype rest",
-        "[0-1] whatis after",
-    ]
-
-
-def test_hooks_of_a_prefix_do_not_run_around_its_subcommands(typed: Typed) -> None:
-    typed("define hook-info\nwhatis before\nend")
-    assert typed("info line f") == ["info line f"]
-    assert typed("info") == ["whatis before", "info"]
-
-
 @pytest.mark.parametrize(
     ("line", "outer"),
     [
@@ -286,19 +172,6 @@ def test_a_command_of_ours_is_not_for_gdb_to_carry_out(typed: Typed, line: str, 
 def test_with_has_the_last_command_where_it_has_none(typed: Typed) -> None:
     assert typed("ptype x\nwith language c") == ["ptype x", "with language c -- ptype x"]
     assert typed("w listsize 3 --") == ["with listsize 3 -- ptype x"]
-
-
-@pytest.mark.parametrize("name", ["hook-nosuch", "hookpost-nosuch", "hook-p", "hookpost-prin"])
-def test_a_hook_of_no_command_is_warned_of(typed: Typed, name: str) -> None:
-    assert typed(f"define {name}\nptype x\nend") == []
-    (warning,) = typed.session.notes
-    assert warning == f"warning: Your new `{name}' command does not hook any existing command."
-
-
-@pytest.mark.parametrize("word", ["print", "tree", "quit", "mine", "run"])
-def test_a_hook_of_a_command_is_not_warned_of(typed: Typed, word: str) -> None:
-    typed(f"define mine\nptype x\nend\ndefine hook-{word}\nptype x\nend")
-    assert typed.session.notes == []
 
 
 def test_documentation_and_text_of_ours(typed: Typed) -> None:
@@ -328,11 +201,6 @@ def test_a_command_that_is_defined_later_is_found(typed: Typed) -> None:
 def test_commands_that_call_each_other_are_checked_once(typed: Typed) -> None:
     typed("define ping\npong\nend\ndefine pong\nping\nend")
     assert typed("ping") == ["ping"]  # GDB ends it at its own limit
-
-
-def test_hooks_of_user_defined_commands_run(typed: Typed) -> None:
-    typed("define mine\nptype x\nend\ndefine hook-mine\nwhatis before\nend")
-    assert typed("mine") == ["whatis before", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -424,52 +292,6 @@ def test_the_limit_of_calls_is_gdbs(typed: Typed) -> None:
     typed.session.settings.take(operation.command, operation, [done])
     assert typed("deep") == ["ptype x"] * 3
     assert "3 user-defined commands are open; 'deep' calls itself without an end" in typed.errors
-
-
-def test_commands_of_python_are_learnt(typed: Typed) -> None:
-    typed.session.texts["complete "] = "print\ngo\ntree\nbreak"
-    code = "python\nclass Go(gdb.Command):\n  pass\nend"
-    assert typed(code)[-1] == "[0] complete "
-    assert typed("go") == ["go"]
-    assert typed("tree") == ["tree"]
-    assert typed("python print(1)") == ["python print(1)"]
-    typed("define hook-go\nwhatis before\nend\ndefine hookpost-go\nwhatis after\nend")
-    assert typed("go") == ["whatis before", "go", "whatis after"]
-    assert typed.session.notes == []
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("define made\\nprint 44\\nend", ""),
-        ("if 1\\necho yes\\nelse\\necho no\\nend", ""),
-        ("break f\\ncommands\\nsilent\\nprint 1\\nend\\nprint 2", ""),
-        ("define made\\ndetach\\nend", "'detach' is refused"),
-        ("if 1\\nkill\\nend", "'kill' is refused"),
-        ("print 1\\nattach 3", "'attach' is refused"),
-    ],
-)
-def test_scripts_inside_python_are_checked_line_by_line(typed: Typed, text: str, says: str) -> None:
-    line = f'python gdb.execute("{text}")'
-    sent = typed(line)
-    assert (line in sent) == (not says)
-    assert says in typed.errors
-
-
-def test_files_of_python_are_checked(typed: Typed, tmp_path: Path) -> None:
-    script = tmp_path / "ends.py"
-    script.write_text("import gdb\nif True:\n    gdb.execute('detach')\n")
-    assert typed(f"source {script}") == []
-    assert "line 3 of " in typed.errors and "'detach' is refused" in typed.errors
-    script.write_text("print(1)\n")
-    assert typed(f"source -s {script}") == [f"source -s {script}"]
-
-
-def test_lines_of_a_file_can_end_with_a_carriage_return(typed: Typed, tmp_path: Path) -> None:
-    script = tmp_path / "lines.gdb"
-    script.write_bytes(b"if 1\r\nproc 0 ptype x\r\nend\r\nptype \\\r\ny\r\n")
-    typed.session.values = {"1": [{"0-3": "1"}]}
-    assert typed(f"source {script}") == ["= 1", "[0] ptype x", "ptype y"]
 
 
 def test_prefixes(typed: Typed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.frontend.commands.test_blocks import Typed
+from tests.support.typed_lines import Typed
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdb.frontend.commands.dispatch import Quit
-from tests.frontend.commands.test_blocks import Typed
+from tests.support.typed_lines import Typed
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Stop, Value
 from tests.fakes.session import ALL
-from tests.frontend.commands.test_blocks import Typed
+from tests.support.typed_lines import Typed
 
 
 def _ranks(text: str) -> RankSet:
