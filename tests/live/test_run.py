@@ -16,6 +16,7 @@ import pytest
 
 import pgdb
 from tests.conftest import Build
+from tests.support import chatty
 from tests.support.processes import is_traced, wait_until
 from tests.support.programs import Mpi
 from tests.support.terminal import (
@@ -29,7 +30,6 @@ from tests.support.terminal import (
 )
 
 DEADLINE_S = 600.0
-STREAMS = ("output", "stdout", "stderr")
 
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
 
@@ -119,25 +119,18 @@ def test_much_output_passes_whole(mpi: Mpi, build: Build, tmp_path: Path) -> Non
 
 
 def test_output_of_each_rank_is_in_the_report(mpi: Mpi, build: Build, tmp_path: Path) -> None:
-    line = mpi.line(3, build("chatty.c"), "2000", "die")
+    line = mpi.line(3, build("chatty.c"), str(chatty.LINES), "die")
     finished, report = run_job(tmp_path, "--output-by-rank", "--", *line)
     assert finished.status == 8, finished.err
-    single = [each for each in report["output"] if each.get("ranks")]
-    output = {(each["ranks"], each["stream"]): each for each in single}
-    assert {ranks for ranks, _ in output} == {"0", "1", "2"}
+    single = chatty.of_single_ranks(report)
+    assert {each["ranks"] for each in single} == {"0", "1", "2"}
     for rank in range(3):
-        text = "".join(output.get((str(rank), each), {"text": ""})["text"] for each in STREAMS)
-        assert f"line 1999 of rank {rank}" in text
+        text = "".join(each["text"] for each in single if each["ranks"] == str(rank))
+        assert f"line {chatty.LINES - 1} of rank {rank}" in text
         assert f"rank {rank} is through" in text
         assert f"of rank {(rank + 1) % 3}" not in text
         # Launchers mix the lines of ranks; no byte of a rank is lost.
-        total = sum(
-            len(each["text"]) + each.get("dropped_bytes", 0)
-            for (ranks, _), each in output.items()
-            if ranks == str(rank)
-        )
-        lines = "".join(f"line {at} of rank {rank}\n" for at in range(2000))
-        assert total == len(lines) + len(f"rank {rank} is through\n")
+        assert chatty.size_in(report, rank) == chatty.size_of(rank)
     # The rank that failed comes first.
     assert single[0]["ranks"] == "1"
 
@@ -157,7 +150,7 @@ def test_output_that_the_launcher_has_mixed_is_called_so(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
     _, report = run_job(tmp_path, "--", *mpi.line(2, build("chatty.c")))
-    assert not any(each.get("ranks") for each in report["output"])
+    assert not chatty.of_single_ranks(report)
     assert any("--output-by-rank" in each for each in report["notes"])
 
 

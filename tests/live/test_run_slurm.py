@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import chatty
 from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.slurm import Slurm
@@ -131,20 +132,13 @@ def test_cancelled_job_has_a_report(
 def test_output_of_each_task_is_whole(
     builder: Builder, cluster: Slurm, mpi: Mpi, tmp_path: Path
 ) -> None:
-    line = mpi.line(4, builder.build(mpi, "chatty.c"), "2000", "die")
+    line = mpi.line(4, builder.build(mpi, "chatty.c"), str(chatty.LINES), "die")
     words = ["--output-by-rank", "--then", "kill", "--", *line]
     batch = Batch(cluster, tmp_path, words)
     report = batch.finish()
     assert report["cause"]["who"] == "1", batch.text
-    single = [each for each in report["output"] if each.get("ranks")]
-    assert {each["ranks"] for each in single} == {"0", "1", "2", "3"}
+    assert {each["ranks"] for each in chatty.of_single_ranks(report)} == {"0", "1", "2", "3"}
     for rank in range(4):
-        lines = "".join(f"line {at} of rank {rank}\n" for at in range(2000))
-        total = sum(
-            len(each["text"]) + each.get("dropped_bytes", 0)
-            for each in single
-            if each["ranks"] == str(rank)
-        )
-        assert total == len(lines) + len(f"rank {rank} is through\n")
+        assert chatty.size_in(report, rank) == chatty.size_of(rank)
         # slurmstepd ends all of a task with its first process; nothing is lost by that.
-        assert all(each in batch.text for each in lines.splitlines())
+        assert all(each.rstrip() in batch.text for each in chatty.lines_of(rank))
