@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 
 import pytest
 
 from pgdb.backend.gdb.debugger import GdbDebugger
+from pgdb.backend.rank.states import Interrupting
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.overlay.operations import Console, Interrupt, Resume
@@ -23,14 +23,12 @@ DEADLINE_S = 60.0
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_run_that_is_still_prepared_is_interrupted(count: int) -> None:
     gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
-    with subprocess.Popen(["sleep", "600"]) as process:
-        try:
-            asyncio.run(_interrupted_early(gdb, process.pid, count))
-        finally:
-            process.kill()
+    asyncio.run(_interrupted_early(gdb, count))
 
 
-async def _interrupted_early(gdb: str, pid: int, count: int) -> None:
+async def _interrupted_early(gdb: str, count: int) -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec("cat", stdin=pipe, stdout=pipe)
     stops: asyncio.Queue[Stop] = asyncio.Queue()
 
     def notify(rank: int, event: Event) -> None:
@@ -42,7 +40,7 @@ async def _interrupted_early(gdb: str, pid: int, count: int) -> None:
     rank = GdbDebugger(0, gdb_factory=factory, program="", notify=notify)
     try:
         async with asyncio.timeout(DEADLINE_S):
-            await rank.attach(pid, 1)
+            await rank.attach(process.pid, 1)
             # The run waits for this command, as it waits for what a run needs first.
             before = asyncio.create_task(rank.perform(Console(command="print 1"), 2))
             run = asyncio.create_task(rank.perform(Resume(command="continue"), 3))
@@ -59,7 +57,13 @@ async def _interrupted_early(gdb: str, pid: int, count: int) -> None:
             await interrupts
             # It is no interrupt of the next run.
             assert isinstance(await rank.perform(Resume(command="continue"), 20), Running)
-            await asyncio.sleep(0.2)
+            # A signal that is pending stops the process before it writes.
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(b"line\n")
+            assert await process.stdout.readline() == b"line\n"
+            assert not isinstance(rank.machine.motion, Interrupting)
             assert rank.state == "running" and stops.empty()
     finally:
         await rank.detach(DEADLINE_S)
+        process.kill()
+        await process.wait()
