@@ -37,7 +37,6 @@ _NOWHERE = "/proc/self/none"
 PATIENCE_S = 10.0
 """Time for which a thread that nothing can stop now is waited for, in seconds."""
 _POLL_S = 0.05
-_UNSTOPPABLE = "D"
 # gfortran's "main" only calls the user's program, MAIN__, in which GDB's "start" stops. Python's
 # interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
@@ -336,9 +335,10 @@ async def _stuck(pid: int) -> str:
     answer, or a vfork(2) whose child has not executed a program yet. GDB would wait for it, and all
     ranks would wait for that GDB.
     """
-    waiting_s = 0.0
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + PATIENCE_S
     while (thread := _unstoppable_thread(pid)) is not None:
-        if waiting_s >= PATIENCE_S:
+        if loop.time() >= end_s:
             function = ""
             with contextlib.suppress(OSError):
                 function = Path(f"/proc/{pid}/task/{thread}/wchan").read_text()
@@ -348,18 +348,17 @@ async def _stuck(pid: int) -> str:
                 "(state D: a file system that does not answer, or a vfork); "
                 "'reattach' attaches to it once it has gone on"
             )
-        await asyncio.sleep(_POLL_S)
-        waiting_s += _POLL_S
+        await asyncio.sleep(_POLL_S)  # the kernel reports the end of such a sleep to nobody
     return ""
 
 
 def _unstoppable_thread(pid: int) -> int | None:
     threads = Path(f"/proc/{pid}/task")
     with contextlib.suppress(OSError):
-        for name in os.listdir(threads):
-            status = procfs.read_stat(int(name), threads)
-            if status is not None and status.state == _UNSTOPPABLE:
-                return int(name)
+        for thread in map(int, os.listdir(threads)):
+            _, is_unstoppable = procfs.work_done(thread, threads)
+            if is_unstoppable:
+                return thread
     return None
 
 
