@@ -124,7 +124,7 @@ class GdbDebugger:
             self._executor.breakpoints,
             self._executor.stacks,
             adopt_run=lambda run: self._executor.feed(events.RunAdopted(run)),
-            show=lambda text: self._executor.on_output(text),
+            show=self._executor.on_output,
             rank=rank,
         )
         self._attacher = Attacher(
@@ -450,7 +450,7 @@ class GdbDebugger:
         await self._executor.stops.values.raise_for(command)
         await self._interrupter.take_out()
         self._executor.feed(events.RunSent(request_id))
-        self._interrupter.pass_on()
+        self._interrupter.interrupt_new_run()
         result = await self._gdb.send(command)
         if is_refused(result.message) and await self._executor.selected_thread.select():
             result = await self._gdb.send(command)

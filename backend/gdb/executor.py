@@ -338,8 +338,8 @@ class Executor:
             first_thread.send(self.process.pid, INTERRUPT)
 
     def _report(self, action: events.ReportStop) -> None:
-        if (code := self.gdb.code) is not None and not code.done():
-            self.keep(self._report_after(code, action))
+        if (rest := self.gdb.rest_of_code) is not None and not rest.done():
+            self.keep(self._report_after(rest, action))
             return
         payload = action.payload
         self.stops.values.restore()
@@ -359,9 +359,9 @@ class Executor:
         else:
             self.feed(events.Described(stop))
 
-    async def _report_after(self, code: asyncio.Future[Result], action: events.ReportStop) -> None:
-        """Report a stop once *code* has ended, unless that has set the rank running again."""
-        await asyncio.wait([code])
+    async def _report_after(self, rest: asyncio.Future[Result], action: events.ReportStop) -> None:
+        """Report a stop after the *rest* of code, unless that has set the rank running again."""
+        await asyncio.wait([rest])
         if self.state == "stopped" and self.machine.stops == action.count:
             self._report(action)
 

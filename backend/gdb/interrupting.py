@@ -50,7 +50,7 @@ class Interrupter:
             self._earlier_requests = earlier
             yield
 
-    def pass_on(self) -> None:
+    def interrupt_new_run(self) -> None:
         """Interrupt the run that begins if that was requested while it was prepared."""
         if self._requests != self._earlier_requests:
             self._executor.feed(events.InterruptWanted())

@@ -333,8 +333,8 @@ class Operations:
             self._gdb.when_running = lambda: None
         if result.kind == "running":
             # The code goes on when the rank stops, and its text belongs to no command.
-            self._gdb.code = self._gdb.send(console("echo"))
-            self._gdb.code.add_done_callback(self._show_rest)
+            rest = self._gdb.rest_of_code = self._gdb.send(console("echo"))
+            rest.add_done_callback(self._show_rest)
         return result
 
     def _show_rest(self, done: asyncio.Future[Result]) -> None:

@@ -91,7 +91,7 @@ class GdbSession:
         """The result of a command that can have read that question."""
         self._ran: int | None = None
         """The latest command that has set the inferior running."""
-        self.code: asyncio.Future[Result] | None = None  # the end of code that runs the inferior
+        self.rest_of_code: asyncio.Future[Result] | None = None  # if it has run the inferior
         self.when_running: Callable[[], None] = lambda: None
         """Called when a command has set the inferior running, before the next event."""
         self._run_log = ""
