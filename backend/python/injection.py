@@ -31,6 +31,8 @@ _FILES = ("commands", "commands.new", "report", "report.new", "script.py", "scri
 UNUSED_S = 10.0
 """Age from which a folder without a PGDB is deleted, in seconds: a new one has none yet."""
 _MOST_REPORT = 4 << 20
+_READS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags to open a folder."""
 _SUPPORT_AT = {(3, 14): 89, (3, 15): 105}
 """Index of the first field for debuggers in ``_Py_DebugOffsets``, by version."""
 _SUPPORT = "eval_breaker support is_enabled pending_call script_path script_path_size".split()
@@ -168,9 +170,6 @@ class SharedFolder:
         os.close(self._folder)
         os.close(self._parent)
         self._folder = self._parent = -1
-
-
-_READS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _delete(parent: int, name: str, folder: int) -> None:

@@ -134,9 +134,7 @@ def _parts(objects: Objects, address: int) -> _Parts | None:
     for at in range(3, len(words) - 2):
         name, context = (type_or_nothing(objects, each) for each in words[at + 1 : at + 3])
         if name in ("str", "int") and context.rpartition(".")[2] == "Context":
-            own = objects.text(words[at + 1]) if name == "str" else ""
-            is_given = own and not _AUTOMATIC.match(own)
-            return _Parts(words[at - 1], words[at], own if is_given else "")
+            return _Parts(words[at - 1], words[at], _given_name(objects, words[at + 1]))
     return _of_python(objects, address)
 
 
@@ -148,10 +146,15 @@ def _of_python(objects: Objects, address: int) -> _Parts | None:
         waiter = objects.attribute(address, "_fut_waiter")
     except UnknownError:
         return None
-    own = objects.text(named) if type_or_nothing(objects, named) == "str" else ""
     if type_or_nothing(objects, waiter) == "NoneType":
         waiter = 0
-    return _Parts(waiter, coroutine, "" if _AUTOMATIC.match(own) else own)
+    return _Parts(waiter, coroutine, _given_name(objects, named))
+
+
+def _given_name(objects: Objects, address: int) -> str:
+    """Return the name of a task, empty for one that asyncio has made, which may be a number yet."""
+    name = objects.text(address) if type_or_nothing(objects, address) == "str" else ""
+    return "" if _AUTOMATIC.match(name) else name
 
 
 def _task(objects: Objects, parts: _Parts) -> Task:

@@ -61,8 +61,9 @@ def test_a_death_leaves_no_agent(victims: Callable[[Job], list[int]] | None, pla
                 DEADLINE_S,
             )
             wait_until(lambda: ranks.left() == ["[]"] * RANKS, "the agents go", DEADLINE_S)
-            gone = lambda: not any(each.exists() for each in shared)  # noqa: E731
-            wait_until(gone, "the folders go", DEADLINE_S)
+            wait_until(
+                lambda: not any(each.exists() for each in shared), "the folders go", DEADLINE_S
+            )
             assert all(each.poll() is None for each in ranks.processes)
 
 
