@@ -85,10 +85,10 @@ class PythonAgent:
         slot, self._next_slot = self._next_slot, self._next_slot + 1
         return slot
 
-    async def place(self) -> int | Failure:
-        """Return the address at which GDB stops at a hit."""
-        found = await python_calls.ask(self._gdb, "python_hits_in_gdb.place", needed_for=NEEDS)
-        return found if isinstance(found, Failure) else int(found)
+    async def why_no_hits(self) -> Failure | None:
+        """Return why GDB cannot stop at hits of the agent."""
+        found = await python_calls.ask(self._gdb, "python_hits_in_gdb.check", needed_for=NEEDS)
+        return found if isinstance(found, Failure) else None
 
     async def settle(self, pid: int) -> None:
         """Let the agent carry out what has changed.

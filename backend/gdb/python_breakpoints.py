@@ -127,9 +127,8 @@ class PythonBreakpoints:
     async def _make(self, slot: int, pid: int, last: int, *, is_temporary: bool) -> int | Failure:
         if not procfs.is_at_rest(pid):
             return Failure(message=_RUNS)
-        found = await self.agent.place()
-        if isinstance(found, Failure):
-            return found
+        if (why := await self.agent.why_no_hits()) is not None:
+            return why
         was_changed, self.agent.is_changed = self.agent.is_changed, True
         try:
             await self.agent.settle(pid)

@@ -49,14 +49,11 @@ def _arguments() -> tuple[int, int]:
     return 0, 0
 
 
-def _address() -> int:
-    return int(_in_c(lambda: gdb.parse_and_eval("(unsigned long) &getpriority")))
-
-
-def place() -> None:
-    """Write the address of the function that the agent calls at a hit."""
+def check() -> None:
+    """Write an error if GDB does not find the function that the agent calls at a hit."""
+    found = {}
     try:
-        found: Any = _address()
+        _in_c(lambda: gdb.parse_and_eval(_LOCATION))
     except gdb.error as error:
         found = {"error": f"GDB does not find getpriority in the rank: {error}"}
     gdb.write(json.dumps(found) + "\n")
