@@ -217,6 +217,10 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     ),
     "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
+    "process_in_gdb": (
+        "pgdb.backend.gdb.breakpoints_in_gdb",
+        "pgdb.backend.gdb.python_hits_in_gdb",
+    ),
     "printers_in_gdb": (
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",

@@ -12,6 +12,7 @@ import signal
 from typing import Any
 
 import gdb
+import process_in_gdb as process  # type: ignore[import-not-found]
 
 _SIGNALS = (signal.SIGURG, signal.SIGSTOP)
 """The signal that stops a process which has executed a program, and one that nobody can block."""
@@ -71,19 +72,15 @@ def _stop_new_image(event: Any) -> None:
 
 
 def _new_image() -> int:
-    """Return the selected process if it executes a program that was not seen before, else 0.
-
-    The kernel gives a program a vector of its own (random bytes, its entry), which a fork copies.
-    """
+    """Return the selected process if it executes a program that was not seen before, else 0."""
     pid = int(gdb.selected_inferior().pid)
     try:
-        with open(f"/proc/{pid}/auxv", "rb") as file:
-            vector = file.read()
         status = os.stat(f"/proc/{pid}/exe")
     except OSError:
         return 0
+    vector = process.auxiliary_vector(pid)
     image = (vector, status.st_dev, status.st_ino)
-    if image in _images:
+    if not vector or image in _images:
         return 0
     _images.add(image)
     return pid

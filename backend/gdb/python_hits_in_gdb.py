@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gdb
+import process_in_gdb as process  # type: ignore[import-not-found]
 
 _PAGE = 31
 _REGISTERS = (("rdi", "rsi"), ("x0", "x1"), ("r3", "r4"), ("a0", "a1"))
@@ -21,8 +22,8 @@ _LOCATION = "*(unsigned long) &getpriority"
 _hidden: dict[int, Any] = {}
 _enabled: dict[int, bool] = {}
 """Whether the user's breakpoints at hits are enabled, by number."""
-_image: list[bytes] = []
-"""The program for which the breakpoints were made, see :func:`_image_now`."""
+_vector = b""
+"""Auxiliary vector of the program for which the breakpoints were made."""
 
 
 class _Hit(gdb.Function):  # type: ignore[misc]
@@ -64,21 +65,22 @@ def insert(word: str, key: int, slot: int) -> None:
     before = {each.number for each in gdb.breakpoints()}
     _in_c(lambda: gdb.execute(f"{word} {_LOCATION} if $_pgdb_python_hit({key}, {slot})"))
     _enabled.update({each.number: True for each in gdb.breakpoints() if each.number not in before})
-    _image[:] = [_image_now()]
+    _note_program()
 
 
-def _image_now() -> bytes:
-    """Return what is different in each program that the rank executes."""
-    try:
-        with open(f"/proc/{gdb.selected_inferior().pid}/auxv", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
+def _note_program() -> None:
+    global _vector
+    _vector = _vector_now()
+
+
+def _vector_now() -> bytes:
+    vector: bytes = process.auxiliary_vector(gdb.selected_inferior().pid)
+    return vector
 
 
 def _modified(made: Any) -> None:
     # Of a breakpoint that GDB itself has disabled, it announces the new location later.
-    if made.number in _enabled and (made.enabled or [_image_now()] == _image):
+    if made.number in _enabled and (made.enabled or _vector_now() == _vector):
         _enabled[made.number] = made.enabled
 
 
@@ -88,7 +90,7 @@ def enable_again() -> None:
     GDB then has no libraries yet, does not find the function, and disables the breakpoint, without
     an event.
     """
-    _image[:] = [_image_now()]
+    _note_program()
     for made in gdb.breakpoints():
         if _enabled.get(made.number) and not made.enabled:
             made.enabled = True

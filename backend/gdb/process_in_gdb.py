@@ -1,0 +1,14 @@
+"""Facts about a debugged process; runs inside GDB, in its Python (3.7 or later)."""
+
+
+def auxiliary_vector(pid: int) -> bytes:
+    """Return the auxiliary vector of a process; nothing if it has ended.
+
+    The kernel gives each program that the process executes a vector of its own (random bytes, its
+    entry), which a fork copies.
+    """
+    try:
+        with open(f"/proc/{pid}/auxv", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
