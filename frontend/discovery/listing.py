@@ -163,7 +163,7 @@ def _of_launchers(
 def _of_torch() -> list[RunningJob]:
     """Return the jobs of PyTorch that no launcher of MPI has started."""
     found = []
-    for each in torch_jobs(time.monotonic() + COUNTING_S):
+    for each in torch_jobs():
         stat, words = procfs.read_stat(each.target), procfs.command_line(each.target)
         if stat is None or not words:
             continue  # it has ended
