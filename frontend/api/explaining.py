@@ -23,6 +23,7 @@ from pgdb.frontend.analysis.why import flight
 from pgdb.frontend.analysis.why.busy import KINDS
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
 from pgdb.frontend.analysis.why.parties import Absence, Elsewhere, is_passing
+from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, polls
 from pgdb.frontend.api.polls import PollSearch, PollWatch, is_poll, sleeping, with_polls
@@ -46,8 +47,8 @@ _PATIENCE = 5
 _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
 _FROM_OUTSIDE = ("interrupted", "attached")
-_RUN = "without --look"
-_CORES_STAND = "core files do not run, so that nobody can see whether a message was in flight"
+_RUN = ("why",)
+_CORES_STAND = Step("core files do not run, so that nobody can see whether a message was in flight")
 _AT_START = ("main", "entry", "exec")
 _ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
 
@@ -216,7 +217,7 @@ class _Explainer:
 def _of_cores(explanation: Explanation) -> Explanation:
     """Return an explanation without the advice to let the ranks run."""
     verdicts = tuple(
-        msgspec.structs.replace(each, decides=_CORES_STAND) if _RUN in each.decides else each
+        msgspec.structs.replace(each, step=_CORES_STAND) if each.commands == _RUN else each
         for each in explanation.verdicts
     )
     return msgspec.structs.replace(explanation, verdicts=verdicts)

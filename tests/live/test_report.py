@@ -10,6 +10,7 @@ import pytest
 import pgdb
 from pgdb.frontend.report import model
 from tests.conftest import Build, StartJob
+from tests.support.processes import wait_until
 from tests.support.programs import Mpi
 from tests.support.terminal import assert_untouched, ex, run_pgdb
 
@@ -107,6 +108,22 @@ def test_a_deadlock_has_a_verdict(start_job: StartJob, build: Build, tmp_path: P
     assert report.verdicts and report.waits
     assert report.cause.kind == "hang"
     assert report.cause.what == next(each.text for each in report.verdicts if each.is_error)
+
+
+@pytest.mark.any_mpi
+def test_a_report_names_no_commands_of_the_prompt(
+    start_job: StartJob, build: Build, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.json"
+    with start_job(2, build("deadlock_tags.c")) as job, pgdb.attach(job.pid) as session:
+        wait_until(lambda: session.why().verdicts, "the ranks have come to the deadlock")
+        session.report(path)
+        (found,) = session.why(look_only=True).verdicts
+    (only,) = read(path).verdicts
+    # A report of a session lets no rank run, so that nothing is certain.
+    assert (only.confidence, found.commands) == ("cannot tell", ("why",))
+    assert f"to decide: {found.decides}" in only.details
+    assert not [each for each in only.details if "'" in each]
 
 
 @pytest.mark.any_mpi

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgdb.frontend.analysis.why import graph, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.parties import Party, part
-from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict, VerdictKind
 from pgdb.frontend.analysis.why.waiting import Waiting
 from pgdb.ranks import RankSet
 
@@ -15,10 +15,7 @@ KINDS: tuple[VerdictKind, ...] = ("missing-from-collective", "waits-for-busy-ran
 _BLOCKED = ("sleeping", "lock", "thread", "deadlock", "io", "exiting", "dying")
 _LONG_SLEEP_S = 600
 """Least length of a sleep that is no pause of a program that works, in seconds."""
-_AT_WORK = (
-    "it computed for {:g} s: it is slow, or in a loop that does not end; 'progress' shows whether "
-    "it moves, and 'why --for 30' watches it for longer"
-)
+_LONGER = ("why --for 30",)
 
 
 def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iterator[Verdict]:
@@ -46,7 +43,7 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
         waiters = RankSet.union(parties[each.waiter].ranks for each in direct)
         is_collective = any(each.need.kind == "meeting" for each in direct)
         kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
-        confidence, decides = _confidence(waiting, number, victims)
+        confidence, step = _confidence(waiting, number, victims)
         text = f"{words.named(waiters)} {words.verb(waiters, 'waits')} "
         text += words.in_calls([parties[each] for each in sorted({one.waiter for one in direct})])
         wanted = RankSet.union(each.ranks for each in direct)
@@ -60,11 +57,11 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
             confidence=confidence,
             rule="the chain of waiting ranks ends at a rank that is not waiting in MPI",
             evidence=words.evidence([party, *(parties[each] for each in above)]),
-            decides=decides,
+            step=step,
         )
 
 
-def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confidence, str]:
+def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confidence, Step]:
     """Return how sure it is that a party never comes, and the step that would decide.
 
     A rank that works is slow until a proof says that it never comes. A rank that blocks and does no
@@ -73,55 +70,50 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
     party, watch, status = waiting.parties[number], waiting.watch, waiting.parties[number].status
     if party.absence:
         if party.absence == "running":
-            return "cannot tell", f"'proc {party.ranks} interrupt' shows where it is"
-        return "cannot tell", f"the state of [{party.ranks}] is unknown"
+            command = f"proc {party.ranks} interrupt"
+            return "cannot tell", Step("where it is, which a stop would show", (command,))
+        return "cannot tell", Step(f"the state of [{party.ranks}] is unknown")
     if party.text:
-        return "certain", ""
+        return "certain", NO_STEP
     if not watch.seconds:
-        return (
-            "cannot tell",
-            "it may be slow, or never come: 'why' without --look lets the ranks run for a moment",
-        )
+        text = "it may be slow, or never come; a look after the ranks ran for a moment would tell"
+        return "cannot tell", Step(text, ("why",))
     if not party.ranks | victims <= watch.still:
-        return (
-            "cannot tell",
-            f"it is at work: it moved within {watch.seconds:g} s; 'why --for 30' watches it for "
-            "longer",
-        )
+        text = f"it is at work: it moved within {watch.seconds:g} s; a longer watch would tell"
+        return "cannot tell", Step(text, _LONGER)
     if status.loop == "no way out" or status.activity == "deadlock":
-        return "certain", ""
+        return "certain", NO_STEP
     if status.loop == "spins":
         if _others_work(waiting, number):
-            return (
-                "cannot tell",
-                "another rank is at work, and may end the loop: 'progress' shows it",
-            )
-        return "likely", "another thread may end the loop: 'threads' shows where the threads are"
+            text = "another rank is at work, and may end the loop; a longer watch would tell"
+            return "cannot tell", Step(text, ("progress",))
+        text = "another thread may end the loop; the stacks of all threads would tell"
+        return "likely", Step(text, ("tree --threads",))
     if party.is_polling:
-        return "likely", f"it polled for {watch.seconds:g} s; 'why --for 30' watches it for longer"
+        text = f"it polled for {watch.seconds:g} s; a longer watch would tell"
+        return "likely", Step(text, _LONGER)
     if not is_blocked(party):
-        return "cannot tell", _AT_WORK.format(watch.seconds)
-    if status.worked or status.worked is None:
-        return (
-            "cannot tell",
-            "its other threads or child processes are at work: 'threads' shows where the threads "
-            "are; 'why --for 30' watches it for longer",
+        text = (
+            f"it computed for {watch.seconds:g} s: it is slow, or in a loop that does not end; a "
+            "longer watch shows whether it moves"
         )
+        return "cannot tell", Step(text, ("progress", *_LONGER))
+    if status.worked or status.worked is None:
+        text = (
+            "its other threads or child processes are at work; the stacks of its threads, and a "
+            "longer watch, would tell"
+        )
+        return "cannot tell", Step(text, ("tree --threads", *_LONGER))
     if status.activity == "sleeping":
         if status.sleeps_s is not None and status.sleeps_s < _LONG_SLEEP_S:
-            return (
-                "cannot tell",
-                f"it sleeps for {words.sleep(status.sleeps_s)}, and wakes up then: 'why --for 30' "
-                "watches it for longer",
-            )
-        return "likely", "it may wake up: 'why --for 30' watches it for longer"
+            text = f"it sleeps for {words.sleep(status.sleeps_s)}, and wakes up then"
+            return "cannot tell", Step(f"{text}; a longer watch would tell", _LONGER)
+        return "likely", Step("it may wake up; a longer watch would tell", _LONGER)
     if status.activity == "io" and _others_work(waiting, number):
-        return "cannot tell", "another rank is at work, and may end its input or output"
-    return (
-        "likely",
-        f"it did not leave this place in {watch.seconds:g} s, and used no processor; 'why --for "
-        "30' watches it for longer",
-    )
+        text = "another rank is at work, and may end its input or output; a longer watch would tell"
+        return "cannot tell", Step(text, _LONGER)
+    text = f"it did not leave this place in {watch.seconds:g} s, and used no processor"
+    return "likely", Step(f"{text}; a longer watch would tell", _LONGER)
 
 
 def is_blocked(party: Party) -> bool:

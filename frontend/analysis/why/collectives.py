@@ -10,7 +10,7 @@ from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.matching import Difference
 from pgdb.frontend.analysis.why.needs import CONNECTIONS, NEIGHBOURHOOD, ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party
-from pgdb.frontend.analysis.why.verdict import Verdict, VerdictKind
+from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
 from pgdb.mpi_calls import MpiCall
 from pgdb.ranks import RankSet
 
@@ -33,11 +33,11 @@ _DIFFERENCES: dict[Difference, str] = {
 }
 _MIXED_UP = "the communicators differ, so that one was taken for another"
 _MOST_NAMED = 3
-_SOMEBODY_PASSED = (
+_SOMEBODY_PASSED = Step(
     "a member may leave a call with a root before others have made it, so that the calls do not "
     "show who left it out; the flight recorder counts the calls of each rank"
 )
-_HOLDER_UNKNOWN = "no source says which rank holds the lock, or exposes the window"
+_HOLDER_UNKNOWN = Step("no source says which rank holds the lock, or exposes the window")
 Calls = list[tuple[MpiCall, Party]]
 
 
@@ -61,7 +61,7 @@ def connection(knot: Knot) -> Verdict | None:
         f"the call returns when other processes call {function} with the same port",
         ranks=ranks,
         known=False,
-        decides=f"a server that is idle waits so too: look whether a process is in {function}",
+        step=Step(f"a server that is idle waits so too, unless a process is in {function}"),
     )
 
 
@@ -112,7 +112,7 @@ def one_sided(knot: Knot) -> Verdict | None:
             "a rank that waits for a message cannot give back a lock",
             ranks=ranks | others,
             known=False,
-            decides=_HOLDER_UNKNOWN,
+            step=_HOLDER_UNKNOWN,
         )
     return knot.verdict(
         "unmatched-rma",
@@ -120,7 +120,7 @@ def one_sided(knot: Knot) -> Verdict | None:
         "every rank that could do the other part is blocked",
         ranks=ranks,
         known=False,
-        decides=_HOLDER_UNKNOWN,
+        step=_HOLDER_UNKNOWN,
     )
 
 
@@ -173,7 +173,7 @@ def different(knot: Knot) -> Verdict | None:
         "all members of a communicator make the same collective calls in one order",
         ranks=concerned if cause is None else cause,
         known=knot.is_known and is_sure,
-        decides=ASK_RECORDER if is_sure else _SOMEBODY_PASSED,
+        step=ASK_RECORDER if is_sure else _SOMEBODY_PASSED,
     )
 
 
@@ -237,7 +237,7 @@ def requests(knot: Knot) -> Verdict | None:
             "a collective operation is complete when all members have begun it",
             ranks=_fewer(ranks, others),
             known=False,
-            decides="no request shows who has begun the operation; the recorder does",
+            step=Step("no request shows who has begun the operation; the flight recorder does"),
         )
     return knot.verdict(
         "different-collectives",
@@ -245,7 +245,7 @@ def requests(knot: Knot) -> Verdict | None:
         "all members of a communicator begin the same collective operations in one order",
         ranks=ranks,
         known=False,
-        decides="no request names its operation; the flight recorder does",
+        step=Step("no request names its operation; the flight recorder does"),
     )
 
 
@@ -284,6 +284,8 @@ def open_ended(knot: Knot) -> Verdict | None:
         "the call waits for some of the members, and every other member is blocked elsewhere",
         ranks=_fewer(ranks, others),
         known=False,
-        decides=f"the call does not name the missing {among}; the flight recorder counts the "
-        "calls of each rank",
+        step=Step(
+            f"the call does not name the missing {among}; the flight recorder counts the calls of "
+            "each rank"
+        ),
     )

@@ -46,7 +46,9 @@ def _unknown(knot: Knot, ranks: RankSet) -> Verdict:
         ranks=ranks,
         known=False,
     )
-    return replace(found, confidence="cannot tell", decides=found.decides or ASK_RECORDER)
+    return replace(
+        found, confidence="cannot tell", step=found.step if found.decides else ASK_RECORDER
+    )
 
 
 def _peers_unknown(knot: Knot) -> Verdict | None:
@@ -63,9 +65,9 @@ def ended(knot: Knot, waiters: Sequence[int]) -> Verdict:
     """Return the verdict about ranks that have ended while others wait for them."""
     parties = [knot.waiting.parties[each] for each in waiters]
     ranks = RankSet.union(each.ranks for each in parties)
-    confidence, decides = confidence_in(knot.waiting, ranks, is_known=True)
+    confidence, step = confidence_in(knot.waiting, ranks, is_known=True)
     if confidence == "cannot tell" and knot.waiting.watch.seconds == 0:
-        decides = NOT_WATCHED
+        step = NOT_WATCHED
     return Verdict(
         kind="rank-left",
         ranks=knot.ranks,
@@ -76,5 +78,5 @@ def ended(knot: Knot, waiters: Sequence[int]) -> Verdict:
         confidence=confidence,
         rule="a rank that has ended takes part in no call",
         evidence=words.evidence([*knot.parties, *parties]),
-        decides=decides,
+        step=step,
     )

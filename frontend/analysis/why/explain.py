@@ -13,12 +13,13 @@ from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
-from pgdb.frontend.analysis.why.verdict import Confidence, Verdict
+from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
+_LONGER = ("why --for 30",)
 _ORDER: tuple[Confidence, ...] = ("certain", "likely", "cannot tell")
 
 
@@ -70,7 +71,7 @@ def slow(before: Explanation, after: Explanation) -> Explanation:
             text=f"not hung, but slow: {each.text}; {returned}",
             confidence="likely",
             rule="ranks waited for a rank outside MPI, and their calls returned at last",
-            decides="",
+            step=NO_STEP,
         )
         found.append(verdict)
     return replace(after, verdicts=(*after.verdicts, *found), summary="") if found else after
@@ -155,7 +156,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
             confidence="likely",
             rule="all ranks are at the begin or the end of MPI, and none waits for another",
             evidence=words.evidence(parties),
-            decides="the output of the launcher, and 'why --for 30'",
+            step=Step("the output of the launcher, and a longer watch", _LONGER),
         )
         return
     yield Verdict(
@@ -165,7 +166,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
         confidence="cannot tell",
         rule="all members of the communicator are in the call",
         evidence=words.evidence(parties),
-        decides="a large message may need longer: 'why --for 30' watches for longer",
+        step=Step("a large message may need longer; a longer watch would tell", _LONGER),
     )
 
 
@@ -189,7 +190,7 @@ def _unexplained(waiting: Waiting) -> Iterator[Verdict]:
         confidence="cannot tell",
         rule="all ranks are in calls of MPI, and the known arguments do not say what is missing",
         evidence=words.evidence(parties),
-        decides="the calls of 'why --all', and 'why --for 30', which watches for longer",
+        step=Step("all calls with their arguments, and a longer watch", ("why --all", *_LONGER)),
     )
 
 

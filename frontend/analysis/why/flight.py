@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from pgdb.frontend.analysis import flight_records
 from pgdb.frontend.analysis.flight_records import GroupState, Place
 from pgdb.frontend.analysis.why import words
-from pgdb.frontend.analysis.why.verdict import Verdict
+from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
 _RULE = "all ranks of a process group make the same calls, in the order of their numbers"
-_DECIDES = "PyTorch wrote the records when a call timed out: 'tree' shows where the ranks are now"
+_STEP = Step(
+    "PyTorch wrote the records when a call timed out; the stacks show where the ranks are now",
+    ("tree",),
+)
 
 
 def verdicts(groups: Iterable[GroupState]) -> Iterator[Verdict]:
@@ -32,7 +35,7 @@ def verdicts(groups: Iterable[GroupState]) -> Iterator[Verdict]:
                 confidence="likely",
                 rule=_RULE,
                 evidence=tuple(flight_records.lines([group])),
-                decides=_DECIDES,
+                step=_STEP,
             )
         elif group.missing and waiting:
             behind = next(each for each in group.places if each.state == "missing")
@@ -47,7 +50,7 @@ def verdicts(groups: Iterable[GroupState]) -> Iterator[Verdict]:
                 confidence="likely",
                 rule=_RULE,
                 evidence=tuple(flight_records.lines([group])),
-                decides=_DECIDES,
+                step=_STEP,
             )
 
 

@@ -8,16 +8,19 @@ from pgdb.frontend.analysis.why import words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.needs import Need, needs_of
 from pgdb.frontend.analysis.why.parties import Party, part
-from pgdb.frontend.analysis.why.verdict import Confidence, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict, VerdictKind
 from pgdb.frontend.analysis.why.waiting import Waiting
 from pgdb.ranks import RankSet
 
-NOT_WATCHED = (
-    "the ranks did not run while they were watched, so that a message may be in flight: 'why' "
-    "without --look lets them run for a moment"
+NOT_WATCHED = Step(
+    "the ranks did not run while they were watched, so that a message may be in flight; a second "
+    "look, after they ran for a moment, would tell",
+    ("why",),
 )
-NOT_SEEN = "some calls may have returned, and begun again: 'why --for 10' watches for longer"
-ASK_RECORDER = (
+NOT_SEEN = Step(
+    "some calls may have returned, and begun again; a longer watch would tell", ("why --for 10",)
+)
+ASK_RECORDER = Step(
     "arguments of some calls are unknown; debug information, or the flight recorder, would have "
     "them"
 )
@@ -94,15 +97,15 @@ class Knot:
         ranks: RankSet | None = None,
         victims: RankSet = RankSet(),
         known: bool | None = None,
-        decides: str = ASK_RECORDER,
+        step: Step = ASK_RECORDER,
     ) -> Verdict:
         """Return a verdict about these parties; *ranks* are the cause, all by default.
 
-        *decides* is the next step if not all is known.
+        *step* is the next one if not all is known.
         """
         cause = self.ranks if ranks is None else ranks
         is_known = self.is_known if known is None else known
-        confidence, step = confidence_in(self.waiting, self.ranks, is_known=is_known)
+        confidence, other = confidence_in(self.waiting, self.ranks, is_known=is_known)
         return Verdict(
             kind=kind,
             ranks=cause,
@@ -111,13 +114,13 @@ class Knot:
             confidence=confidence,
             rule=rule,
             evidence=words.evidence(self.parties),
-            decides=decides if confidence == "likely" else step,
+            step=step if confidence == "likely" else other,
         )
 
 
-def confidence_in(waiting: Waiting, ranks: RankSet, *, is_known: bool) -> tuple[Confidence, str]:
+def confidence_in(waiting: Waiting, ranks: RankSet, *, is_known: bool) -> tuple[Confidence, Step]:
     """Return the confidence in a verdict about *ranks*, and the step that would decide."""
     dead = RankSet.union(each.ranks for each in waiting.parties if each.is_dead)
     if not ranks - dead <= waiting.watch.still:
         return "cannot tell", NOT_SEEN if waiting.watch.seconds else NOT_WATCHED
-    return ("certain", "") if is_known else ("likely", ASK_RECORDER)
+    return ("certain", NO_STEP) if is_known else ("likely", ASK_RECORDER)

@@ -34,6 +34,18 @@ VerdictKind = Literal[
 Confidence = Literal["certain", "likely", "cannot tell"]
 
 
+class Step(msgspec.Struct, frozen=True):
+    """The next step of a reader who wants to be sure."""
+
+    text: str = ""
+    """The fact that would decide, in words that hold for readers without a session too."""
+    commands: tuple[str, ...] = ()
+    """The commands of a session that show it."""
+
+
+NO_STEP = Step()
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """One reason why ranks wait."""
 
@@ -49,5 +61,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The rule that led to the verdict."""
     evidence: tuple[str, ...] = ()
     """The calls and places of the ranks, a line for each party."""
-    decides: str = ""
-    """The next step that would decide, for a verdict that is not certain."""
+    step: Step = NO_STEP
+    """The next step, for a verdict that is not certain."""
+
+    @property
+    def decides(self) -> str:
+        """The fact that would decide; a reader needs no session to understand it."""
+        return self.step.text
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands of a session that show that fact."""
+        return self.step.commands

@@ -110,7 +110,9 @@ class WhyVerdict(Part, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     """The calls and places of the ranks, one text for each group of them."""
     decides: str = ""
-    """The next step that would decide, for a verdict that is not certain."""
+    """The fact that would decide, for a verdict that is not certain."""
+    commands: tuple[str, ...] = ()
+    """The commands of a session that show that fact."""
 
 
 class WhyWait(Part, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ def _verdict(verdict: Verdict) -> WhyVerdict:
         rule=verdict.rule,
         evidence=verdict.evidence,
         decides=verdict.decides,
+        commands=verdict.commands,
     )
 
 

@@ -68,7 +68,8 @@ def _verdict(verdict: Verdict, width: int, *, full: bool) -> Iterator[str]:
     if full:
         yield f"{_INDENT}kind: {verdict.kind}; rule: {verdict.rule}"
     if verdict.decides:
-        yield f"{_INDENT}to decide: {verdict.decides}"
+        commands = " or ".join(f"'{each}'" for each in verdict.commands)
+        yield f"{_INDENT}to decide: {verdict.decides}{f' ({commands})' if commands else ''}"
 
 
 def _limited(lines: Iterable[str], most: int) -> Iterator[str]:
