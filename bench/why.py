@@ -3,7 +3,9 @@
 ``python bench/why.py`` builds the programs of ``tests/why`` with each MPI that is there, at -O0 and
 -O2, starts each with four ranks, attaches and asks ``why``. The comment in the first line of a
 program is the verdict that is expected, or several with ``or`` between them. ``--random N`` adds N
-programs of a generator. ``--write`` puts the table into the page of the score.
+N programs of a generator. ``--share 2/3`` takes every third program, beginning with the second.
+``--write`` puts the table into the page of the score. The last line counts the jobs that hang whose
+attach ended with a hint to ``why``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -30,6 +33,7 @@ from why_patterns import Pattern, broken
 import pgdb
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.analysis.why.hint import may_hang
 from pgdb.frontend.mpi_recorder.library import build as build_recorder
 from pgdb.frontend.show.text import why_text
 from pgdb.ranks import RankSet
@@ -137,11 +141,12 @@ def _intel(folder: str | None, mpich: str | None) -> Iterator[Kit]:
 
 
 def programs(
-    kit: Kit, optimisation: str, folder: Path, sources: Path, only: str
+    kit: Kit, optimisation: str, folder: Path, sources: Path, only: str, share: slice
 ) -> Iterator[Program]:
     """Build and yield the programs of a folder that *kit* can build."""
-    for source in sorted(sources.iterdir()):
-        if source.suffix not in SUFFIXES or not re.search(only, source.stem):
+    every = [each for each in sorted(sources.iterdir()) if each.suffix in SUFFIXES]
+    for source in itertools.islice(every, share.start, None, share.step):
+        if not re.search(only, source.stem):
             continue
         text = source.read_text(encoding="utf-8")
         match = _EXPECTED.search(text.split("\n", 1)[0])
@@ -194,9 +199,12 @@ def build(
 
 def ask(
     kit: Kit, program: Program, folder: Path, looks: int, recorder: str = ""
-) -> list[Explanation]:
+) -> tuple[list[Explanation], bool]:
     """Run a program, and ask why *looks* times; *recorder* is the library of the recorder of MPI
-    calls, empty for none."""
+    calls, empty for none.
+
+    Return the answers, and whether the attach ended with a hint to ``why``.
+    """
     with tempfile.TemporaryDirectory(dir=folder) as ready:
         environment = {**os.environ, **kit.environment, "WHY_READY": ready}
         job = subprocess.Popen(
@@ -218,13 +226,14 @@ def ask(
             time.sleep(LATER_S)
             found = []
             with pgdb.attach(job.pid) as session:
+                is_hinted = may_hang(session.start_answer.classes)
                 for _ in range(looks):
                     found.append(session.why())
                     if looks > 1:
                         session.continue_(wait=False)
                         time.sleep(random.random() * MOST_BETWEEN_S)  # a random moment
                         session.interrupt()
-            return found
+            return found, is_hinted
         finally:
             os.killpg(job.pid, signal.SIGTERM)
             try:
@@ -277,8 +286,11 @@ def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[P
         )
 
 
-def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counter[str]]) -> None:
-    """Run all programs, and count the outcomes in *rows*."""
+def score(
+    arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counter[str]], hints: list[bool]
+) -> None:
+    """Run all programs, and count the outcomes in *rows*; *hints* gets the hints of all that
+    hang."""
     for kit in kits():
         if not kit.name.startswith(arguments.mpi):
             continue
@@ -288,7 +300,8 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
         for optimisation in arguments.optimisation or ("-O0", "-O2"):
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                todo = list(programs(kit, optimisation, folder, arguments.programs, arguments.only))
+                chosen = (arguments.programs, arguments.only, arguments.share)
+                todo = list(programs(kit, optimisation, folder, *chosen))
                 if optimisation == "-O2" or len(arguments.optimisation or ()) == 1:
                     todo += random_programs(kit, folder, arguments.random, arguments.seed)
                 for program in todo:
@@ -298,11 +311,16 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
                     row = rows.setdefault((kit.name, optimisation, program.language), Counter())
                     try:
                         looks = arguments.looks if is_healthy else 1
-                        answers = ask(kit, program, folder, looks, recorder)
+                        answers, is_hinted = ask(kit, program, folder, looks, recorder)
                     except (PgdbError, OSError) as error:
                         row["not run"] += 1
                         print(f"{kit.name} {optimisation} {program.name}: {error}", flush=True)
                         continue
+                    if "healthy" not in program.kinds:
+                        hints.append(is_hinted)
+                        if not is_hinted:
+                            line = f"{kit.name} {optimisation} {program.name}: no hint"
+                            print(line, flush=True)
                     for answer in answers:
                         outcome, text = judge(program, answer)
                         if arguments.text:
@@ -312,6 +330,12 @@ def score(arguments: argparse.Namespace, rows: dict[tuple[str, str, str], Counte
                         if outcome != "right":
                             line = f"{kit.name} {optimisation} {program.name}: {outcome}: {text}"
                             print(line, flush=True)
+
+
+def share_of(text: str) -> slice:
+    """Return the programs of a share, such as ``2/3``."""
+    first, _, step = text.partition("/")
+    return slice(int(first) - 1, None, int(step))
 
 
 def main() -> None:
@@ -324,6 +348,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=PROGRAMS, help="folder of the programs")
     parser.add_argument("--text", action="store_true", help="print each answer")
     parser.add_argument("--only", default="", help="only programs whose names match")
+    parser.add_argument("--share", type=share_of, default="1/1", help="as 2/3: every third program")
     parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
     parser.add_argument("--random", type=int, default=0, help="programs of the generator")
     parser.add_argument("--recorder", action="store_true", help="with the recorder of MPI calls")
@@ -331,11 +356,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the page of the score")
     arguments = parser.parse_args()
     rows: dict[tuple[str, str, str], Counter[str]] = {}
+    hints: list[bool] = []
     # Ctrl-C ends the run with the score so far.
     with contextlib.suppress(KeyboardInterrupt):
-        score(arguments, rows)
+        score(arguments, rows, hints)
     table = "\n".join(lines_of(rows))
     print(table)
+    print(f"hints: {sum(hints)} of {len(hints)} jobs that hang")
     if arguments.write:
         head, _, _ = PAGE.read_text(encoding="utf-8").partition("| MPI |")
         PAGE.write_text(f"{head}{table}\n", encoding="utf-8")
