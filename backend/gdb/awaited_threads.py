@@ -7,12 +7,12 @@ lock and its count.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgdb.backend.gdb.mpi_frames import Owner, Place
+from pgdb.backend.mpi_calls.blocking import system_call
 from pgdb.elf import Read
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
@@ -58,9 +58,6 @@ def _awaited(thread: int, places: Sequence[Place], read: Read, proc: Path) -> in
 
 def _futex(thread: int, proc: Path) -> int:
     """Return the address of the futex in which a stopped thread sleeps, 0 if it sleeps in none."""
-    number = FUTEX.get(os.uname().machine)
-    with contextlib.suppress(OSError, ValueError):
-        words = (proc / str(thread) / "syscall").read_text("ascii").split()
-        if number is not None and words[:1] == [str(number)]:
-            return int(words[1], 0)
-    return 0
+    number, arguments = system_call(thread, proc)
+    is_futex = number == FUTEX.get(os.uname().machine)
+    return arguments[0] if is_futex and arguments else 0

@@ -52,7 +52,7 @@ class Blocking:
         self._before = (pid, ticks)
         if status.state == "in_call":
             return status
-        if status.activity == "computing" and (found := self._by_system_call(pid)):
+        if status.activity == "computing" and (found := self._by_system_call(thread or pid)):
             status = replace(status, activity=found)
         if status.activity not in _BLOCKING:
             return status
@@ -69,24 +69,18 @@ class Blocking:
             family += procfs.children_of_main_thread(each, self._proc)
         return sum(procfs.work_done(each, self._proc)[0] for each in family)
 
-    def _system_call(self, pid: int) -> tuple[int, tuple[int, ...]]:
-        """Return the system call that a stopped process is in, with its arguments; -1 for none."""
+    def _system_call(self, thread: int) -> tuple[int, tuple[int, ...]]:
         if platform.machine() != "x86_64":
             return -1, ()  # the numbers are those of another table
-        try:
-            text = (self._proc / str(pid) / "syscall").read_text("ascii", "replace")
-            number, *arguments = (int(each, 0) for each in text.split())
-        except (OSError, ValueError):
-            return -1, ()
-        return number, tuple(arguments)
+        return system_call(thread, self._proc)
 
-    def _by_system_call(self, pid: int) -> Activity:
-        number, _ = self._system_call(pid)
+    def _by_system_call(self, thread: int) -> Activity:
+        number, _ = self._system_call(thread)
         return next((each for each, numbers in _CALLS.items() if number in numbers), "")
 
-    def _sleeps_s(self, source: Source, pid: int) -> int | None:
-        """Return the least length of the sleep of a stopped process, None if it is unknown."""
-        number, arguments = self._system_call(pid)
+    def _sleeps_s(self, source: Source, thread: int) -> int | None:
+        """Return the least length of the sleep of a stopped thread, None if it is unknown."""
+        number, arguments = self._system_call(thread)
         if len(arguments) < 3:
             return None
         clock = None
@@ -109,3 +103,16 @@ class Blocking:
                 return None
             seconds -= int(time.clock_gettime(clock))
         return max(each for each in SLEEPS_S if each <= max(seconds, 0))
+
+
+def system_call(thread: int, proc: Path = procfs.PROC) -> tuple[int, tuple[int, ...]]:
+    """Return the number of the system call that a stopped thread is in, and its arguments.
+
+    *thread* is the kernel's number of the thread. The number is -1 outside a system call.
+    """
+    try:
+        text = (proc / str(thread) / "syscall").read_text("ascii", "replace")
+        number, *arguments = (int(each, 0) for each in text.split())
+    except (OSError, ValueError):
+        return -1, ()
+    return number, tuple(arguments)

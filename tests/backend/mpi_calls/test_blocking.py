@@ -15,7 +15,7 @@ from pgdb.elf import Read
 from pgdb.mpi_calls import Activity, MpiCallStatus
 from pgdb.process_maps import Mapping
 
-PID, CHILD = 77, 78
+PID, CHILD, THREAD = 77, 78, 79
 PLACE = 0x7FFD0000
 
 
@@ -126,6 +126,16 @@ def test_a_system_call_names_the_work_of_a_function_without_a_name(
     found = Blocking(tmp_path).looked(outside("computing"), Image(0), PID)
     assert found.activity == activity
     assert Blocking(tmp_path).looked(outside("python"), Image(0), PID).activity == "python"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+def test_the_system_call_is_that_of_the_thread_of_the_status(tmp_path: Path) -> None:
+    process(tmp_path, PID, 1, syscall="202 0x1 0x80 0x2 0x0 0x0 0x0 0x1 0x2")  # it joins a thread
+    process(tmp_path, THREAD, 1)
+    blocking = Blocking(tmp_path)
+    assert blocking.looked(outside("computing"), Image(0), PID, THREAD).activity == "computing"
+    process(tmp_path, THREAD, 1, syscall="0 0x3 0x80 0x2 0x0 0x0 0x0 0x1 0x2")
+    assert blocking.looked(outside("computing"), Image(0), PID, THREAD).activity == "io"
 
 
 def test_a_process_that_has_ended_says_nothing(tmp_path: Path) -> None:
