@@ -108,3 +108,13 @@ def test_a_rank_whose_child_works_is_not_accused(build: Build, mpi: Mpi, tmp_pat
         found = verdict(session, "cannot tell")
     assert "waits for a child process in wait" in found.text
     assert "child processes are at work" in found.decides
+
+
+def test_the_work_of_an_awaited_thread_is_that_of_the_rank(
+    build: Build, mpi: Mpi, tmp_path: Path
+) -> None:
+    program = build("join_computes.c")
+    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+        found = verdict(session, "cannot tell")
+    assert "rank 0, which computes in thread" in found.text
+    assert "slow, or in a loop that does not end" in found.decides
