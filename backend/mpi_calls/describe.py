@@ -14,7 +14,7 @@ from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
-from pgdb.backend.mpi_calls.own_request import KINDS, own_request
+from pgdb.backend.mpi_calls.own_request import own_kind, own_request
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.mpi_calls import CallState, Communicator, FieldSource, MpiCall
@@ -236,7 +236,7 @@ class _Parts:
 
     def own_request(self) -> None:
         """Find the peer and the tag in the request that the call itself has made."""
-        kind = KINDS.get(self._call.function)
+        kind = own_kind(self._call.function)
         fields = self._fields
         communicator = fields.get("communicator")
         peer = "source" if kind == "recv" else "dest"

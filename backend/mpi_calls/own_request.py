@@ -14,16 +14,25 @@ from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.mpi_calls import Communicator, Request, RequestKind
+from pgdb.mpi_functions import PROTOTYPES
 
-KINDS: dict[str, RequestKind] = {
-    "MPI_Recv": "recv",
-    "MPI_Send": "send",
-    "MPI_Ssend": "send",
-    "MPI_Rsend": "send",
-}
-"""The functions, with the kinds of their requests."""
 _DEEPEST = 4
 """Frames of the MPI library that are looked at."""
+
+
+def own_kind(function: str) -> RequestKind | None:
+    """Return the kind of the request that a function makes for itself, None if it makes none of
+    one message."""
+    prototype = PROTOTYPES.get(function)
+    if prototype is None or not prototype.blocking:
+        return None
+    # A matched receive has no tag.
+    if all(each.name != "tag" for each in prototype.arguments):
+        return None
+    match prototype.kind:
+        case "send" | "recv" as kind:
+            return kind
+    return None
 
 
 def own_request(

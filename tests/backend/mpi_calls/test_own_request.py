@@ -10,6 +10,7 @@ from pgdb.backend.mpi_calls import own_request as module
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.mpi_calls import Communicator, Request
+from pgdb.mpi_functions import PROTOTYPES
 
 WORLD = Communicator(name="MPI_COMM_WORLD", members="0-3")
 OTHER = Communicator(name="dup", members="0-3")
@@ -40,6 +41,14 @@ def find(
     monkeypatch.setattr(module, "RequestReader", Reader)
     library: Any = None
     return module.own_request(library, STACK, 2, "recv", WORLD, count)
+
+
+def test_blocking_calls_of_one_message_make_a_request() -> None:
+    made = {name: kind for name in PROTOTYPES if (kind := module.own_kind(name))}
+    assert made == {"MPI_Recv": "recv"} | dict.fromkeys(
+        ("MPI_Send", "MPI_Ssend", "MPI_Rsend"), "send"
+    )
+    assert module.own_kind("MPI_Unheard_of") is None
 
 
 def test_a_register_that_the_call_has_changed_has_the_request(
