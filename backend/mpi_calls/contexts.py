@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.handle_objects import candidates
 
 if TYPE_CHECKING:
     from pgdb.backend.mpi_calls.library import MpiLibrary
@@ -21,25 +24,30 @@ _LARGEST_BYTES = 0x2000
 _MOST_REFERENCES = 1 << 20
 _MOST_STEPS = 3000
 """Most instructions to the place where a query has read the object; an error takes many more."""
-_REACH = 0x140
 
 
 class Contexts:
-    """Finds the communicator of a context."""
+    """Finds the communicator of a context, at one look at a stopped process."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library
         self._memory = library.memory
+        self._places: dict[int, int | None] = {}
 
     def communicator(self, context: int) -> int | None:
         """Return the handle of the communicator that receives messages with *context*, None if
         there is none or several."""
-        found = []
+        found = self._by_context.get(context, ())
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _by_context(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
         for handle, address in self._objects():
             numbers = self._library.identities.contexts_at(address)
-            if numbers is not None and numbers[1] == context:
-                found.append(handle)
-        return found[0] if len(found) == 1 else None
+            if numbers is not None:
+                found.setdefault(numbers[1], []).append(handle)
+        return found
 
     def object(self, handle: int) -> int | None:
         """Return the address of the object of a communicator that is not freed."""
@@ -73,19 +81,17 @@ class Contexts:
     def _place(self, handle: int) -> int | None:
         """Return the address of the object of a handle, also of one that is free: a query reads
         it."""
+        if handle not in self._places:
+            self._places[handle] = self._find_place(handle)
+        return self._places[handle]
+
+    def _find_place(self, handle: int) -> int | None:
         library = self._library
         place = library.emulator.allocate(64)
-        reads = library.emulator.reads = []
-        try:
+        # The reads before an error may be enough.
+        with library.emulator.recorded_reads() as reads, suppress(EmulationError):
             library.query("Comm_test_inter", handle, place, most_steps=_MOST_STEPS)
-        except EmulationError:
-            # The reads so far may have been enough.
-            pass
-        finally:
-            library.emulator.reads = None
-        for read in dict.fromkeys(address for address, _ in reads):
-            for distance in range(0, _REACH, 8):
-                start = (read - distance) & ~7
-                if self._memory.word(start, 4) == handle and not library.is_stack(start):
-                    return start
+        for start in candidates(reads):
+            if self._memory.word(start, 4) == handle and not library.is_stack(start):
+                return start
         return None

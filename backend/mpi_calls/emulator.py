@@ -8,6 +8,8 @@ bad handle ends in an error here. The number of instructions is bounded.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pgdb.backend.mpi_calls import vectors
 from pgdb.backend.mpi_calls.c_library import STUBS, carry_out
@@ -48,12 +50,20 @@ class Emulator(PrivateCopy):
         self._vectors: dict[str, int] = {}
         self._zero = self._sign = self._carry = self._overflow = False
         self._pc = 0
-        self.reads: list[tuple[int, int]] | None = None
-        """Addresses and sizes of numbers that are read, if they are wanted."""
+        self._reads: list[tuple[int, int]] | None = None
         self.halts: frozenset[int] = frozenset()
         """Addresses of functions that are not to be run: a call of one is a HaltError."""
         self.steps = 0
         """Number of instructions so far."""
+
+    @contextmanager
+    def recorded_reads(self) -> Iterator[list[tuple[int, int]]]:
+        """Yield a list that gets the addresses and the sizes of all numbers that are read."""
+        reads = self._reads = []
+        try:
+            yield reads
+        finally:
+            self._reads = None
 
     # -- running -------------------------------------------------------------------------------
 
@@ -134,8 +144,8 @@ class Emulator(PrivateCopy):
             value = self.registers[full]
             return (value >> 8 if operand.reg in HIGH else value) & ((1 << 8 * size) - 1)
         address = self._address(insn, operand)
-        if self.reads is not None:
-            self.reads.append((address, operand.size))
+        if self._reads is not None:
+            self._reads.append((address, operand.size))
         return self.number(address, operand.size)
 
     def _put(self, insn: Instruction, operand: Operand, value: int) -> None:

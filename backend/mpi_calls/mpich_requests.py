@@ -8,10 +8,13 @@ be made to, they stay unknown.
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
+from functools import cached_property
 
 from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.handle_objects import HEAD_BYTES, KIND_AT, candidates, is_request
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.request_samples import OBJECT_BYTES, Places
 from pgdb.mpi_calls import Request, RequestKind
@@ -33,7 +36,7 @@ _FIRST_GENERALIZED = 9
 _BEHIND_GENERALIZED: dict[int, RequestKind] = {0: "generalized", 1: "collective", 3: "rma"}
 """Kinds by their distance from that of generalized requests, in all versions."""
 _PERSISTENT = ("persistent send", "persistent recv")
-_KIND_AT, _COUNTER_AT = 8, 16
+_COUNTER_AT = 16
 _MOST_LEFT = 1 << 20
 _VERSION_BYTES = 8192
 _VERSION_SYMBOL = "MPII_Version_string"
@@ -67,7 +70,6 @@ class MpichRequests:
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library
         self._memory = library.memory
-        self._known_version: str | None = None
         self._objects: dict[int, int | None] = {}
         self._complete: set[int] = set()
 
@@ -86,7 +88,7 @@ class MpichRequests:
         data = self._memory.some(address, OBJECT_BYTES)
         if len(data) < OBJECT_BYTES:
             return Request()
-        kind = self._kind(struct.unpack_from("<i", data, _KIND_AT)[0])
+        kind = self._kind(struct.unpack_from("<i", data, KIND_AT)[0])
         if kind is None:
             return Request()
         function = _FUNCTIONS.get(kind)
@@ -100,7 +102,7 @@ class MpichRequests:
         named = self._communicator(data, persistent) if persistent is not None else None
         if named is not None:
             found = replace(found, communicator=self._library.communicator(named).record)
-        if kind == "recv" and self._version() == _WITH_UCX:
+        if kind == "recv" and self._version == _WITH_UCX:
             return self._with_matches(found, data, _UCX_POINTER)
         return found
 
@@ -117,7 +119,9 @@ class MpichRequests:
     def handle_at(self, address: int) -> int | None:
         """Return the handle of the request whose object is at an address, None if it is none."""
         handle = self._memory.word(address, 4)
-        if handle is None or handle >> 24 not in _REQUEST_KINDS or not self._has_object(address):
+        if handle is None or handle >> 24 not in _REQUEST_KINDS:
+            return None
+        if not self._has_object(address, handle):
             return None
         return handle if self._object(handle) == address else None
 
@@ -132,7 +136,7 @@ class MpichRequests:
         address = self._object(handle)
         if handle in self._complete:
             return True
-        if address is None or (kind := self._memory.word(address + _KIND_AT, 4)) is None:
+        if address is None or (kind := self._memory.word(address + KIND_AT, 4)) is None:
             return None
         if self._kind(kind) == "persistent collective":
             # Its own counter is above 0 before it is started.
@@ -152,37 +156,19 @@ class MpichRequests:
 
     def _find_object(self, handle: int) -> int | None:
         place = self._library.emulator.allocate(64)
-        reads = self._library.emulator.reads = []
-        try:
+        # The reads before an error may be enough.
+        with self._library.emulator.recorded_reads() as reads, suppress(EmulationError):
             self._library.query("Request_get_status", handle, place, place + 16)
             if self._library.emulator.number(place, 4):
                 self._complete.add(handle)
-        except EmulationError:
-            # The reads so far may have been enough.
-            pass
-        finally:
-            self._library.emulator.reads = None
-        for read in dict.fromkeys(address for address, _ in reads):
-            for at in range(0, 0x140, 8):
-                start = (read - at) & ~7
-                if self._memory.word(start, 4) == handle and self._has_object(start):
-                    return start
-        return None
+        return next((at for at in candidates(reads) if self._has_object(at, handle)), None)
 
-    def _has_object(self, address: int) -> bool:
-        """Return whether a count of references and a kind stand behind a handle."""
-        data = self._memory.bytes_at(address, 12)
-        if data is None or self._library.is_stack(address):
-            return False
-        references, kind = (int(each) for each in struct.unpack("<ii", data[4:]))
-        return 0 < references < 16 and 0 < kind < 32
+    def _has_object(self, address: int, handle: int) -> bool:
+        head = self._memory.bytes_at(address, HEAD_BYTES)
+        return head is not None and is_request(head, handle) and not self._library.is_stack(address)
 
+    @cached_property
     def _version(self) -> str:
-        if self._known_version is None:
-            self._known_version = self._find_version()
-        return self._known_version
-
-    def _find_version(self) -> str:
         library = self._library
         if (symbol := library.symbol(_VERSION_SYMBOL)) is not None:
             name = "Intel" if library.is_of_intel else "MPICH"

@@ -102,16 +102,16 @@ class OpenMpiRequests:
         """
         emulator = self._library.emulator
         flag = emulator.allocate(16)
-        reads = emulator.reads = []
         emulator.halts = self._progress
         try:
-            self._library.query("Request_get_status", address, flag, 0)
+            with emulator.recorded_reads() as reads:
+                self._library.query("Request_get_status", address, flag, 0)
         except HaltError:
             return False
         except EmulationError:
             return None
         finally:
-            emulator.reads, emulator.halts = None, frozenset()
+            emulator.halts = frozenset()
         words = [at for at, size in reads if size == 8 and 0 <= at - address < _OBJECT_BYTES]
         if not emulator.number(flag, 4):
             return None

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pgdb.backend.mpi_calls.emulator import Emulator
 from pgdb.backend.mpi_calls.errors import EmulationError
+from pgdb.backend.mpi_calls.handle_objects import HEAD_BYTES, KIND_AT, candidates, is_request
 
 if TYPE_CHECKING:
     from pgdb.backend.mpi_calls.library import MpiLibrary
@@ -23,18 +25,16 @@ if TYPE_CHECKING:
 OBJECT_BYTES = 0x2C0
 """Bytes of an object that are looked at."""
 _LEAST_BYTES = 0x40
-_REACH = 0x140
 _MOST_STEPS = 30_000
 _MOST_TRIES = 4
-"""Most ranks of which one library is tried; a rank can be stopped at a moment that does not allow
-it."""
+"""Most looks at ranks in which one thing is tried of a library; a rank can be stopped at a moment
+that does not allow it."""
 _BUFFER_BYTES = 1 << 16
 _FIRST_TAG, _FIRST_COUNT = 0x5A1, 0x71
 _COMPARED_BYTES = 0x80
 _INT_OF_MPICH, _NO_INFO_OF_MPICH = 0x4C000405, 0x1C000000
 _PARTITIONED = ("Psend_init", "Precv_init")
 _INT_OF_OPENMPI = "ompi_mpi_int"
-_MOST_REFERENCES, _MOST_KINDS = 16, 32
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -64,27 +64,36 @@ class Sample(msgspec.Struct, frozen=True):
     """The private copy of the memory in which it is."""
 
 
-_SAMPLES: dict[tuple[object, str], Places | None] = {}
+_LEARNED: dict[tuple[object, str], Any] = {}
+"""The findings, by the library and their names: ranks of one library have the same."""
 _TRIES: dict[tuple[object, str], int] = {}
+_Finding = TypeVar("_Finding")
 
 
 class RequestSamples:
-    """Makes requests, and learns from them."""
+    """Makes requests, and learns from them, at one look at a stopped process."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library
+        self._tried: set[str] = set()
+
+    def _learned(self, name: str, learn: Callable[[], _Finding | None]) -> _Finding | None:
+        """Return a finding; *learn* makes it, once at each look until it is there."""
+        key = (self._library.image.key, name)
+        found: _Finding | None = _LEARNED.get(key)
+        if found is not None or name in self._tried or _TRIES.get(key, 0) >= _MOST_TRIES:
+            return found
+        self._tried.add(name)
+        _TRIES[key] = _TRIES.get(key, 0) + 1
+        found = learn()
+        if found is not None:
+            _LEARNED[key] = found
+        return found
 
     def places(self, function: str) -> Places | None:
         """Return the places in the requests that a function such as ``Irecv`` makes; None if they
         are unknown."""
-        key = (self._library.image.key, function)
-        if key in _SAMPLES:
-            return _SAMPLES[key]
-        found = self._places(list(self.samples(function)))
-        _TRIES[key] = _TRIES.get(key, 0) + 1
-        if found is not None or _TRIES[key] >= _MOST_TRIES:
-            _SAMPLES[key] = found
-        return found
+        return self._learned(function, lambda: self._places(list(self.samples(function))))
 
     def samples(self, function: str) -> Iterator[Sample]:
         """Yield requests to or from several ranks; none if the function cannot be emulated."""
@@ -104,21 +113,17 @@ class RequestSamples:
     def generalized_kind(self) -> int | None:
         """Return the number of the kind of generalized requests in MPICH, which begins those that
         differ between its versions."""
-        key = (self._library.image.key, "Grequest_start")
-        if key not in _SAMPLES:
-            library, place = self._copy()
-            unused = library.emulator.allocate(64)
-            try:
-                library.query("Grequest_start", *[unused] * 4, place, most_steps=_MOST_STEPS)
-                found = self._object(library, library.emulator.number(place, 4))
-            except EmulationError:
-                return None
-            if found is None:
-                return None
-            kind = library.emulator.number(found + 8, 4)
-            _SAMPLES[key] = Places(tag=kind, peer=kind)
-        known = _SAMPLES[key]
-        return known.tag if known is not None else None
+        return self._learned("generalized kind", self._generalized_kind)
+
+    def _generalized_kind(self) -> int | None:
+        library, place = self._copy()
+        unused = library.emulator.allocate(64)
+        try:
+            library.query("Grequest_start", *[unused] * 4, place, most_steps=_MOST_STEPS)
+            found = self._object(library, library.emulator.number(place, 4))
+        except EmulationError:
+            return None
+        return None if found is None else library.emulator.number(found + KIND_AT, 4)
 
     def _copy(self) -> tuple[MpiLibrary, int]:
         """Return the library with a private copy of the memory, and a place there for a result."""
@@ -165,24 +170,16 @@ class RequestSamples:
         """Return the address of the object of a request of MPICH in a private copy."""
         emulator = library.emulator
         place = emulator.allocate(64)
-        reads = emulator.reads = []
-        try:
+        # The reads before an error may be enough.
+        with emulator.recorded_reads() as reads, suppress(EmulationError):
             library.query("Request_get_status", handle, place, place + 16, most_steps=_MOST_STEPS)
-        except EmulationError:
-            # The reads so far may have been enough.
-            pass
-        finally:
-            emulator.reads = None
-        for read in dict.fromkeys(address for address, _ in reads):
-            for distance in range(0, _REACH, 8):
-                start = (read - distance) & ~7
-                try:
-                    head = struct.unpack("<Iii", emulator.read(start, 12))
-                except EmulationError:
-                    continue
-                is_object = 0 < head[1] < _MOST_REFERENCES and 0 < head[2] < _MOST_KINDS
-                if head[0] == handle and is_object and not library.is_stack(start):
-                    return start
+        for start in candidates(reads):
+            try:
+                head = emulator.read(start, HEAD_BYTES)
+            except EmulationError:
+                continue
+            if is_request(head, handle) and not library.is_stack(start):
+                return start
         return None
 
     def _places(self, samples: Sequence[Sample]) -> Places | None:
@@ -219,25 +216,23 @@ class RequestSamples:
     def persistence(self) -> int | None:
         """Return the place of the byte of Open MPI's requests that is 1 for persistent ones, None
         if it is unknown."""
-        key = (self._library.image.key, "persistence")
-        if key not in _SAMPLES:
-            kept = [next(self.samples(each), None) for each in ("Recv_init", "Send_init")]
-            other = next(self.samples("Irecv"), None)
-            null = self._library.symbol("ompi_request_null") or 0
-            ended = self._library.memory.bytes_at(null, _COMPARED_BYTES)
-            if other is None or ended is None or None in kept:
-                return None
-            # The state and the flag of completion are those of a null request, too.
-            found = [
-                at
-                for at in range(_LEAST_BYTES, _COMPARED_BYTES)
-                if other.data[at] == ended[at] == 0
-                and all(each and each.data[at] == 1 for each in kept)
-            ]
-            place = found[0] if len(found) == 1 else None
-            _SAMPLES[key] = Places(tag=place, peer=place) if place is not None else None
-        known = _SAMPLES[key]
-        return known.tag if known is not None else None
+        return self._learned("persistence", self._persistence)
+
+    def _persistence(self) -> int | None:
+        kept = [next(self.samples(each), None) for each in ("Recv_init", "Send_init")]
+        other = next(self.samples("Irecv"), None)
+        null = self._library.symbol("ompi_request_null") or 0
+        ended = self._library.memory.bytes_at(null, _COMPARED_BYTES)
+        if other is None or ended is None or None in kept:
+            return None
+        # The state and the flag of completion are those of a null request, too.
+        found = [
+            at
+            for at in range(_LEAST_BYTES, _COMPARED_BYTES)
+            if other.data[at] == ended[at] == 0
+            and all(each and each.data[at] == 1 for each in kept)
+        ]
+        return found[0] if len(found) == 1 else None
 
 
 def _equal(samples: Sequence[Sample], form: str, values: Sequence[int]) -> list[int]:
