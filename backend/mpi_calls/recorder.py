@@ -231,23 +231,26 @@ class _Decoder:
         entry less than there are can be trusted.
         """
         threads = list(self.threads())
-        for thread in threads:
+        pasts = [_past(each) for each in threads]
+        for at, thread in enumerate(threads):
+            others = pasts[:at] + pasts[at + 1 :]
             size = ctypes.sizeof(ctypes.c_uint64)
             place = layout.Memory.thread.offset + (thread.number - 1) * ctypes.sizeof(layout.Thread)
             counted = self._bytes(place, size)
             now = thread.calls if counted is None else int.from_bytes(counted, "little")
             first = max(0, thread.calls - last, now - layout.MOST_CALLS + 1)
-            others = [each for each in threads if each is not thread]
             for number in range(first, thread.calls):
                 entry = thread.ring[number % layout.MOST_CALLS]
                 function = _function(entry)
                 if function is None:
                     continue
-                past = layout.Call.from_buffer_copy(entry)
-                if not _keeps_groups(thread, number, others):
-                    past.group = 0
+                earlier = layout.Call.from_buffer_copy(entry)
+                # A group that may have been freed since may have left its place to another.
+                is_kept = pasts[at].last_freed < number
+                if not is_kept or not all(each.keeps_groups(entry.began) for each in others):
+                    earlier.group = 0
                 yield RecordedCall(
-                    call=self._call(past, function, None),
+                    call=self._call(earlier, function, None),
                     began_s=entry.began / 1e9,
                     returned=number + 1 < thread.calls or not thread.frame,
                     thread=thread.number,
@@ -404,19 +407,25 @@ class _Decoder:
         )
 
 
-def _keeps_groups(thread: layout.Thread, number: int, others: Sequence[layout.Thread]) -> bool:
-    """Return whether the communicator, window or file of a call has surely kept its place in the
-    table since the call *number* of a thread: nothing was freed."""
-    if any(_frees(thread.ring[at % layout.MOST_CALLS]) for at in range(number, thread.calls)):
-        return False
-    began = thread.ring[number % layout.MOST_CALLS].began
-    for other in others:
-        kept = range(max(0, other.calls - layout.MOST_CALLS + 1), other.calls)
-        if any(_frees(other.ring[at % layout.MOST_CALLS]) for at in kept):
-            return False
-        if kept.start and other.ring[kept.start % layout.MOST_CALLS].began >= began:
-            return False
-    return True
+class _Past(msgspec.Struct, frozen=True):
+    """The part of the calls of a thread that says which groups were freed."""
+
+    last_freed: int
+    """Number of the last call that is kept and frees a communicator, a window or a file; -1 for
+    none."""
+    kept_since: int | None
+    """Begin of the oldest call that is kept, if older ones are forgotten; in nanoseconds."""
+
+    def keeps_groups(self, since: int) -> bool:
+        """Return whether the thread has surely freed nothing since a time, in nanoseconds."""
+        return self.last_freed < 0 and (self.kept_since is None or self.kept_since < since)
+
+
+def _past(thread: layout.Thread) -> _Past:
+    kept = range(max(0, thread.calls - layout.MOST_CALLS + 1), thread.calls)
+    freed = (at for at in reversed(kept) if _frees(thread.ring[at % layout.MOST_CALLS]))
+    oldest = thread.ring[kept.start % layout.MOST_CALLS].began if kept.start else None
+    return _Past(last_freed=next(freed, -1), kept_since=oldest)
 
 
 def _frees(entry: layout.Call) -> bool:
