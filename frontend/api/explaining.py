@@ -290,12 +290,11 @@ class _Run:
             status, ranks = each.record, each.ranks & self._chosen
             if not ranks or not isinstance(status, MpiCallStatus) or status.call is None:
                 continue
-            if status.state != "in_call" or status.call.thread or is_poll(status):
+            if status.state != "in_call" or status.call.thread:
                 continue
-            if is_passing(status):
+            if is_poll(status) or is_passing(status):
                 continue
-            place = status.where.function if status.where is not None else ""
-            key = (status.call.function, place)
+            key = (status.call.function, _function(status))
             by_call[key] = by_call.get(key, RankSet()) | ranks
         found = []
         for (function, place), ranks in by_call.items():

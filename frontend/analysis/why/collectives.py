@@ -235,7 +235,7 @@ def requests(knot: Knot) -> Verdict | None:
             "missing-from-collective",
             f"{text}, which not all have begun: {_list([_stands([each]) for each in others])}",
             "a collective operation is complete when all members have begun it",
-            ranks=_fewer(ranks, others),
+            ranks=_to_blame(ranks, others),
             known=False,
             step=Step("no request shows who has begun the operation; the flight recorder does"),
         )
@@ -249,9 +249,9 @@ def requests(knot: Knot) -> Verdict | None:
     )
 
 
-def _fewer(waiting: RankSet, others: Sequence[Party]) -> RankSet:
-    """Return the ranks to blame: the *others*, or those that wait alone for what most have not
-    begun."""
+def _to_blame(waiting: RankSet, others: Sequence[Party]) -> RankSet:
+    """Return the ranks to blame: the *others*, or the waiting ones if these have begun alone an
+    operation that most have not."""
     elsewhere = RankSet.union(each.ranks for each in others)
     meet = all(any(map(is_meeting, each.calls)) for each in others)
     return waiting if meet and len(waiting) < len(elsewhere) else elsewhere
@@ -282,7 +282,7 @@ def open_ended(knot: Knot) -> Verdict | None:
         f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(own)} for a {among} "
         f"that does not make the call{listed}: {_list([_stands([each]) for each in others])}",
         "the call waits for some of the members, and every other member is blocked elsewhere",
-        ranks=_fewer(ranks, others),
+        ranks=_to_blame(ranks, others),
         known=False,
         step=Step(
             f"the call does not name the missing {among}; the flight recorder counts the calls of "
