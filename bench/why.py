@@ -45,7 +45,10 @@ RANKS = 4
 _MOST_RANKS = 16
 READY_S = 60.0
 SETTLE_S = 2.0
-"""Seconds until a program that does not say when it is ready has come to its place."""
+"""Seconds until a program that does not say when it is ready has come to its place.
+
+Ranks that poll in MPI are at work in /proc before they come to their place, and there.
+"""
 POLL_S = 0.02
 MOST_BETWEEN_S = 0.2
 """Longest time for which a healthy job runs between two looks."""
@@ -218,12 +221,12 @@ def ask(
         try:
             until = time.monotonic() + READY_S
             if not program.reports:
-                time.sleep(SETTLE_S)
+                time.sleep(SETTLE_S)  # no event exists
             while program.reports and len(os.listdir(ready)) < program.count:
                 if job.poll() is not None or time.monotonic() > until:
                     raise PgdbError("it has not started")
                 time.sleep(POLL_S)
-            time.sleep(LATER_S)
+            time.sleep(LATER_S)  # no event exists
             found = []
             with pgdb.attach(job.pid) as session:
                 is_hinted = may_hang(session.start_answer.classes)
@@ -231,7 +234,8 @@ def ask(
                     found.append(session.why())
                     if looks > 1:
                         session.continue_(wait=False)
-                        time.sleep(random.random() * MOST_BETWEEN_S)  # a random moment
+                        # The looks come at random moments: the length is the experiment.
+                        time.sleep(random.random() * MOST_BETWEEN_S)
                         session.interrupt()
             return found, is_hinted
         finally:
