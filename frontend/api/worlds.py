@@ -130,10 +130,7 @@ class Worlds:
         """
         await self.look()  # the numbers of the worlds that MPI_Comm_spawn has made are taken
         assert self.source is not None
-        world = await self.source.of_job(target)
-        answer = await self.join([world])
-        self._core.guests |= self._known[world.number].ranks
-        return answer
+        return await self.join([await self.source.of_job(target)])
 
     async def add(self, word: str) -> Answer:
         """Attach to the ranks of a world, given by its number, or of all further worlds.
@@ -189,6 +186,9 @@ class Worlds:
             self._name(self._own())
         world = world.numbered_from(self._next)
         self._next += world.span
+        if world.job:
+            # The session may end while they join, and must not kill them.
+            core.guests |= world.ranks
         source.assign(world)
         before = core.state.live or core.state.ranks
         gathered = await core.transport.ask(

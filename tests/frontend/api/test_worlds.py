@@ -1,0 +1,96 @@
+"""Ranks of another job that join a session: it never kills them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.worlds import Worlds
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.operation import Operation
+from pgdb.overlay.router import Gathered
+from pgdb.proctable import ProcTable, RankProcess, World
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Stop
+
+OWN, OTHER = RankSet.parse("0-1"), RankSet.parse("2-3")
+
+
+def processes(first_pid: int) -> tuple[RankProcess, ...]:
+    return tuple(RankProcess(rank, "node1", first_pid + rank, "/app") for rank in range(2))
+
+
+class Job:
+    """A session of ranks 0-1, and another job whose ranks wait to be attached to."""
+
+    is_recorded = False
+
+    def __init__(self) -> None:
+        transport: Any = self
+        session: Any = None
+        self.out_of_reach = RankSet()
+        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.core = Core(session, SessionOptions(), transport)
+        self.core.table = ProcTable(processes=processes(100), source="")
+        self.core.state.add(OWN)
+        recovery: Any = self
+        self.worlds = Worlds(self.core, recovery, dict)
+        self.worlds.source = self
+
+    # -- the transport -------------------------------------------------------------------------
+
+    def next_id(self) -> int:
+        return 1
+
+    async def ask(
+        self, number: int, ranks: RankSet, operation: Operation, timeout_s: float, command: str
+    ) -> Gathered:
+        self.is_asked.set()
+        await self.may_answer.wait()
+        stopped = EquivalenceClass[Record](ranks, Stop(reason="attached"))
+        return Gathered(request_id=number, classes=(stopped,))
+
+    # -- the source of worlds and the recovery ---------------------------------------------------
+
+    async def look(self) -> tuple[World, ...]:
+        return ()
+
+    async def of_job(self, target: str) -> World:
+        return World(number=1, size=2, processes=processes(200), job=target)
+
+    def assign(self, world: World) -> None:
+        assert world.ranks == OTHER
+
+    async def extend(self, before: RankSet, ranks: RankSet) -> None:
+        assert (before, ranks) == (OWN, OTHER)
+
+
+def test_ranks_of_another_job_are_guests() -> None:
+    async def scenario() -> None:
+        job = Job()
+        job.may_answer.set()
+        answer = await job.worlds.add_job("4711")
+        assert answer.ranks == job.core.guests == OTHER
+        assert job.core.state.live == OWN | OTHER
+
+    asyncio.run(scenario())
+
+
+def test_ranks_that_join_after_the_user_has_given_up_are_guests() -> None:
+    async def scenario() -> None:
+        job = Job()
+        adding = asyncio.create_task(job.worlds.add_job("4711"))
+        asked = asyncio.create_task(job.is_asked.wait())
+        await asyncio.wait([asked, adding], return_when=asyncio.FIRST_COMPLETED)
+        assert asked.done()
+        adding.cancel()
+        await asyncio.wait([adding])
+        assert adding.cancelled()
+        job.may_answer.set()
+        while job.core.state.live != OWN | OTHER:
+            await job.core.wait_change()
+        assert job.core.guests == OTHER
+
+    asyncio.run(scenario())
