@@ -1,4 +1,4 @@
-"""Faults of groups in motion: Ctrl-C, detach, a killed aggregator at a barrier or in steps.
+"""Faults of groups in motion: Ctrl-C, detach, a process that dies, at a barrier or in steps.
 
 Ranks of ``storm`` reach ``hit`` all the time, so that some are there while others are on the way.
 """
@@ -6,19 +6,24 @@ Ranks of ``storm`` reach ``hit`` all the time, so that some are there while othe
 from __future__ import annotations
 
 import functools
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
+from bench.soak.running import GRACE_S, LEAVE_S
 from pgdb.errors import PgdbError
 from pgdb.frontend.api.sync_generated import RankView
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
+from pgdb.records import Stop, is_error
 from tests.support.jobs import Job
-from tests.support.terminal import PGDB, PROMPT, Terminal
+from tests.support.processes import processes_with
+from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
 
 if TYPE_CHECKING:
     from bench.soak.faults import OneHost
@@ -31,8 +36,17 @@ LOOKS = 10
 END_S = 0.5
 """Longest time until a Ctrl-C, a detach or a kill comes, in seconds."""
 
-_ENDS = {"interrupt": "interrupt", "detach": "detach", "kill": "aggregator killed"}
+_ENDS = {
+    "interrupt": "interrupt",
+    "detach": "detach",
+    "kill": "aggregator killed",
+    "kill GDB": "GDB killed",
+}
+_MOTIONS = ("lockstep", "look", "until-differ", "until-diverge", "trace", "hold", "stop mode")
 _TOGETHER = ("tbreak hit", "continue")
+_WITHOUT_BREAKPOINT = ("look", "hold")
+"""Motions in which no rank is at a breakpoint, or in a step, all the time. In the others a rank
+does not survive its GDB (see docs/reference/faults.md)."""
 _AT_A_TERMINAL = {
     "barrier": (("barrier hit --then release",), ("continue",)),
     "lockstep": ((), (*_TOGETHER, f"next --lockstep {10**6}")),
@@ -44,6 +58,8 @@ _AT_A_TERMINAL = {
     "ranks of a set": (("defset none 0", "break hit --ranks @none", "hold 0"), ("continue",)),
 }
 """Commands at the start, and commands of which the last one runs, or holds ranks, for ever."""
+_ORDERS = {b"s": "rank crashes", b"x": "rank exits"}
+"""Orders to a rank of ``storm``, with what it does then."""
 TYPED = 10
 """Number of times that Ctrl-C is typed in a session."""
 
@@ -65,22 +81,27 @@ class GroupFaults:
             "barrier: met and released": self._meet,
             "barrier: interrupt": self._interrupt_at_barrier,
             "barrier: detach": self._detach_at_barrier,
-            "barrier: aggregator killed": self._kill_at_barrier,
+            "barrier: aggregator killed": functools.partial(self._kill_at_barrier, end="kill"),
+            "barrier: GDB killed": functools.partial(self._kill_at_barrier, end="kill GDB"),
         } | {
             f"{what}: {_ENDS[end]}": functools.partial(self._in_motion, what=what, end=end)
-            for what in ("lockstep", "look", "until-differ", "trace", "hold", "stop mode")
+            for what in _MOTIONS
             for end in _ENDS
+            if end != "kill GDB" or what in _WITHOUT_BREAKPOINT
         }
 
     @property
     def ends(self) -> dict[str, End]:
-        """Sessions at a terminal that Ctrl-C interrupts, by name."""
-        return {
-            f"Ctrl-C: {name}": functools.partial(
-                self._interrupt_terminal, first=first, repeated=repeated
-            )
-            for name, (first, repeated) in _AT_A_TERMINAL.items()
-        }
+        """Sessions that end while ranks are in motion, and those that Ctrl-C interrupts."""
+        found: dict[str, End] = {}
+        for name, (first, repeated) in _AT_A_TERMINAL.items():
+            lines = {"first": first, "repeated": repeated}
+            found[f"Ctrl-C: {name}"] = functools.partial(self._interrupt_terminal, **lines)
+            found[f"{name}: front end killed"] = functools.partial(self._kill_front_end, **lines)
+        for what in ("barrier", *_MOTIONS):
+            for order, end in _ORDERS.items():
+                found[f"{what}: {end}"] = functools.partial(self._end_rank, what=what, order=order)
+        return found
 
     def _gathered(self, session: Session) -> RankSet:
         """Bring all ranks that live to one line; return them."""
@@ -139,15 +160,18 @@ class GroupFaults:
         session.ranks(live).continue_(wait=False)
         return RankSet()
 
-    def _kill_at_barrier(self, session: Session, job: Job) -> RankSet:
+    def _kill_at_barrier(self, session: Session, job: Job, end: str) -> RankSet:
         number, _, _ = self._held(session)
-        lost = self._kill(session, job)
+        lost = self._kill(session, job, end)
         session.delete(number)
         return lost
 
-    def _kill(self, session: Session, job: Job) -> RankSet:
-        which = self._random.choice(["leaf", "middle", "root"])
-        return self._soak._kill_aggregator(session, job, which)
+    def _kill(self, session: Session, job: Job, end: str) -> RankSet:
+        """Kill an aggregator or a GDB; return the ranks that are lost."""
+        if end == "kill":
+            which = self._random.choice(["leaf", "middle", "root"])
+            return self._soak._kill_aggregator(session, job, which)
+        return self._soak._kill_gdb(session, job)
 
     def _in_motion(self, session: Session, job: Job, what: str, end: str) -> RankSet:
         """End steps or runs from another thread."""
@@ -166,8 +190,8 @@ class GroupFaults:
         mover.start()
         mover.join(self._random.random() * END_S)
         lost = RankSet()
-        if end == "kill":
-            lost = self._kill(session, job)
+        if end.startswith("kill"):
+            lost = self._kill(session, job, end)
         elif end == "detach":
             some = self._soak._some(live)
             session.ranks(some).detach(timeout_s=DEADLINE_S)
@@ -189,8 +213,14 @@ class GroupFaults:
         return lost
 
     def _move(self, session: Session, view: RankView, what: str) -> None:
-        if what == "lockstep":
+        if what == "barrier":
+            number = view.barrier("hit").number
+            view.continue_(wait=False)
+            session.wait_barrier(number, timeout_s=DEADLINE_S)
+        elif what == "lockstep":
             view.lockstep("next", STEPS, timeout_s=DEADLINE_S)
+        elif what == "until-diverge":
+            view.until_diverge(STEPS, timeout_s=DEADLINE_S)
         elif what == "until-differ":
             view.until_differ("1", at="hit", limit=STEPS, timeout_s=DEADLINE_S)
         elif what == "look":
@@ -227,6 +257,67 @@ class GroupFaults:
                     raise Wrong(f"[{rank}] has collected hits twice or not at all: {counts}")
         if session.traces:
             session.untrace()
+
+    def _end_rank(self, job: Job, what: str, order: bytes) -> None:
+        """Let a rank crash or exit while all are in motion, and end the session."""
+        session = self._soak._attach(job)
+        has_ended: list[str] = []
+        try:
+            live = self._gathered(session)
+            view, rank = session.ranks(live), live.last
+            self._soak._orders.give(rank, order)
+
+            def move() -> None:
+                try:
+                    self._move(session, view, what)
+                except PgdbError as error:
+                    self._soak._say(f"  {what}: {error}")
+                has_ended.append(what)
+
+            mover = threading.Thread(target=move)
+            mover.start()
+            self._soak._wait(lambda: rank in self._dead(session), f"[{rank}] has ended", DEADLINE_S)
+            mover.join(DEADLINE_S)
+            if not has_ended:
+                raise Wrong(f"{what} has not ended after the end of [{rank}], or has failed")
+            # The launcher may end other ranks, but no command waits for them in vain.
+            if late := session.evaluate("1", timeout_s=DEADLINE_S).missing.late:
+                raise Wrong(f"[{late}] do not answer beside [{rank}], which has ended")
+        finally:
+            session.close()
+        self._soak._all_free(job, RankSet(job.ranks))
+        self._soak._kill_job(job)
+
+    @staticmethod
+    def _dead(session: Session) -> RankSet:
+        """Return the ranks that have ended, or have stopped for a crash."""
+
+        def found() -> RankSet:
+            state = session._session.state
+            crashed = RankSet.union(
+                each.ranks
+                for each in state.latest(state.stopped)
+                if isinstance(each.record, Stop) and is_error(each.record)
+            )
+            return crashed | state.exited
+
+        return session._loop.do(found)
+
+    def _kill_front_end(self, job: Job, first: Sequence[str], repeated: Sequence[str]) -> None:
+        """Kill a front end while the ranks of its session are in motion."""
+        options = ("--aggregators", self._soak._arguments.aggregators, "--settle", 600)
+        with Terminal(*PGDB, "attach", *options, "--grace", 2, job.pid) as terminal:
+            terminal.expect(PROMPT)
+            *before, last = repeated
+            self._type(terminal, (*first, *before))
+            terminal.line(last)
+            time.sleep(self._random.random() * END_S)
+            os.kill(terminal.pid, signal.SIGKILL)
+            mark = f"{MARK}={terminal.mark}"
+            self._soak._wait(
+                lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S
+            )
+            self._soak._all_free(job, RankSet(job.ranks))
 
     def _interrupt_terminal(self, job: Job, first: Sequence[str], repeated: Sequence[str]) -> None:
         """Let a user type Ctrl-C while the ranks of a session of its own are in motion."""
