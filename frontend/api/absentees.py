@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.ways import ways_of
+from pgdb.frontend.analysis.why.on_the_way import on_the_way
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.job_state import JobState
 from pgdb.merge.classes import EquivalenceClass
@@ -28,7 +30,8 @@ class Absent(msgspec.Struct, frozen=True):
     ranks: RankSet
     kind: AbsenceKind
     text: str
-    """The reason in words, such as ``is in PMPI_Recv and may wait for a held rank``."""
+    """The reason in words, such as ``is in MPI_Recv from 0, and may wait for [0], which is held``.
+    """
 
 
 class Barrier(msgspec.Struct, frozen=True):
@@ -80,14 +83,23 @@ def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
 
 
 def waited_for(
-    state: JobState, ranks: RankSet, stacks: Sequence[EquivalenceClass[Record]]
+    state: JobState,
+    ranks: RankSet,
+    stacks: Sequence[EquivalenceClass[Record]],
+    calls: Sequence[EquivalenceClass[Record]] = (),
 ) -> tuple[Absent, ...]:
-    """Return where *ranks* are that can still come to a barrier; *stacks* are of those that run.
+    """Return where *ranks* are that can still come to a barrier.
 
-    A rank that is held, or stopped elsewhere, has to be set running by the user.
+    *stacks* and *calls* of MPI are of those that run, as far as they are known. A rank that is
+    held, or stopped elsewhere, has to be set running by the user.
     """
     found = list(_held(state, ranks))
     left = ranks - RankSet.union(each.ranks for each in found)
+    if calls:
+        for absent in _on_the_way(state, calls):
+            if part := absent.ranks & left & state.running:
+                found.append(replace(absent, ranks=part))
+                left -= part
     looked_at = RankSet()
     in_function: dict[str, list[RankSet]] = {}
     for way in ways_of(stacks):
@@ -110,6 +122,13 @@ def waited_for(
     if running := left & state.running:
         found.append(Absent(running, "running", by_number(running, "runs", "run")))
     return tuple(sorted(found, key=lambda each: each.ranks.first))
+
+
+def _on_the_way(state: JobState, calls: Sequence[EquivalenceClass[Record]]) -> Iterator[Absent]:
+    asked = RankSet.union(each.ranks for each in calls)
+    stand = state.stopped - asked
+    for each in on_the_way(calls, state.held & stand, stand, state.exited, state.ranks):
+        yield Absent(each.ranks, "in MPI" if each.is_stuck else "running", each.text)
 
 
 def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:

@@ -8,6 +8,7 @@ when events come, so that a barrier of many ranks costs what their stops cost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import ListMpiCalls
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stop
 
@@ -291,9 +293,10 @@ class Barriers:
         outs = {point.number: self._out(point) for point in self._points.values()}
         moving = RankSet.union(outs.values()) & state.running & session.runs.continued
         stacks: tuple[EquivalenceClass[Record], ...] = ()
+        calls: tuple[EquivalenceClass[Record], ...] = ()
         if moving:
             try:
-                stacks = (await sampling.glance(session, moving)).classes
+                stacks, calls = await sampling.glance_at(session, moving, self._places)
             except PgdbError:
                 return
         does_one_run = False
@@ -304,7 +307,7 @@ class Barriers:
                 continue
             absent = (
                 *absentees.gone(state, point.ranks),
-                *absentees.waited_for(state, out, stacks),
+                *absentees.waited_for(state, out, stacks, calls),
             )
             is_stuck = all(each.kind != "running" for each in absent)
             does_one_run |= not is_stuck
@@ -316,6 +319,19 @@ class Barriers:
         if does_one_run and awaited == self._awaited:
             self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
             self._start_timer()
+
+    async def _places(
+        self, ranks: RankSet
+    ) -> tuple[tuple[EquivalenceClass[Record], ...], tuple[EquivalenceClass[Record], ...]]:
+        """Return the stacks and the calls of MPI of ranks that are stopped for a look."""
+        session = self._session
+        stacks = (await sampling.innermost(session, ranks)).classes
+        if len(session.worlds) > 1:
+            return stacks, ()  # the ranks in a call are those of its own world
+        with contextlib.suppress(PgdbError):
+            answer = await session.ask("mpi calls", ListMpiCalls(threads=False), ranks)
+            return stacks, answer.classes
+        return stacks, ()
 
     # -- facts -------------------------------------------------------------------------------
 

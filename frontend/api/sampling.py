@@ -6,8 +6,10 @@ cancellation. A rank that stops on its own meanwhile (a breakpoint, a signal) st
 
 from __future__ import annotations
 
+import functools
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +28,8 @@ from pgdb.records import Stop, is_error
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
+
+Found = TypeVar("Found")
 
 MOST_SAMPLES = 10_000
 GO_ON_TIMEOUT_S = 10.0
@@ -132,7 +136,19 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
 
 
 async def glance(session: Session, ranks: RankSet) -> Answer:
-    """List the stacks of *ranks* that run, without a report; they run on.
+    """List the stacks of *ranks* that run, without a report; they run on."""
+    return await glance_at(session, ranks, functools.partial(innermost, session))
+
+
+async def innermost(session: Session, ranks: RankSet) -> Answer:
+    """List the stacks of *ranks* for a glance."""
+    return await session.ask("backtrace", Backtrace(offsets=True), ranks)
+
+
+async def glance_at(
+    session: Session, ranks: RankSet, look: Callable[[RankSet], Awaitable[Found]]
+) -> Found:
+    """Stop *ranks* that run, without a report, *look* at those that have stopped; they run on.
 
     Meanwhile they count as running for those who wait for their stops (:attr:`JobState.passing`).
     Ranks that the user interrupts meanwhile stay stopped.
@@ -142,19 +158,21 @@ async def glance(session: Session, ranks: RankSet) -> Answer:
     try:
         with session.hushed(ranks):
             # Shielded from cancellation: a rank that stops afterwards would stay stopped.
-            return await to_its_end(_glance(session, ranks))
+            return await to_its_end(_glance(session, ranks, look))
     finally:
         state.passing -= ranks
 
 
-async def _glance(session: Session, ranks: RankSet) -> Answer:
+async def _glance(
+    session: Session, ranks: RankSet, look: Callable[[RankSet], Awaitable[Found]]
+) -> Found:
     state = session.state
     try:
         with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
             asked = await session.ask("interrupt", Interrupt(), ranks)
             failed = RankSet.union(each.ranks for each in asked.errors) | asked.missing.ranks
             await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
-            return await session.ask("backtrace", Backtrace(offsets=True), ranks & state.stopped)
+            return await look(ranks & state.stopped)
     finally:
         await go_on(session, ranks & state.passing)
 

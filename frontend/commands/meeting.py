@@ -187,7 +187,7 @@ async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, rank
 
     A rank that ends, crashes, is lost or detached is not waited for any longer, and named. When no
     rank has come for a while, PGDB looks where the others are, and says so: a rank in MPI_Recv may
-    wait for a rank that is held.
+    wait for a rank that is held, which is named.
     """
     location, which, condition = _split(call, text)
     if ranks:

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from pgdb.frontend.api.session import Session
 from pgdb.merge.classes import EquivalenceClass, Merger
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,
     Evaluate,
     InsertBreakpoint,
     Interrupt,
+    ListMpiCalls,
     Resume,
     SelectFrame,
 )
@@ -64,6 +66,8 @@ class MovingJob(Job):
         self._runs: dict[int, int] = {}
         self.values: dict[int, list[str]] = {}
         """The values of any expression at its evaluations; the last one stays."""
+        self.calls: dict[int, MpiCallStatus] = {}
+        """The calls of MPI in which ranks are."""
         self.lines: dict[str, int] = {}
         """The lines at which commands make breakpoints."""
         self.resumed: list[tuple[str, str]] = []
@@ -97,6 +101,8 @@ class MovingJob(Job):
                 file = "a.c" if line else ""
                 made = Breakpoint(number=number, kind="breakpoint", file=file, line=line)
                 return BreakpointsMade(breakpoints=(made,))
+            case ListMpiCalls() if rank in self.calls:
+                return self.calls[rank]
             case Evaluate() if rank in self.values:
                 values = self.values[rank]
                 return Value(text=values.pop(0) if len(values) > 1 else values[0])

@@ -15,6 +15,7 @@ from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Frame, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
+from tests.support.why_jobs import outside, recv
 
 CAME = at(48, "meet", breakpoint=1)
 CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))
@@ -268,6 +269,34 @@ def test_where_the_others_are_is_told_when_nothing_happens() -> None:
             ("stopped", "2"),
             ("in MPI", "3"),
         ]
+
+    run(job, test)
+
+
+def test_a_rank_that_waits_for_another_at_work_ends_no_wait() -> None:
+    """Rank 2 may come, and then send to rank 3; later both wait for held ranks."""
+    job = job_of(r2=[None, None], r3=[None, None])
+    job.calls = {2: outside(), 3: recv(2)}
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        waiting = asyncio.create_task(session.wait_barrier(1))
+        await until(lambda: bool(reader.news))
+        assert [(each.kind, str(each.ranks)) for each in session.barriers[0].absent] == [
+            ("running", "2"),
+            ("running", "3"),
+        ]
+        assert reader.lines[0].startswith("barrier 1: [0-1] wait; [2] computes, in work at ring.c")
+        assert "; [3] is in MPI_Recv from 2 with tag 1 in MPI_COMM_WORLD" in reader.lines[0]
+        assert not waiting.done()
+        job.calls[2] = recv(0)
+        found = await waiting
+        assert [each.kind for each in found.absent] == ["in MPI", "in MPI"]
+        assert "may wait for [0], which is held" in found.absent[0].text
+        assert "may wait for [2]" in found.absent[1].text
 
     run(job, test)
 

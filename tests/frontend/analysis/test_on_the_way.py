@@ -1,0 +1,106 @@
+"""Ranks on the way to a barrier at which rank 0 is held: their work, and whom they wait for."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdb.frontend.analysis.why.on_the_way import on_the_way
+from pgdb.mpi_calls import ANY_SOURCE, CallSite, MpiCallStatus
+from pgdb.ranks import RankSet
+from pgdb.records import Failure
+from tests.support.why_jobs import ALL, BARRIER, Job, classes, outside, recv, request, send, waits
+
+HELD = RankSet.parse("0")
+NOBODY = RankSet()
+
+
+def found(
+    job: Job, *, stopped: RankSet = HELD, ended: RankSet = NOBODY
+) -> list[tuple[str, bool, str]]:
+    asked = {text: status for text, status in job.items() if text != "0"}
+    return [
+        (str(each.ranks), each.is_stuck, each.text)
+        for each in on_the_way(classes(asked), HELD, stopped, ended, ALL)
+    ]
+
+
+def text_of(job: Job, **sets: RankSet) -> str:
+    """Return the text about rank 1, which is stuck."""
+    ((text, is_stuck),) = [
+        (text, stuck) for ranks, stuck, text in found(job, **sets) if ranks == "1"
+    ]
+    assert is_stuck
+    return text
+
+
+def test_a_message_of_the_held_rank_is_named() -> None:
+    text = text_of({"1": recv(0), "2-3": outside()})
+    assert text.startswith("is in MPI_Recv from 0")
+    assert text.endswith(", and may wait for [0], which is held")
+
+
+def test_a_collective_call_waits_for_the_ranks_that_stand() -> None:
+    text = text_of({"1": BARRIER}, stopped=RankSet.parse("0,2-3"))
+    assert text.endswith("may wait for [0], which is held and [2-3], which are stopped")
+    text = text_of({"1": BARRIER, "2": BARRIER}, ended=RankSet.parse("3"))
+    assert "[3], which has ended" in text
+
+
+def test_a_rank_that_waits_for_one_at_work_is_not_stuck() -> None:
+    assert [each for each in found({"1": recv(2), "2-3": outside()}) if each[0] == "1"] == [
+        ("1", False, found({"1": recv(2), "2-3": outside()})[0][2])
+    ]
+    assert found({"1": recv(2), "2-3": outside()})[0][2].endswith("may wait for [2]")
+
+
+def test_a_chain_that_ends_at_the_held_rank_is_stuck() -> None:
+    job = {"1": recv(2), "2": recv(0), "3": outside()}
+    assert [(ranks, stuck) for ranks, stuck, _ in found(job)] == [
+        ("1", True),
+        ("2", True),
+        ("3", False),
+    ]
+    assert text_of(job).endswith("may wait for [2]")
+
+
+def test_ranks_that_wait_for_each_other_are_stuck() -> None:
+    job = {"1": recv(2), "2": recv(1), "3": outside()}
+    assert [stuck for _, stuck, _ in found(job)] == [True, True, False]
+
+
+def test_one_of_several_senders_may_be_at_work() -> None:
+    assert not found({"1": recv(ANY_SOURCE), "2-3": outside()})[0][1]
+    open_ones = (request("recv", 0, complete=False), request("recv", 2, complete=False))
+    every = waits("MPI_Waitall", "all", *open_ones)
+    assert "[0], which is held" in text_of({"1": every, "2-3": outside()})
+    assert not found({"1": waits("MPI_Waitany", "any", *open_ones), "2-3": outside()})[0][1]
+
+
+def test_a_rank_that_polls_for_a_held_rank_is_stuck() -> None:
+    polls = waits("MPI_Test", "all", request("recv", 0, complete=False))
+    text = text_of({"1": polls, "2-3": outside()})
+    assert text.startswith("polls in MPI_Test") and "[0], which is held" in text
+
+
+@pytest.mark.parametrize(
+    ("activity", "words"), [("sleeping", "sleeps for 1 h or longer, in"), ("computing", "computes")]
+)
+def test_the_work_outside_mpi_is_named(activity: str, words: str) -> None:
+    status = MpiCallStatus(
+        state="outside",
+        where=CallSite(function="act", file="meet.c", line=40),
+        activity=activity,  # type: ignore[arg-type]
+        sleeps_s=3600 if activity == "sleeping" else None,
+    )
+    (own, _) = found({"1": status, "2-3": outside()})
+    assert own[1] is False and own[2].startswith(words) and own[2].endswith("act at meet.c:40")
+
+
+def test_ranks_whose_calls_are_unknown_are_left_to_their_stacks() -> None:
+    job: Job = {"1": MpiCallStatus(state="unknown"), "2": send(1)}
+    assert [ranks for ranks, _, _ in found(job)] == ["2"]
+    failed = classes({"2": outside()})[0]
+    other = type(failed)(RankSet.parse("1"), Failure(message="no"))
+    assert [str(each.ranks) for each in on_the_way([other, failed], HELD, HELD, NOBODY, ALL)] == [
+        "2"
+    ]
