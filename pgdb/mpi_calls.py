@@ -154,7 +154,8 @@ class MpiCall(Struct, frozen=True):
     """One call of MPI."""
 
     function: str
-    """Name in the MPI standard, such as ``MPI_Recv``."""
+    """Name in the MPI standard, such as ``MPI_Recv``; of a call of torch.distributed its name
+    there, such as ``all_reduce``."""
     kind: CallKind = "other"
     blocking: bool | None = None
     """Whether the call returns only after other ranks have done their part. A send is blocking,

@@ -39,7 +39,9 @@ from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.loops import loop_of
 from pgdb.backend.mpi_calls.recorded_progress import RecordedCalls, recent_calls
 from pgdb.backend.mpi_calls.source_line import words_of
-from pgdb.backend.python import glue
+from pgdb.backend.python import glue, torch_calls
+from pgdb.backend.python.reader import PythonFrame
+from pgdb.errors import CommandError
 from pgdb.mpi_calls import CallSite, CallState, FieldSource, Loop, MpiCall, MpiCallStatus
 from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
@@ -194,6 +196,8 @@ class CallStatus:
             return MpiCallStatus(
                 state="in_call", where=where, calls=calls, note=looked.note, loop=loop
             )
+        if (status := await self._of_torch(image, stacks[0][1], objects)) is not None:
+            return status
         last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
         thread, places = stacks[last][0], _with_deaths(stacks[last][1])
         state = looked.state
@@ -207,6 +211,35 @@ class CallStatus:
             inside=blocking_function(places),
             loop=loop,
         )
+
+    async def _of_torch(
+        self, image: RankImage, places: Sequence[Place], objects: Objects
+    ) -> MpiCallStatus | None:
+        """Return the call of torch.distributed that the first thread is in, None for none."""
+        evaluator = next((n for n, each in enumerate(places) if _evaluates(each)), None)
+        if not objects.has_torch or evaluator is None or not isinstance(image, ProcessImage):
+            return None
+        mixed = await self._python.mixed(
+            image.pid, places, objects, mode="none", rules=glue.Rules()
+        )
+        if isinstance(mixed, str) or mixed.users is None:
+            return None
+        frames = [each for each in mixed.python if each is not None]
+        inner = [each.frame.function for each in places[:evaluator]]
+        call = await asyncio.to_thread(self._call_of_torch, image.pid, frames, inner)
+        if call is None:
+            return None
+        where = _of_frame(mixed.places[mixed.users].frame)
+        return MpiCallStatus(state="in_call", where=where, calls=(call,))
+
+    def _call_of_torch(
+        self, pid: int, frames: Sequence[PythonFrame], inner: Sequence[str]
+    ) -> MpiCall | None:
+        try:
+            interpreter = self._python.interpreter_of(pid)
+        except CommandError:
+            interpreter = None
+        return torch_calls.call_of(frames, inner, interpreter)
 
     async def _site(
         self, image: RankImage, places: Sequence[Place], begin: int, objects: Objects, thread: str

@@ -100,6 +100,11 @@ class Objects:
         """Whether an interpreter of Python is among the files."""
         return any(is_interpreter(each.path) for each in self._mapped)
 
+    @cached_property
+    def has_torch(self) -> bool:
+        """Whether the Python library of PyTorch is among the files."""
+        return any("/libtorch_python." in each.path for each in self._mapped)
+
     @property
     def is_python(self) -> bool:
         """Whether the program itself is the interpreter."""

@@ -48,6 +48,11 @@ _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
 _FROM_OUTSIDE = ("interrupted", "attached")
 _RUN = ("why",)
+_BELOW_PYTHON = (
+    "torch::autograd::python::PythonEngine::execute",
+    "pybind11::cpp_function::dispatcher",
+)
+"""Functions of C in which a Python function of PyTorch's waits for other ranks, outermost first."""
 _CORES_STAND = Step("core files do not run, so that nobody can see whether a message was in flight")
 _AT_START = ("main", "entry", "exec")
 _ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
@@ -301,10 +306,11 @@ class _Run:
             left = ranks
             # The frame of MPI's function is found in programs without symbols too, and below
             # Python's frames; libraries whose frames have inner names leave the caller's name.
+            # Functions of PyTorch are functions of Python, whose frames GDB does not know.
+            inner = (f"P{function}", function) if "MPI_" in function else _BELOW_PYTHON
             for lines in (
-                (f"frame function P{function}", polls.UP),
-                (f"frame function {function}", polls.UP),
-                (f"frame function {place}",) if place else (),
+                *((f"frame function {each}", polls.UP) for each in inner),
+                (f"frame function {place}",) if place and "MPI_" in function else (),
             ):
                 if left and lines:
                     selected = await self._select(lines, left)

@@ -28,7 +28,8 @@ from pgdb.mpi_calls import MOST_RECENT
 )
 async def _mpi_calls(call: Call, which: str, *, last: int) -> Outcome:
     """Show the MPI calls that the ranks have not returned from, with communicator, peers, tag,
-    counts and requests. An argument that no source gives is left out.
+    counts and requests. An argument that no source gives is left out. Calls of torch.distributed
+    are shown with their process groups.
 
     The recorder of MPI calls (--mpi-record) keeps the calls before, too: --last shows them, oldest
     first, with the second in which each began. It keeps no requests of earlier calls, and no

@@ -55,7 +55,7 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
             victims=victims,
             text=text,
             confidence=confidence,
-            rule="the chain of waiting ranks ends at a rank that is not waiting in MPI",
+            rule="the chain of waiting ranks ends at a rank that is in no such call",
             evidence=words.evidence([party, *(parties[each] for each in above)]),
             step=step,
         )

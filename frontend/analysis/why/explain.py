@@ -201,7 +201,7 @@ def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
     blocked = RankSet.union(each.ranks for each in parties if each.calls)
     everybody = RankSet.union(each.ranks for each in parties)
     if parties and all(each.status.state == "no_mpi" for each in parties):
-        return "no rank uses MPI, and 'why' knows no other waits: 'tree' shows where ranks are"
+        return "no rank is in a call of MPI or of torch.distributed: 'tree' shows where ranks are"
     if watch.moved:
         calls = "call" if len(watch.moved) == 1 else "calls"
         return (

@@ -27,6 +27,11 @@ EQUAL_COUNTS = frozenset(
         "MPI_Reduce",
         "MPI_Reduce_scatter_block",
         "MPI_Scan",
+        # Functions of PyTorch.
+        "all_gather_into_tensor",
+        "all_reduce",
+        "broadcast",
+        "reduce",
     }
 )
 """Functions whose counts have to agree on all ranks; those of MPI_Alltoallv need not."""

@@ -50,6 +50,14 @@ ROOTED = frozenset(
         "MPI_Scan",
         "MPI_Scatter",
         "MPI_Scatterv",
+        # Functions of PyTorch.
+        "broadcast",
+        "broadcast_object_list",
+        "gather",
+        "gather_object",
+        "reduce",
+        "scatter",
+        "scatter_object_list",
     }
 )
 """Collective calls that a member may leave before others have come.

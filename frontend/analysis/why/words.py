@@ -200,7 +200,8 @@ def state(party: Party) -> str:
         case "after_finalize":
             return f"has left MPI by MPI_Finalize{suffix}"
         case "no_mpi":
-            return f"runs a program without MPI{suffix}"
+            text = _outside(status) if status.activity else "runs a program without MPI"
+            return f"{text}{suffix}"
     return f"is in an unknown state{suffix}"
 
 

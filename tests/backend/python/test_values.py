@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,69 +10,34 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.gdb.process_memory import read_some
-from pgdb.backend.python import reader, runtime, values
+from pgdb.backend.python import reader, values
 from pgdb.backend.python.objects import UnknownError
-from pgdb.backend.python.reader import PythonFrame, Reader
+from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import UsageError
-from pgdb.process_maps import read_mappings
 from tests.support.programs import ROOT
+from tests.support.python_processes import PythonProcess
+from tests.support.python_processes import running as running_program
 from tests.support.pythons import interpreters
 
 pytestmark = pytest.mark.skipif(not reader.program(), reason="py-spy is not installed")
 PROGRAM = ROOT / "tests" / "programs" / "python_values.py"
 
 
-class Process:
-    """The program, and the values in its frames."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.interpreter: Interpreter
-        self.frames: tuple[PythonFrame, ...] = ()
-
-    def look(self) -> None:
-        """Wait until the program waits, and read its frames."""
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
-        pid = self._process.pid
-        found = asyncio.run(Reader().read(pid))
-        assert not found.why, found.why
-        (self.frames,) = (each.frames for each in found.threads if each.frames)
-
-        def memory(address: int, size_bytes: int) -> bytes:
-            return read_some(pid, address, size_bytes)
-
-        mappings = read_mappings(pid)
-        at = runtime.runtime_address(mappings, lambda path: path)
-        minor = values.minor_of(memory, at, [each.path for each in mappings])
-        self.interpreter = Interpreter(memory, at, minor)
-
-    def go_on(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"x")
-        self._process.stdin.flush()
-
-    def value(self, text: str, level: int = 1) -> str:
-        found = self.interpreter
-        place = found.resolve(values.parse(text), self.frames[level])
-        if isinstance(place, int):
-            return found.shown(place)
-        low, high = place.extent
-        data = found.objects.read(place.address + low, high - low)
-        return values.text_of_numbers(place, *values.elements(place, data, low))
-
-
 @contextmanager
-def running(python: str, *words: str) -> Iterator[Process]:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([python, str(PROGRAM), *words], stdin=pipe, stdout=pipe)
-    try:
-        yield Process(process)
-    finally:
-        process.kill()
-        process.communicate()
+def running(python: str, *words: str) -> Iterator[PythonProcess]:
+    with running_program(python, PROGRAM, *words) as process:
+        yield process
+
+
+def value(process: PythonProcess, text: str, level: int = 1) -> str:
+    found = process.interpreter
+    place = found.resolve(values.parse(text), process.frames[level])
+    if isinstance(place, int):
+        return found.shown(place)
+    low, high = place.extent
+    data = found.objects.read(place.address + low, high - low)
+    return values.text_of_numbers(place, *values.elements(place, data, low))
 
 
 EXPECTED = {
@@ -107,9 +71,9 @@ def test_values_of_each_interpreter(python: str) -> None:
         if process.frames[1].name == "numbers":  # it has NumPy
             process.go_on()
             process.look()
-        assert {each: process.value(each) for each in EXPECTED} == EXPECTED
-        assert process.value("plain").startswith("<Plain at 0x")
-        shown = process.value("long_list")
+        assert {each: value(process, each) for each in EXPECTED} == EXPECTED
+        assert value(process, "plain").startswith("<Plain at 0x")
+        shown = value(process, "long_list")
         assert shown.startswith("[0, 1, 2, ")
         assert shown.endswith("199...]")
         for text, why in {
@@ -123,7 +87,7 @@ def test_values_of_each_interpreter(python: str) -> None:
             "zero[0]": "int is no list, tuple or dict",
         }.items():
             with pytest.raises(UnknownError, match=why.replace("[", r"\[")):
-                process.value(text)
+                value(process, text)
 
 
 def test_arrays_of_numpy() -> None:
@@ -142,12 +106,12 @@ def test_arrays_of_numpy() -> None:
     }
     with running(sys.executable) as process:
         process.look()
-        assert {each: process.value(each) for each in expected} == expected
+        assert {each: value(process, each) for each in expected} == expected
         with pytest.raises(UnknownError, match="elements 'U' has no numbers"):
-            process.value("texts")
+            value(process, "texts")
         for text in ("straight[2]", "straight[0][0][0]", "straight['x']", "straight[0].T"):
             with pytest.raises(UnknownError):
-                process.value(text)
+                value(process, text)
 
 
 def has_torch() -> bool:
@@ -171,7 +135,7 @@ def test_tensors_of_pytorch() -> None:
     }
     with running(sys.executable, "torch") as process:
         process.look()
-        assert {each: process.value(each) for each in expected} == expected
+        assert {each: value(process, each) for each in expected} == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""Calls of torch.distributed are read from the memory of real interpreters."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pgdb.backend.python import reader
+from pgdb.backend.python.torch_calls import BACKWARD, WAIT, call_of
+from pgdb.mpi_calls import ANY_SOURCE, Communicator, MpiCall
+from tests.support.programs import ROOT
+from tests.support.python_processes import running
+from tests.support.pythons import interpreters
+
+PROGRAM = ROOT / "tests" / "programs" / "torch_calls.py"
+needs_reader = pytest.mark.skipif(not reader.program(), reason="py-spy is not installed")
+
+WORLD = Communicator("process group 0", "0-3", identity="process group 0")
+PAIR = Communicator("process group 1", "1,3", identity="process group 1")
+EXPECTED = {
+    "all_reduce": MpiCall("all_reduce", "collective", communicator=WORLD),
+    "barrier": MpiCall("barrier", "collective", communicator=WORLD),
+    "barrier of group": MpiCall("barrier", "collective", communicator=PAIR),
+    "broadcast": MpiCall("broadcast", "collective", communicator=WORLD, root=2),
+    "broadcast of group": MpiCall("broadcast", "collective", communicator=PAIR, root=3),
+    "reduce": MpiCall("reduce", "collective", communicator=WORLD, root=3),
+    "all_gather_object": MpiCall("all_gather_object", "collective", communicator=PAIR),
+    "send": MpiCall("send", "send", communicator=WORLD, dest=1, tag=7),
+    "recv": MpiCall("recv", "recv", communicator=WORLD, source=0, tag=9),
+    "recv of any": MpiCall("recv", "recv", communicator=WORLD, source=ANY_SOURCE, tag=0),
+    "new_group": MpiCall("new_group", "comm", communicator=WORLD),
+    "init_process_group": MpiCall("init_process_group", "init"),
+}
+
+
+def read(python: str, name: str) -> MpiCall | None:
+    with running(python, PROGRAM, name) as process:
+        process.look()
+        return call_of(process.frames, (), process.interpreter)
+
+
+@needs_reader
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_call_has_its_group_and_its_peers(name: str) -> None:
+    found = read(sys.executable, name)
+    wanted = EXPECTED[name]
+    assert found is not None and found.blocking
+    assert (found.function, found.kind) == (wanted.function, wanted.kind)
+    assert found.communicator == wanted.communicator
+    peers = (found.root, found.dest, found.source, found.tag)
+    assert peers == (wanted.root, wanted.dest, wanted.source, wanted.tag)
+
+
+@needs_reader
+@pytest.mark.parametrize("python", interpreters())
+def test_the_group_is_read_in_each_interpreter(python: str) -> None:
+    found = read(python, "broadcast of group")
+    assert found is not None
+    assert (found.communicator, found.root) == (PAIR, 3)
+
+
+@needs_reader
+def test_a_rank_elsewhere_is_in_no_call() -> None:
+    assert read(sys.executable, "sleep") is None
+
+
+def test_a_call_without_frames_of_python_is_known_by_those_of_c() -> None:
+    inner = ("std::condition_variable::wait(std::unique_lock<std::mutex>&)",)
+    backward = call_of((), (*inner, "c10d::Reducer::finalize_backward()"), None)
+    waits = call_of((), (*inner, "c10d::Work::wait(std::chrono::duration<long>)"), None)
+    assert backward is not None and waits is not None
+    assert (backward.function, backward.kind) == (BACKWARD, "collective")
+    assert (waits.function, waits.kind) == (WAIT, "wait")
+    assert call_of((), (*inner, "c10::ThreadPool::main_loop(unsigned long)"), None) is None

@@ -1,0 +1,59 @@
+"""Real interpreters that run a program and wait, and the values in their frames, without a GDB."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgdb.backend.gdb.process_memory import read_some
+from pgdb.backend.python import runtime, values
+from pgdb.backend.python.reader import PythonFrame, Reader
+from pgdb.backend.python.values import Interpreter
+from pgdb.process_maps import read_mappings
+
+
+class PythonProcess:
+    """A program that prints ``ready`` when it waits for input, and the frames of its one thread."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.interpreter: Interpreter
+        self.frames: tuple[PythonFrame, ...] = ()
+
+    def look(self) -> None:
+        """Wait until the program waits, and read its frames."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
+        pid = self._process.pid
+        found = asyncio.run(Reader().read(pid))
+        assert not found.why, found.why
+        (self.frames,) = (each.frames for each in found.threads if each.frames)
+
+        def memory(address: int, size_bytes: int) -> bytes:
+            return read_some(pid, address, size_bytes)
+
+        mappings = read_mappings(pid)
+        at = runtime.runtime_address(mappings, lambda path: path)
+        minor = values.minor_of(memory, at, [each.path for each in mappings])
+        self.interpreter = Interpreter(memory, at, minor)
+
+    def go_on(self) -> None:
+        """End the wait of the program."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"x")
+        self._process.stdin.flush()
+
+
+@contextmanager
+def running(python: str, program: Path, *words: str) -> Iterator[PythonProcess]:
+    """Run a program, and kill it at the end."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([python, str(program), *words], stdin=pipe, stdout=pipe)
+    try:
+        yield PythonProcess(process)
+    finally:
+        process.kill()
+        process.communicate()
