@@ -225,6 +225,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",
         "pgdb.backend.gdb.fortran_objects_in_gdb",
+        "pgdb.backend.gdb.library_printers_in_gdb",
         "pgdb.backend.gdb.references_in_gdb",
     ),
     "gdb": ("pgdb.backend.gdb",),

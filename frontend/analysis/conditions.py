@@ -43,6 +43,10 @@ _JOINT = pattern(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
 _NEGATIONS = pattern(r"(?:\s*+(?:!|\.not\.))++", re.I)
 _CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
 _NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
+_OPERATOR_AT_END = pattern(
+    r"(?:[-=!<>&|^+*/%(,]|(?<!\w)(?:and|or|xor|not)|\.(?:eq|ne|lt|le|gt|ge|and|or|not|eqv|neqv)\.)\Z",
+    re.I,
+)
 _STRAY = pattern(r"(?P<before>(?<!\w)\w++|[)\]])\s++(?P<word>[A-Za-z_]\w*+)\s*+\Z")
 # A constant says nothing about ranks: a name, a register, text or a call would.
 _CONSTANT = pattern(
@@ -147,7 +151,8 @@ def _word_of(text: str) -> tuple[str, Kind | None]:
     """Return expression and word of ``EXPR [is] WORD``; for another form, *text* and None."""
     *before, last = text.rsplit(None, 1)
     word = next((kind for kind in _KINDS if kind == last), None)
-    if not before or word is None:
+    # Behind an operator the word is an operand: 'flag != true'.
+    if not before or word is None or _OPERATOR_AT_END.search(before[0]):
         return text, None
     expression, *behind = before[0].rsplit(None, 1)
     return (expression if behind == ["is"] else before[0]), word

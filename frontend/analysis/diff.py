@@ -289,7 +289,7 @@ class _Comparing:
         first = groups[0][1]
         is_fortran = first.opening.startswith("(")
         lower = first.lower
-        if is_fortran and (lower is None or any(group.lower != lower for _, group in groups)):
+        if is_fortran and any(group.lower != lower for _, group in groups):
             return self._whole(groups, path)
         mark, had_common = len(self.places), self.has_common
         head = self._head(groups, path)

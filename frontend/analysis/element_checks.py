@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import msgspec
 
 from pgdb.frontend.analysis import block_values
@@ -18,6 +20,16 @@ from pgdb.records import Block, Failure, Record, Value
 
 STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
 """The begin of the text of a string."""
+
+_TRUTH = {"true": 1, ".TRUE.": 1, "false": 0, ".FALSE.": 0}
+"""Truth values as numbers: those of C++ and of Fortran."""
+_OF_NAMES = ("==", "!=")
+_NAME = pattern(r"[A-Za-z_][\w:]*\Z|\([A-Za-z_][\w:]*(?: \| [A-Za-z_][\w:]*)+\)\Z")
+"""An enumerator, or several of an enumeration of flags."""
+_IN_STD_ARRAY = "_M_elems = "
+_STRING_OF_C = pattern(r"(?:u8|[LuU])?\"(?:[^\"\\]|\\.)*\"\Z")
+_ZEROS = pattern(r"(?:\\000)+\"\Z")
+_STRING_OF_FORTRAN = pattern(r"'(?:[^']|'')*'\Z")
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -84,6 +96,8 @@ def _first_element(
 
     text = text_of(mine.filled)
     if STRING.match(text):
+        if all(_number(text_of(other.filled)) is not None for _, other in others):
+            return refused("an array of characters; 'stat' and 'print/d' show their numbers")
         return refused("a string, compared by its address; write '$_streq(NAME, \"text\")'")
     if not is_known(mine.record):
         return refused("its elements beyond those that GDB prints cannot be read again")
@@ -106,9 +120,13 @@ def _first_element(
             if not path:
                 continue
             value, bound = texts[0][1], whole or texts[-1][1]
-            one, two = exact_of(value), exact_of(bound)
             if len(texts) + bool(whole) != 2:
                 return refused("the two arrays have different shapes")
+            if sign in _OF_NAMES and (names := _names(value, bound)) is not None:
+                if (names[0] == names[1]) != (sign == "=="):
+                    bad.append((path, value))
+                continue
+            one, two = _number(value), _number(bound)
             if one is None or two is None:
                 what = value if one is None else bound
                 return refused(f"{path} is not a number: {what}")
@@ -138,7 +156,7 @@ def _first_number(
         if not isinstance(other.record, Value):
             return None
         whole = other.record.whole
-        bound = whole if isinstance(whole, Block) else exact_of(text_of(other.filled))
+        bound = whole if isinstance(whole, Block) else _number(text_of(other.filled))
         if bound is None:
             return None
         if isinstance(bound, Block) and not block_values.are_alike(array, bound):
@@ -160,4 +178,30 @@ def _is_plain(node: Node) -> bool:
     """Return whether a value has no fields."""
     if not isinstance(node, Group):
         return True
-    return node.is_array and all(_is_plain(item.value) for item in node.items)
+    # A std::array of C++ is a structure around an array.
+    is_wrapper = [item.label.text for item in node.items] == [_IN_STD_ARRAY]
+    return (node.is_array or is_wrapper) and all(_is_plain(item.value) for item in node.items)
+
+
+def _number(text: str) -> int | float | Fraction | None:
+    """Return the number of a text, or of a truth value; None if it is neither."""
+    return _TRUTH[text] if text in _TRUTH else exact_of(text)
+
+
+def _names(value: str, bound: str) -> tuple[str, str] | None:
+    """Return two enumerators or strings; those of Fortran are without their blanks at the end.
+
+    The result is None for other texts. Fortran compares strings as if the shorter one had blanks
+    behind it.
+    """
+    both = (value, bound)
+    if all(_NAME.match(each) is not None and exact_of(each) is None for each in both):
+        return both if not any(each in _TRUTH for each in both) else None
+    if all(_STRING_OF_C.match(each) is not None for each in both):
+        # An array of char has zeros behind its string.
+        one, two = (_ZEROS.sub('"', each) for each in both)
+        return one, two
+    if all(_STRING_OF_FORTRAN.match(each) is not None for each in both):
+        one, two = (each[:-1].rstrip(" ") for each in both)
+        return one, two
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -92,9 +92,13 @@ def membership(groups: Sequence[Group]) -> Membership | None:
         head = _SET.search(group.head.text)
         assert head is not None
         parts = [head[0].removesuffix(" = ")]
-        if more := own - common:
+        # Elements that each set has, but not each as often, are counted.
+        counted = {key: own[key] for key in union if union[key] > common[key] > 0}
+        if more := _without(own - common, counted):
             parts.append(f"has {_named(more, shown)}")
-        if less := union - own:
+        if counted:
+            parts.append(f"has {_times(counted, shown)}")
+        if less := _without(union - own, counted):
             parts.append(f"lacks {_named(less, shown)}")
         texts.append(", ".join(parts))
     left = Counter(common)
@@ -117,8 +121,19 @@ def _elements(group: Group, shown: dict[str, str]) -> Counter[str]:
     return found
 
 
+def _without(elements: Counter[str], left_out: Container[str]) -> Counter[str]:
+    return Counter({key: count for key, count in elements.items() if key not in left_out})
+
+
+def _times(counts: Mapping[str, int], shown: dict[str, str]) -> str:
+    return _listed([f"{shown[key]} ({count} times)" for key, count in counts.items()])
+
+
 def _named(elements: Counter[str], shown: dict[str, str]) -> str:
-    texts = [shown[key] for key in elements.elements()]
+    return _listed([shown[key] for key in elements.elements()])
+
+
+def _listed(texts: Sequence[str]) -> str:
     more = len(texts) - _MOST_NAMED
     word = "element" if len(texts) == 1 else "elements"
     return f"{word} {', '.join(texts[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")

@@ -46,7 +46,7 @@ def printed(program: Path, expressions: Sequence[str], before: str = "") -> list
     code = ROOT / "backend" / "gdb"
     line = ["gdb", "-q", "-nx", "-batch"]
     line += ["-iex", f"python import sys; sys.path.insert(0, '{code}')"]
-    for module in ("elements_in_gdb", "fortran_arrays_in_gdb"):
+    for module in ("elements_in_gdb", "fortran_arrays_in_gdb", "library_printers_in_gdb"):
         line += ["-iex", f"python import {module}; {module}.main()"]
     settings = ("width 0", "print max-depth -1", "print elements 0", "max-value-size unlimited")
     for command in (*(f"set {each}" for each in settings), "break look"):
@@ -133,3 +133,79 @@ def test_places_in_random_values_of_cpp(tmp_path: Path, seed: int) -> None:
 def test_places_in_random_values_of_fortran(tmp_path: Path, seed: int) -> None:
     program = compiled(tmp_path, fortran_program(seed, VARIABLES), ".f90")
     assert check(program, is_fortran=True) > VARIABLES
+
+
+ITERATORS = """
+#include <deque>
+#include <forward_list>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <valarray>
+#include <vector>
+struct cell { int id; double rho; };
+struct alignas(32) wide { double x; };
+void look() {}
+int main()
+{
+    std::map<std::string, int> map{{"a", 1}, {"b", 2}};
+    const std::map<std::string, int> fixed = map;
+    std::map<char, wide> wides{{'a', {2.5}}};
+    std::set<int> set{4, 5};
+    std::unordered_map<std::string, cell> table{{"k", {3, 1.5}}};
+    std::unordered_set<long> numbers{7};
+    std::unordered_map<int, wide> far{{1, {3.5}}};
+    std::list<cell> list{{1, 0.5}};
+    std::forward_list<int> chain{8};
+    std::vector<std::vector<int>> rows{{1}, {2, 3}};
+    std::deque<int> queue{6, 9};
+    std::optional<cell> some = cell{2, 4.5}, none;
+    std::valarray<double> values(1.0, 4), empty;
+    values[2] = 7;
+    auto in_map = map.find("b"), at_end = std::map<std::string, int>::iterator();
+    auto in_fixed = fixed.begin();
+    auto in_wides = wides.begin();
+    auto in_set = ++set.begin();
+    auto in_table = table.begin();
+    auto in_numbers = numbers.cbegin();
+    auto in_far = far.begin();
+    auto in_list = list.begin();
+    auto in_chain = chain.cbegin();
+    auto in_rows = rows.begin() + 1;
+    auto in_queue = queue.begin() + 1;
+    std::unordered_map<int, int>::iterator nowhere{};
+    look();
+}
+"""
+ELEMENTS = {
+    "in_map->second": "2",
+    "in_fixed->second": "1",
+    "*in_map": '{first = "b", second = 2}',
+    "in_wides->second.x": "2.5",
+    "*in_set": "5",
+    "in_table": '{first = "k", second = {id = 3, rho = 1.5}}',
+    "in_table->second.rho": "1.5",
+    "in_numbers": "7",
+    "*in_numbers": "7",
+    "in_far->second.x": "3.5",
+    "in_list->rho": "0.5",
+    "*in_chain": "8",
+    "(*in_rows)[1]": "3",
+    "*in_queue": "9",
+    "some->rho": "4.5",
+    "(*some).id": "2",
+    "values": "std::valarray of length 4 = {1, 1, 7, 1}",
+    "values[2]": "7",
+    "empty": "std::valarray of length 0",
+    "nowhere": "non-dereferenceable iterator for unordered container",
+}
+
+
+def test_iterators_and_optionals_are_dereferenced_without_the_program(tmp_path: Path) -> None:
+    program = compiled(tmp_path, ITERATORS, ".cpp")
+    assert dict(zip(ELEMENTS, printed(program, [*ELEMENTS]), strict=True)) == ELEMENTS
+    assert printed(program, ["at_end->second", "none->rho"]) == ["", ""]

@@ -216,6 +216,7 @@ ARRAY = "{0, 1, 2 <repeats 20 times>}"
         ("x > 0", "{1, nan(0x8000000000000), 1}", "[1] = nan(0x8000000000000)"),
         ("x != 3", "{1, -nan(0x8000000000000)}", "[1] = -nan(0x8000000000000)"),
         ("x > 0", "std::vector of length 2, capacity 2 = {1, -1}", "[1] = -1"),
+        ("x > 0", "{{_M_elems = {1, 2}}, {_M_elems = {3, -1}}}", "[1]._M_elems[1] = -1"),
     ],
 )
 def test_an_array_is_compared_element_by_element(condition: str, array: str, value: str) -> None:
@@ -226,6 +227,31 @@ def test_an_array_is_compared_element_by_element(condition: str, array: str, val
         assert (each.value, each.ranks, each.is_element) == (value, ranks("0-3"), True)
         first = comparison_text.check(found).splitlines()[1]
         assert first.startswith(f"[0-3] x{value}")
+
+
+@pytest.mark.parametrize(
+    ("sign", "bound", "array", "value"),
+    [
+        ("==", "false", "{false, true, false}", "[1] = true"),
+        ("==", "0", "{false <repeats 300 times>}", ""),
+        ("!=", "true", "std::vector<bool> of length 2, capacity 64 = {false, true}", "[1] = true"),
+        ("==", ".FALSE.", "((.FALSE., .FALSE.) (.TRUE., .FALSE.))", "(1,2) = .TRUE."),
+        ("==", "RED", "{RED, GREEN, RED}", "[1] = GREEN"),
+        ("!=", "Side::left", "{Side::right, Side::left}", "[1] = Side::left"),
+        ("==", "(A | B)", "{(A | B), A}", "[1] = A"),
+        ("==", '"ab"', 'std::vector of length 2, capacity 2 = {"ab", "AB"}', '[1] = "AB"'),
+        ("==", '"ab"', r'{"ab\000\000", "ab\000c"}', r'[1] = "ab\000c"'),
+        ("==", "'ab'", "('ab   ', 'ab  c')", "(2) = 'ab  c'"),
+    ],
+)
+def test_truth_values_names_and_strings_are_compared_too(
+    sign: str, bound: str, array: str, value: str
+) -> None:
+    found = checked(f"x {sign} y", ("x", {"0-3": array}), ("y", {"0-3": bound}))
+    assert found.ok == (not value), found
+    if value:
+        (each,) = found.failing
+        assert (each.value, each.is_element) == (value, True)
 
 
 def test_ranks_fail_by_their_first_element_that_does() -> None:
@@ -254,10 +280,13 @@ def test_the_other_side_can_differ_by_rank_and_be_an_array() -> None:
 @pytest.mark.parametrize(
     ("condition", "said", "why"),
     [
-        ("x > 0", {"x": '"abc"'}, "a string"),
-        ("x > 0", {"x": "'\\000' <repeats 15 times>"}, "a string"),
+        ("x > y", {"x": '"abc"', "y": '"abd"'}, "a string"),
+        ("x > 0", {"x": "'\\000' <repeats 15 times>"}, "an array of characters"),
         ("x > 0", {"x": "{{a = 1}, {a = 2}}"}, "an array of structures"),
         ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is not a number"),
+        ("x > y", {"x": '{"ab", "cd"}', "y": '"aa"'}, "[0] is not a number"),
+        ("x == y", {"x": "{RED, GREEN}", "y": "0"}, "[0] is not a number"),
+        ("x < 100", {"x": r'"\001\002"'}, "an array of characters"),
         ("x > 0", {"x": "{1, 2...}"}, "set print elements unlimited"),
         ("0 < x", {"x": ARRAY}, "'x > 0'"),
         ("n > 0 && x > 0", {"n": "1", "x": ARRAY}, "'x > 0'"),

@@ -34,10 +34,10 @@ def test_values_are_compared_in_full() -> None:
     assert parts(old, new) == [("[800]", "800 -> -7")]
 
 
-@pytest.mark.parametrize(("bounds", "path"), [("", "(3)"), ("-1", "(1)"), ("?", "")])
-def test_places_in_fortran_need_the_bounds(bounds: str, path: str) -> None:
+@pytest.mark.parametrize(("bounds", "path"), [("", "(3)"), ("-1", "(1)"), ("?", "(lbound+2)")])
+def test_places_in_fortran_are_those_of_the_bounds(bounds: str, path: str) -> None:
     old, new = Value(text="(1, 2, 3)", bounds=bounds), Value(text="(1, 2, 4)", bounds=bounds)
-    assert [place for place, _ in parts(old, new)] == ([path] if path else [])
+    assert [place for place, _ in parts(old, new)] == [path]
 
 
 @pytest.mark.parametrize(("old", "new"), [("1", "2"), ("{1}", "{1}"), ("{1}", "3")])

@@ -31,6 +31,12 @@ from pgdb.frontend.analysis.conditions import parse
         ("step .lt. 10", "true", "step"),
         ("step /= 10", "true", "step"),
         (".not. done", "true", ".not. done"),
+        # The last word is an operand.
+        ("flag != true", "true", "flag"),
+        ("flag == true", "true", "flag"),
+        ("flag .eq. true", "true", "flag"),
+        ("x && true", "true", "x && true"),
+        ("flags true", "true", "flags"),
         # None of these compares.
         ("x << 3", "same", "x << 3"),
         ("p->next", "same", "p->next"),

@@ -56,8 +56,8 @@ def test_each_set_has_the_elements_of_its_own() -> None:
 def test_copies_in_a_multiset_count() -> None:
     ((_, found),) = places(set_of(1, 1, 2, kind="multiset"), set_of(1, 1, 1, 2, kind="multiset"))
     assert found == [
-        "std::multiset with 3 elements, lacks element 1",
-        "std::multiset with 4 elements, has element 1",
+        "std::multiset with 3 elements, has element 1 (2 times)",
+        "std::multiset with 4 elements, has element 1 (3 times)",
     ]
 
 

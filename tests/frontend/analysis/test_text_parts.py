@@ -163,7 +163,7 @@ def test_punctuation_is_no_part_of_a_value() -> None:
     assert places(found) == {"rip": [("0", "main (a.c:4)"), ("1", "work (a.c:5)")]}
 
 
-def test_elements_of_fortran_in_a_text_have_no_known_index() -> None:
+def test_elements_of_fortran_in_a_text_are_counted_from_the_lower_bound() -> None:
     texts = [Said(RankSet([rank]), f"1: v = (0, 0, {rank})") for rank in range(2)]
     (merged,) = merge_texts(texts)
-    assert [place.path for place in merged.places] == ["v"]
+    assert [place.path for place in merged.places] == ["v(lbound(v,1)+2)"]

@@ -368,8 +368,8 @@ def paths_of(*texts: str, bounds: Sequence[str] = ()) -> list[str]:
             "0,5,7",
             "(1)%x(8)",
         ),
-        ("(4, 5, 6)", "(4, 9, 6)", "?", ""),
-        ("(4, 5, 6)", "(4, 9, 6)", "1,1", ""),
+        ("(4, 5, 6)", "(4, 9, 6)", "?", "(lbound+1)"),
+        ("(4, 5, 6)", "(4, 9, 6)", "1,1", "(lbound+1)"),
     ],
 )
 def test_fortran_indices_begin_at_the_lower_bounds(
