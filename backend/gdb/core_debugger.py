@@ -145,10 +145,11 @@ class CoreDebugger:
         if self._state != "stopped":
             return Failure(message="the core file of this rank is not loaded")
         async with self._lock:
-            if timeout_s is not None:
-                self._due_s = asyncio.get_running_loop().time() + timeout_s
             try:
                 async with self._seated():
+                    # The time without a seat is not the GDB's.
+                    if timeout_s is not None:
+                        self._due_s = asyncio.get_running_loop().time() + timeout_s
                     return await self._perform(operation, request_id, timeout_s)
             except GdbError as error:
                 return Failure(message=f"no debugger: {error}")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from pgdb.backend.gdb.core_debugger import CoreDebugger
-from pgdb.backend.gdb.core_seats import Seats
+from pgdb.backend.gdb.core_seats import Seats, most_by_limits, own_limits
 from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 
@@ -19,10 +19,14 @@ class CoreDebuggers:
         setup, notice = context.setup, context.notice
         assert setup.cores is not None
         self._context, self._cores = context, setup.cores
+        self._seats = Seats(
+            self._cores.most_gdbs,
+            limit=most_by_limits(*own_limits()),
+            on_fitted=self._note_limit,
+        )
         self._gdb_factory, self._nurseries = open_gdbs(
             setup, notice, shares_nursery=context.rank_count > 1
         )
-        self._seats = Seats(self._cores.most_gdbs)
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._opening = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
 
@@ -37,6 +41,14 @@ class CoreDebuggers:
             opening=self._opening,
             notify=self._context.notify,
         )
+
+    def _note_limit(self, most_gdbs: int) -> None:
+        """Tell the user that not all core files have a GDB at a time."""
+        if most_gdbs < (count := self._context.rank_count):
+            self._context.notice(
+                f"{most_gdbs} of {count} core files have a GDB at a time, as memory and limits "
+                "allow; GDBs start again for the others (--core-gdbs sets another number)"
+            )
 
     def pause(self, pids: Iterable[int]) -> None:
         """Do nothing: core files do not compute."""

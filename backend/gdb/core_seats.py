@@ -6,12 +6,19 @@ Two thousand GDBs do not fit into the memory of a host. A core file loses nothin
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
+import sys
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 LEAST_GDBS = 8
 MOST_GDBS = 1024
 """Limit for what memory alone would allow: a user has so many processes in most places."""
+_FILES_PER_GDB = 3
+"""Open files of the aggregator for a GDB: two, and one for the core while GDB opens it."""
+_OTHER_FILES = 64
 _GROWTH = 2
 """A GDB that has shown stacks and values takes about twice the memory that it began with."""
 
@@ -29,6 +36,34 @@ def seats_for(private_bytes: int, free_bytes: int) -> int:
     :param private_bytes: memory that one GDB does not share with the others.
     """
     return min(MOST_GDBS, max(LEAST_GDBS, free_bytes // 2 // (_GROWTH * max(1, private_bytes))))
+
+
+def most_by_limits(files: int, processes: int) -> int:
+    """Return the number of GDBs that the limits of a process allow.
+
+    :param files: most open files (ulimit -n).
+    :param processes: most processes of the user (ulimit -u).
+    """
+    by_files = (files - _OTHER_FILES) // _FILES_PER_GDB
+    return max(LEAST_GDBS, min(by_files, processes // 2))
+
+
+def own_limits() -> tuple[int, int]:
+    """Return the most open files and processes that this process can have.
+
+    The limit of open files is raised as far as the user may: in most places it is 1024, which is
+    enough for a few hundred GDBs. GDB waits with poll(2), to which large numbers are no harm.
+    """
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    return (_limited(files), _limited(processes))
+
+
+def _limited(value: int) -> int:
+    return sys.maxsize if value == resource.RLIM_INFINITY else value
 
 
 def private_bytes_of(pid: int) -> int:
@@ -53,14 +88,26 @@ def _sum_of(path: str, names: tuple[str, ...]) -> int:
 class Seats:
     """The right to have a GDB, which some of the debuggers of core files have."""
 
-    def __init__(self, most: int = 0) -> None:
-        """Give *most* seats; 0: so many as :meth:`fit` finds room for."""
+    def __init__(
+        self,
+        most: int = 0,
+        *,
+        limit: int = MOST_GDBS,
+        on_fitted: Callable[[int], None] = lambda most: None,
+    ) -> None:
+        """Give *most* seats, but not more than *limit*.
+
+        :param most: 0 for so many as :meth:`fit` finds room for, which gives the number to
+            *on_fitted*.
+        """
         self._is_fitted = most > 0
-        self.most = most or LEAST_GDBS
+        self._limit = limit
+        self._on_fitted = on_fitted
+        self.most = min(most or LEAST_GDBS, limit)
         # In the order of the last use: dicts keep it.
         self._held: dict[Holder, None] = {}
         self._busy: set[Holder] = set()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[tuple[Holder, asyncio.Future[Holder | None]]] = deque()
 
     @property
     def count(self) -> int:
@@ -75,43 +122,55 @@ class Seats:
         private_bytes, free_bytes = await asyncio.to_thread(
             lambda: (private_bytes_of(pid), free_memory_bytes())
         )
-        self.most = seats_for(private_bytes, free_bytes) if private_bytes else LEAST_GDBS
-        for _ in range(self.most):
-            self._wake()
+        most = seats_for(private_bytes, free_bytes) if private_bytes else LEAST_GDBS
+        self.most = min(most, self._limit)
+        self._on_fitted(self.most)
+        self._give()
 
     async def take(self, holder: Holder) -> None:
         """Give *holder* a seat, until :meth:`release` for certain; wait for one if need be."""
-        while True:
-            if holder in self._held:
-                self._held[holder] = self._held.pop(holder)
-                self._busy.add(holder)
-                return
-            idle = next((each for each in self._held if each not in self._busy), None)
-            if len(self._held) < self.most or idle is not None:
-                self._held[holder] = None
-                self._busy.add(holder)
-                if len(self._held) > self.most and idle is not None:
-                    del self._held[idle]
-                    await idle.give_up()
-                return
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
+        if holder in self._held:
+            self._held[holder] = self._held.pop(holder)
+            self._busy.add(holder)
+            return
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[Holder | None] = loop.create_future()
+        self._waiting.append((holder, turn))
+        # Not at once: a command for all cores comes to each of them in this turn of the loop, and
+        # those that have a GDB now answer with it before another core gets their seat.
+        loop.call_soon(self._give)
+        try:
+            idle = await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(holder)
+            raise
+        if idle is not None:
+            await idle.give_up()
 
     def release(self, holder: Holder) -> None:
         """Let another debugger have the seat of *holder* if it wants it."""
         self._busy.discard(holder)
-        self._wake()
+        self._give()
 
     def leave(self, holder: Holder) -> None:
         """Take a seat back: the GDB of *holder* has ended for good."""
         self._busy.discard(holder)
         self._held.pop(holder, None)
-        self._wake()
+        self._give()
 
-    def _wake(self) -> None:
+    def _give(self) -> None:
+        """Give the free seats, and those of idle debuggers, to the debuggers that wait."""
         while self._waiting:
-            turn = self._waiting.popleft()
+            holder, turn = self._waiting[0]
             if not turn.done():
-                turn.set_result(None)
-                return
+                idle = None
+                if len(self._held) >= self.most:
+                    idle = next((each for each in self._held if each not in self._busy), None)
+                    if idle is None:
+                        return
+                    del self._held[idle]
+                self._held[holder] = None
+                self._busy.add(holder)
+                turn.set_result(idle)
+            self._waiting.popleft()

@@ -26,8 +26,8 @@ from pgdb.overlay.topology import share_out
 from pgdb.proctable import ProcTable, RankProcess
 
 _MOST_REFUSED = 4
-START_S_PER_CORE = 0.5
-"""Time that the start may take for each core file, on a host with other work."""
+S_PER_CORE = 0.5
+"""Time that GDB may need to read a core file, on a host with other work."""
 
 
 async def open_cores(
@@ -84,8 +84,7 @@ async def _open(
             )
         ranks = chosen.ranks if options.ranks is None else options.ranks
         aggregators = min(options.aggregators, len(ranks))
-        start_timeout_s = max(options.start_timeout_s, START_S_PER_CORE * len(ranks))
-        options = replace(options, aggregators=aggregators, start_timeout_s=start_timeout_s)
+        options = _with_times(replace(options, aggregators=aggregators), len(ranks))
         on_step(f"found core files of {count(len(ranks), 'rank')} ({chosen.source})")
         gdb_version = await checking
         directory = SessionDirectory()
@@ -123,6 +122,20 @@ async def _open(
         return tuple(Share.of(node, part, [pids[rank] for rank in part]) for node, part in parts)
 
     return await starting.run(begin())
+
+
+def _with_times(options: SessionOptions, count: int) -> SessionOptions:
+    """Return the options with the times that the start and a command may take with *count* cores.
+
+    Where the cores are more than the GDBs at a time, each command reads cores again. The user's own
+    limit for commands stays.
+    """
+    needed_s = S_PER_CORE * count / max(1, options.aggregators)
+    start_timeout_s = max(options.start_timeout_s, S_PER_CORE * count)
+    timeout_s = options.timeout_s
+    if timeout_s == SessionOptions().timeout_s:
+        timeout_s = max(timeout_s, needed_s)
+    return replace(options, start_timeout_s=start_timeout_s, timeout_s=timeout_s)
 
 
 def _checked(executable: str) -> str:

@@ -19,16 +19,17 @@ from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.conftest import Build
-from tests.support.cores import core, leave_cores, rank_variables
+from tests.support.cores import core, leave_cores, leave_many_cores, rank_variables
 from tests.support.jobs import run_job
 from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.pythons import interpreters
-from tests.support.terminal import ex, run_json, run_pgdb
+from tests.support.terminal import PGDB, ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
 
 RANKS = 4
+MANY = 40
 DEADLINE_S = 120.0
 REFUSED = "needs a process, and the ranks of this session are core files"
 
@@ -198,6 +199,25 @@ def test_one_gdb_serves_all_cores_and_keeps_what_the_user_has_chosen(cores: Path
     mine = done.answer("print $mine")["classes"]
     assert [each["value"] for each in mine] == [5, 6, 7, 8]
     assert [each["value"] for each in done.answer("print cell->step")["classes"]] == [12]
+
+
+def test_many_cores_answer_where_limits_allow_few_gdbs(builder: Builder, tmp_path: Path) -> None:
+    program = builder.build(find_mpi("openmpi"), "many_cores.c")
+    leave_many_cores(program.path, MANY, tmp_path)
+    # Open files for 12 GDBs: the limit of most systems, 1024, is too low for 2000 core files.
+    limited = ("sh", "-c", 'ulimit -n 100; exec "$@"', "sh", *PGDB)
+    commands = ex("bt", "stat cell->step", "stat cell->step")
+    done = run_json("core", *commands, tmp_path, command=limited)
+    notes = "".join(each["text"] for each in done.of_type("output"))
+    assert f"12 of {MANY} core files have a GDB at a time" in notes
+    (stack,) = done.answer("backtrace")["classes"]
+    assert stack["ranks"] == f"0-{MANY - 1}"
+    assert [each["function"] for each in stack["record"]["frames"]] == ["die", "main"]
+    sums = done.of_type("stat")
+    assert len(sums) == 2
+    for each in sums:
+        assert (each["count"], each["low"], each["high"]) == (MANY, 10, 10 + MANY - 1)
+        assert (each["at_low"], each["at_high"]) == ("0", str(MANY - 1))
 
 
 def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:

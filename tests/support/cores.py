@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -103,8 +104,7 @@ def leave_cores(line: Sequence[str], folder: Path, program: Path) -> list[Path]:
 
     Where the kernel gives core files to a program, or writes none, a GDB writes them.
     """
-    policy = read_policy()
-    if policy.kind == "file" and policy.can_be_enabled and not policy.pattern.startswith("/"):
+    if _are_written_here():
         subprocess.run(line, cwd=folder, check=True, capture_output=True, timeout=300)
         return sorted(folder.glob("r*/core*"))
     at = list(line).index(str(program))
@@ -114,3 +114,28 @@ def leave_cores(line: Sequence[str], folder: Path, program: Path) -> list[Path]:
     by_gdb = [*line[:at], *gdb, "--args", *line[at:]]
     subprocess.run(by_gdb, cwd=folder, check=True, capture_output=True, timeout=300)
     return sorted(folder.glob("r*/core"))
+
+
+def leave_many_cores(program: Path, count: int, folder: Path) -> None:
+    """Leave core files of *count* ranks of many_cores.c in *folder*, without a launcher.
+
+    Where the kernel gives core files to a program, or writes none, a GDB writes them.
+    """
+    if _are_written_here():
+        subprocess.run([program, str(count)], cwd=folder, check=True, timeout=300)
+        return
+    for rank in range(count):
+        place = folder / f"r{rank}"
+        place.mkdir()
+        words = ("gdb", "-nx", "-q", "-batch", "-ex", "run", "-ex", "gcore core", str(program))
+        environment = os.environ | rank_variables(rank, count)
+        subprocess.run(
+            words, cwd=place, check=True, capture_output=True, timeout=300, env=environment
+        )
+
+
+def _are_written_here() -> bool:
+    """Return whether the kernel writes core files into the directory of the process."""
+    policy = read_policy()
+    is_here = policy.kind == "file" and not policy.pattern.startswith("/")
+    return is_here and policy.can_be_enabled

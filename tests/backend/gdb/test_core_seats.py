@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 
 from pgdb.backend.gdb.core_seats import (
     LEAST_GDBS,
     MOST_GDBS,
     Seats,
     free_memory_bytes,
+    most_by_limits,
+    own_limits,
     private_bytes_of,
     seats_for,
 )
@@ -86,6 +89,54 @@ def test_the_end_of_one_gives_its_seat_to_the_next() -> None:
         assert (first.ended, seats.count) == (0, 1)
 
     asyncio.run(run())
+
+
+def test_those_with_a_gdb_answer_before_another_gets_their_seat() -> None:
+    async def run() -> list[int]:
+        seats, cores = Seats(3), [Core() for _ in range(10)]
+
+        async def work(number: int) -> None:
+            await seats.take(cores[number])
+            await asyncio.sleep(0)
+            seats.release(cores[number])
+
+        for _ in range(2):
+            await asyncio.gather(*(work(number) for number in range(10)))
+        return [each.ended for each in cores]
+
+    # Of ten GDBs seven end in the first round, and seven in the second one: those of the last three
+    # have answered again before.
+    assert asyncio.run(run()) == [2, 2, 2, 2, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_cancelled_wait_gives_the_seat_to_the_next() -> None:
+    async def run() -> None:
+        seats, first, second, third = Seats(1), Core(), Core(), Core()
+        await seats.take(first)
+        waiting = [asyncio.create_task(seats.take(each)) for each in (second, third)]
+        await asyncio.sleep(0)
+        seats.release(first)
+        waiting[0].cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert waiting[0].cancelled()
+        assert (seats.count, third.ended) == (1, 0)
+
+    asyncio.run(run())
+
+
+def test_limits_of_the_user_bound_the_number() -> None:
+    async def run() -> tuple[int, int]:
+        free, given = Seats(limit=9), Seats(1000, limit=9)
+        await free.fit(os.getpid())
+        return free.most, given.most
+
+    assert asyncio.run(run()) == (9, 9)
+    assert most_by_limits(1024, 100_000) == 320
+    assert most_by_limits(1 << 20, 100) == 50
+    assert most_by_limits(20, 100_000) == LEAST_GDBS
+    files, processes = own_limits()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] in (files, resource.RLIM_INFINITY)
+    assert processes > 0
 
 
 def test_memory_decides_where_nobody_has_said_how_many() -> None:
