@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +11,10 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.commands.table import Outcome
+from pgdb.frontend.commands.workspace import Workspace
+from pgdb.frontend.show.display import TextDisplay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT_SLOT
 from pgdb.overlay.messages import Console
@@ -112,3 +118,12 @@ class FakeSession:
             if part := RankSet.parse(text) & answer.ranks:
                 classes.append(EquivalenceClass(part, Value(text=value)))
         return Answer(answer.command, answer.ranks, tuple(classes))
+
+
+def dispatch(line: str, session: FakeSession | None = None) -> Outcome:
+    async def never(_: str) -> str | None:
+        raise AssertionError("nothing is to be read")
+
+    workspace = Workspace(session or FakeSession())  # type: ignore[arg-type]
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=never)
+    return asyncio.run(dispatcher.dispatch(line, ALL))

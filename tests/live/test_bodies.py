@@ -9,9 +9,9 @@ import pytest
 
 from pgdb.jobs import procfs
 from tests.conftest import Build
-from tests.live.test_repl import PROMPT, launched, ranks_of, wait_running
 from tests.support.processes import status, wait_until
 from tests.support.programs import Mpi
+from tests.support.prompts import PROMPT, launched, ranks_of, wait_running
 from tests.support.terminal import Finished, ex, run_json
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 from tests.support.hosts import Hosts
 from tests.support.jobs import START_DEADLINE_S, Job, run_job
+from tests.support.patience import patient
 from tests.support.processes import processes_with, wait_until
 from tests.support.programs import MPI_DIRECTORIES, ROOT, Builder, Mpi, Program, find_mpi
 from tests.support.slurm import Slurm
@@ -52,7 +52,7 @@ ON_FOUR_HOSTS = ("openmpi", "openmpi5", "mpich", "intel")
 FIND_JOB = """\
 import json, sys
 from pgdb.frontend.discovery.discover import find_job
-from tests.live.test_discovery import patient
+from tests.support.patience import patient
 job = find_job(int(sys.argv[1]), pmix=patient)
 print(json.dumps({
     "launcher": job.launcher_pid,
@@ -110,15 +110,6 @@ def no_table(pid: int) -> mpir.MpirTable:
 
 def no_pmix(pid: int) -> tuple[RankProcess, ...]:
     raise DiscoveryError(f"process {pid} is not asked")
-
-
-def patient(pid: int) -> tuple[RankProcess, ...]:
-    """Ask through PMIx more than once: on a busy machine (load 15 on 2 cores) it comes to nothing
-    one time in five."""
-    for _ in range(2):
-        with suppress(DiscoveryError):
-            return pmix.query_job(pid, timeout_s=20)
-    return pmix.query_job(pid, timeout_s=20)
 
 
 def ranks_of(found: FoundJob) -> dict[int, int]:

@@ -10,9 +10,9 @@ import pytest
 import pgdb
 from pgdb.jobs import procfs
 from tests.conftest import Build
-from tests.live.test_repl import PROMPT, launched, ranks_of
 from tests.support.processes import status, wait_until
 from tests.support.programs import Mpi, Program
+from tests.support.prompts import PROMPT, launched, ranks_of
 from tests.support.terminal import Finished, ex, run_json, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

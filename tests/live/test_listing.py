@@ -17,9 +17,9 @@ from pgdb.frontend.discovery import listing, slurm
 from pgdb.frontend.discovery.listing import RunningJob, list_jobs
 from pgdb.frontend.discovery.mpir import is_this_host
 from pgdb.proctable import RankProcess
-from tests.live.test_discovery import patient
 from tests.support.hosts import Hosts
 from tests.support.jobs import run_job
+from tests.support.patience import patient
 from tests.support.processes import processes_with, wait_until
 from tests.support.programs import ROOT, Builder, find_mpi
 from tests.support.slurm import Slurm
@@ -32,7 +32,7 @@ ON_HOST = """
 import json, sys
 from msgspec.structs import astuple
 from pgdb.frontend.discovery import listing
-from tests.live.test_discovery import patient
+from tests.support.patience import patient
 listing.COUNTING_S = 60.0
 jobs = {job.target: (job.ranks, job.hosts) for job in listing.list_jobs()}
 print(json.dumps([jobs, [astuple(rank) for rank in patient(int(sys.argv[1]))]]))

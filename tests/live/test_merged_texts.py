@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.conftest import Build
-from tests.live.test_values import shown
 from tests.support.programs import Mpi
+from tests.support.shown_answers import shown
 from tests.support.terminal import ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

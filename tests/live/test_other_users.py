@@ -26,10 +26,10 @@ import pytest
 import pgdb
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
-from tests.live.test_secrets import LISTENING, name_of, sockets_of
 from tests.support.jobs import START_DEADLINE_S
 from tests.support.processes import processes_with, ranks_with, wait_until
 from tests.support.programs import find_mpi
+from tests.support.sockets import LISTENING, name_of, sockets_of
 from tests.support.terminal import (
     MARK,
     Finished,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Build, StartJob
-from tests.live.test_repl import PROMPT, launched, ranks_of, wait_running
 from tests.support.processes import processes_with, status, wait_until
 from tests.support.programs import Mpi
+from tests.support.prompts import PROMPT, launched, ranks_of, wait_running
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 import socket
 import stat
@@ -20,6 +19,7 @@ from tests.support.hosts import Hosts
 from tests.support.jobs import run_job
 from tests.support.processes import command_of, processes_with, programs_with
 from tests.support.programs import Builder, Mpi, find_mpi
+from tests.support.sockets import LISTENING, name_of, sockets_of
 from tests.support.terminal import (
     DEADLINE_S,
     MARK,
@@ -35,7 +35,6 @@ from tests.support.terminal import (
 
 RANKS, AGGREGATORS = 4, 2
 RUN = "PGDB_TEST_RUN"
-LISTENING = "0A"  # include/net/tcp_states.h
 LOOPBACK = "0100007F" if sys.byteorder == "little" else "7F000001"
 
 
@@ -47,21 +46,6 @@ def key_of(session: pgdb.Session) -> bytes:
 
 def environment_of(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
-
-
-def name_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
-
-
-def sockets_of(pid: int) -> set[str]:
-    """Return the inodes of a process's sockets."""
-    found = set()
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            found |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(each)))
-        except FileNotFoundError:
-            continue
-    return found
 
 
 def tcp_sockets(pid: int) -> dict[str, tuple[str, str]]:

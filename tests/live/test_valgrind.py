@@ -14,8 +14,8 @@ import pytest
 import pgdb
 from pgdb.records import Gone
 from tests.conftest import Build
-from tests.live.test_faults import Heard
 from tests.support.jobs import Job, run_job
+from tests.support.losses import Heard
 from tests.support.processes import parent_of, processes_with, wait_until
 from tests.support.programs import Builder, Mpi, Program
 from tests.support.terminal import DEADLINE_S, ex, run_json

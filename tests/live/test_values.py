@@ -9,16 +9,10 @@ import pytest
 
 from tests.conftest import Build
 from tests.support.programs import Mpi
+from tests.support.shown_answers import shown
 from tests.support.terminal import PGDB, Terminal, ex, run_json, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
-
-
-def shown(out: str, command: str) -> list[str]:
-    """Return the lines that a batch run shows for the last such command."""
-    _, _, after = out.rpartition(f") {command}\n")
-    assert after, (command, out)
-    return re.split(r"^\(pgdb [\d,-]+\) ", after, flags=re.M)[0].splitlines()
 
 
 def test_fields_of_c(mpi: Mpi, build: Build) -> None:

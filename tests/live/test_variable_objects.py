@@ -9,8 +9,8 @@ import pytest
 import pgdb
 from pgdb.records import Failure, Value, Variables
 from tests.conftest import Build
-from tests.live.test_values import shown
 from tests.support.programs import Mpi
+from tests.support.shown_answers import shown
 from tests.support.terminal import ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]

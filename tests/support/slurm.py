@@ -130,7 +130,12 @@ class Slurm:
         return done.stdout
 
     def cancel_all(self) -> None:
-        """End all jobs and wait until they are gone."""
+        """End all jobs and wait until they are gone.
+
+        pytest shows the printed states and logs if the test has failed: a job can end for reasons
+        of Slurm's own.
+        """
+        print(self.run("scontrol", "--oneliner", "show", "jobs"), self._logs(), sep="\n")
         self.run("scancel", "--user=root")
         try:
             wait_until(self._has_no_job, "all jobs end", CANCEL_PATIENCE_S)

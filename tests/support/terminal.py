@@ -476,9 +476,16 @@ def assert_untouched(ranks: Mapping[int, int], *, progress: int = 20) -> None:
         assert status(pid, "TracerPid") == "0", f"rank {rank} is traced"
         assert status(pid, "State")[0] in "RSD", f"rank {rank} is {status(pid, 'State')}"
         assert foreign_code(pid) == [], f"rank {rank}"
-    before = {pid: switches_of(pid) for pid in ranks.values()}
+
+    def switches(rank: int) -> int:
+        try:
+            return switches_of(ranks[rank])
+        except FileNotFoundError:
+            raise AssertionError(f"rank {rank} (process {ranks[rank]}) has ended") from None
+
+    before = {rank: switches(rank) for rank in ranks}
     wait_until(
-        lambda: all(switches_of(pid) >= before[pid] + progress for pid in ranks.values()),
+        lambda: all(switches(rank) >= before[rank] + progress for rank in ranks),
         f"ranks {list(ranks)} get on",
         DEADLINE_S,
     )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,15 +11,10 @@ import numpy
 import pytest
 
 from pgdb.backend.gdb import blocks, process_memory
-from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.process import start_with
-from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import CommandError
 from pgdb.overlay.messages import ReadBlock
 from pgdb.records import Block, Failure
-
-DEADLINE_S = 60.0
-LIMIT_BYTES = 1 << 30
+from tests.support.read_blocks import array, ask, read_all, refusal
 
 C = """
 #include <complex.h>
@@ -158,30 +150,6 @@ own."""
 SOURCES = {"c": (C, "cc"), "cpp": (CPP, "c++"), "f90": (FORTRAN, "gfortran")}
 
 
-class Quiet:
-    """Receives a GDB's events; only the first stop counts."""
-
-    def __init__(self) -> None:
-        self.stopped = asyncio.Event()
-
-    def on_stopped(self, payload: dict[str, Any]) -> None:
-        self.stopped.set()
-
-    def on_running(self) -> None: ...
-
-    def on_run_failed(self, message: str) -> None: ...
-
-    def on_notice(self, name: str, payload: dict[str, Any]) -> None: ...
-
-    def on_unreported_stop(self) -> None: ...
-
-    def on_partly_stopped(self, thread: str) -> None: ...
-
-    def on_output(self, text: str) -> None: ...
-
-    def on_end(self, why: str) -> None: ...
-
-
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     directory = tmp_path_factory.mktemp("blocks")
@@ -199,65 +167,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             words.append(str(beside))
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=120, cwd=directory)
     return built
-
-
-def read_all(
-    programs: dict[str, Path],
-    suffix: str,
-    asked: list[ReadBlock | str],
-    *,
-    is_summed_up: bool = False,
-) -> list[Block | Failure]:
-    """Stop the program in look() and read; a text is run as a GDB command before the next."""
-    if suffix not in programs or shutil.which("gdb") is None:
-        pytest.skip(f"this machine has no GDB or no {SOURCES[suffix][1]}")
-
-    async def work() -> list[Block | Failure]:
-        quiet = Quiet()
-        gdb = GdbSession(quiet)
-        await gdb.start(start_with("gdb", os.environ))
-        try:
-            for command in ("set breakpoint pending on", "break look", "set width 0"):
-                await gdb.send(console(command))
-            await gdb.send(f"-file-exec-and-symbols {programs[suffix]}")
-            await gdb.send(console("break look"))
-            await gdb.send("-exec-run")
-            await quiet.stopped.wait()
-            shown = await gdb.send(console("info inferiors"))
-            match = re.search(r"process (\d+)", shown.text)
-            assert match is not None, shown.text
-            answers = []
-            for each in asked:
-                if isinstance(each, str):
-                    await gdb.send(console(each))
-                else:
-                    pid = int(match[1])
-                    found = await blocks.read_block(gdb, each, pid, is_summed_up=is_summed_up)
-                    answers.append(found)
-            await gdb.send(console("kill"))
-            return answers
-        finally:
-            await gdb.close(10.0)
-
-    async def bounded() -> list[Block | Failure]:
-        async with asyncio.timeout(DEADLINE_S):
-            return await work()
-
-    return asyncio.run(bounded())
-
-
-def ask(expression: str, start: int = 0, count: int = 0, limit: int = LIMIT_BYTES) -> ReadBlock:
-    return ReadBlock(expression=expression, start=start, count=count, limit_bytes=limit)
-
-
-def array(block: Block | Failure) -> numpy.ndarray[Any, Any]:
-    assert isinstance(block, Block), block
-    return numpy.frombuffer(block.data, block.dtype).reshape(block.shape, order=block.order)
-
-
-def refusal(block: Block | Failure) -> str:
-    assert isinstance(block, Failure), block
-    return block.message
 
 
 def check(

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from pgdb.backend.gdb import quadruple
-from tests.backend.gdb.test_blocks import array, ask, read_all, refusal
+from tests.support.read_blocks import array, ask, read_all, refusal
 
 CPP = """
 #include <array>

@@ -23,7 +23,7 @@ from pgdb.backend.gdb.deaths import (
 )
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.records import Frame, Variable
-from tests.backend.gdb.test_stacks import ToldGdb
+from tests.support.told_gdb import ToldGdb
 
 
 def place(

@@ -13,7 +13,7 @@ import pytest
 from pgdb.backend.gdb.fortran_elements import with_elements
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
-from tests.backend.gdb.test_own_breakpoints import started
+from tests.support.gdb_breakpoints import started
 
 pytestmark = [pytest.mark.gdb]
 

@@ -12,8 +12,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.node.value_digest import digested, digested_variables
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.records import Block, Value, Variable, Variables
-from tests.backend.gdb.test_queries import said
-from tests.backend.gdb.test_stacks import ToldGdb
+from tests.support.told_gdb import ToldGdb, said
 
 LIFTED = (
     "with max-value-size 67108864 -- with print elements 50 -- with print repeats 10 -- "

@@ -17,8 +17,8 @@ from pgdb.backend.gdb.stop_report import StopReports
 from pgdb.backend.gdb.stop_words import StopWords, stop_words
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Stop, Threads, is_fatal
-from tests.backend.gdb.test_stacks import NO_ARGUMENTS, PID, ToldGdb, ask, functions
-from tests.backend.gdb.test_stop_words import NoListener
+from tests.fakes.gdb_events import GdbEvents
+from tests.support.told_gdb import NO_ARGUMENTS, PID, ToldGdb, ask, functions
 
 FOCUS = (
     'CudaFocus={device="0",sm="124",warp="0",lane="0",kernel="0",grid="1",blockIdx="(0,0,0)",'
@@ -37,20 +37,20 @@ HOST = (
 
 def stop_of(fields: str) -> Stop:
     """Return the stop of a ``*stopped`` with these fields."""
-    gdb = GdbSession(NoListener())
+    gdb = GdbSession(GdbEvents())
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
     return reports.stop_of(cut(f"*stopped,{fields}").payload, 1, 0)
 
 
 def stop_after(*lines: str) -> Stop:
     """Return the stop with which lines of GDB during a run end."""
-    listener = NoListener()
-    gdb = GdbSession(listener)
-    listener.breakpoints = Breakpoints(gdb)
-    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
+    events = GdbEvents()
+    gdb = GdbSession(events)
+    events.breakpoints = Breakpoints(gdb)
+    reports = StopReports(gdb, Stacks(gdb), events.breakpoints)
     for line in ('*running,thread-id="all"', *lines):
         gdb._take(cut(line))
-    return reports.stop_of(listener.payloads[-1], 1, 0)
+    return reports.stop_of(events.stops.get_nowait(), 1, 0)
 
 
 def test_a_stop_in_a_kernel_says_where() -> None:

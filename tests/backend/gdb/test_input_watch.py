@@ -21,7 +21,7 @@ from pgdb.backend.gdb.process import GdbProcess, OnEnd, OnLine
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
-from tests.backend.gdb.test_session import Recorder
+from tests.fakes.gdb_events import GdbEvents
 
 DEADLINE_S = 5.0
 LINE = re.compile(r'(\d+)(?:-interpreter-exec console "(.*)"|(.*))')
@@ -124,7 +124,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 async def answers(batches: Sequence[Sequence[str]]) -> tuple[list[str], GdbSession]:
     """Return the answers to commands, those of a batch sent together, and the session."""
-    gdb = GdbSession(Recorder())
+    gdb = GdbSession(GdbEvents())
 
     async def start(on_line: OnLine, on_end: OnEnd) -> GdbProcess:
         return ModelGdb(on_line, on_end)

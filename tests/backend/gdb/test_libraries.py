@@ -8,7 +8,7 @@ import pytest
 
 from pgdb.backend.gdb import libraries
 from pgdb.backend.gdb.mi import console
-from tests.backend.gdb.test_stacks import ToldGdb
+from tests.support.told_gdb import ToldGdb
 
 TABLE = """From        To          Syms Read   Shared Object Library
 0x00007fcb  0x00007ff0  Yes         /lib/ld.so.2

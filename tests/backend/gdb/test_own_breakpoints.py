@@ -3,76 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints, number_in, python
-from pgdb.backend.gdb.process import start_with
-from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.gdb.settings import SETTINGS
 from pgdb.records import BreakpointsMade, Failure
+from tests.support.gdb_breakpoints import started
 
 pytestmark = [pytest.mark.gdb]
 
-DEADLINE_S = 60.0
 SOURCE = "int f(int x) { return x; }\nint main(void) { return f(0); }\n"
-
-
-class Listener:
-    """Receives the events of one GDB."""
-
-    def __init__(self) -> None:
-        self.breakpoints: Breakpoints | None = None
-        self.stops: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-
-    def on_stopped(self, payload: dict[str, Any]) -> None:
-        self.stops.put_nowait(payload)
-
-    def on_running(self) -> None: ...
-
-    def on_run_failed(self, message: str) -> None:
-        raise AssertionError(message)
-
-    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        if self.breakpoints is not None:
-            self.breakpoints.on_notice(name, payload)
-
-    def on_unreported_stop(self) -> None: ...
-
-    def on_partly_stopped(self, thread: str) -> None: ...
-
-    def on_output(self, text: str) -> None: ...
-
-    def on_end(self, why: str) -> None: ...
-
-
-@asynccontextmanager
-async def started(
-    *, has_python: bool = True
-) -> AsyncIterator[tuple[GdbSession, Listener, Breakpoints]]:
-    gdb = shutil.which("gdb") or pytest.skip("this machine has no GDB")
-    listener = Listener()
-    session = GdbSession(listener)
-    breakpoints = listener.breakpoints = Breakpoints(session)
-    async with asyncio.timeout(DEADLINE_S):
-        await session.start(start_with(gdb, os.environ))
-        try:
-            for each in SETTINGS:
-                await session.send(console(each.command))
-            if not has_python:
-                await session.send(console("python del breakpoints_in_gdb"))
-            yield session, listener, breakpoints
-        finally:
-            await session.close(DEADLINE_S)
 
 
 @pytest.fixture(scope="module")
@@ -149,19 +94,19 @@ def test_process_is_stopped_before_the_first_instruction_of_its_program(
     has_python: bool, has_files: bool
 ) -> None:
     async def test(process: subprocess.Popen[bytes]) -> None:
-        async with started(has_python=has_python) as (gdb, listener, breakpoints):
+        async with started(has_python=has_python) as (gdb, events, breakpoints):
             if not has_files:
                 await gdb.send("-gdb-set sysroot /proc/self/none")
                 await gdb.send(f"-file-exec-file /proc/{process.pid}/exe")
             await gdb.send(f"-target-attach {process.pid}")
-            await listener.stops.get()
+            await events.stops.get()
             own = OwnBreakpoints(gdb)
             await own.stop_at_exec()
             assert (await gdb.send("-exec-continue")).kind == "running"
             assert process.stdin is not None
             process.stdin.write(b"go\n")
             process.stdin.flush()
-            payload = own.as_exec(await listener.stops.get())
+            payload = own.as_exec(await events.stops.get())
             assert payload["reason"] == "exec"
             assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "sleep"
             # The entry of the dynamic linker: it has loaded no library yet.
@@ -179,14 +124,14 @@ def test_condition_of_c_holds_in_a_program_of_any_language(program: Path) -> Non
     """GDB reads conditions again when libraries are loaded."""
 
     async def test() -> None:
-        async with started() as (gdb, listener, breakpoints):
+        async with started() as (gdb, events, breakpoints):
             await gdb.send(f"-file-exec-and-symbols {program}")
             await gdb.send(console("set language fortran"))
             hidden = await gdb.send(python("hide", "f", "(1 & 255) != 0 && !(1 == 2)", False))
             assert number_in(hidden) < 0
             assert not number_in(await gdb.send(python("hide", "nosuch", "1 == 1", False)))
             assert (await gdb.send("-exec-run")).kind == "running"
-            stop = await listener.stops.get()
+            stop = await events.stops.get()
             assert int(stop["bkptno"]) == number_in(hidden), stop
             assert "fortran" in (await gdb.send(console("show language"))).text
             assert number_in(await gdb.send(python("hidden_hits"))) == 1

@@ -11,16 +11,11 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import evaluate, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.records import Stack, Value, Variables
-from tests.backend.gdb.test_stacks import ToldGdb
+from tests.support.told_gdb import ToldGdb, said
 
 
 def failed(message: str) -> Result:
     return Result(kind="error", payload={"msg": message})
-
-
-def said(text: str) -> str:
-    """Return the answer of a GDB that prints *text*."""
-    return f"~{text}\n"
 
 
 def test_a_failure_has_gdbs_words() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pgdb.backend.gdb.selected_thread import SelectedThread, is_refused
-from tests.backend.gdb.test_stacks import ToldGdb
+from tests.support.told_gdb import ToldGdb
 
 IDS = "-thread-list-ids"
 TWO = '^done,thread-ids={thread-id="1",thread-id="4"},number-of-threads="2"'

@@ -19,6 +19,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process import StartedGdb
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
+from tests.fakes.gdb_events import GdbEvents
 from tests.support.processes import is_alive, wait_until
 
 FAKE_GDB = Path(__file__).resolve().parents[2] / "fakes" / "fake_gdb.py"
@@ -28,60 +29,29 @@ PRINT = console("print x")
 Script = dict[str, list[str]]
 
 
-class Recorder:
-    """Keeps the events that a GDB reports."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-        self.ended = asyncio.Event()
-
-    def on_stopped(self, payload: dict[str, Any]) -> None:
-        self.told.append(("stopped", payload))
-
-    def on_running(self) -> None:
-        self.told.append(("running",))
-
-    def on_run_failed(self, message: str) -> None:
-        self.told.append(("run failed", message))
-
-    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        self.told.append(("notice", name, payload))
-
-    def on_unreported_stop(self) -> None: ...
-
-    def on_partly_stopped(self, thread: str) -> None: ...
-
-    def on_output(self, text: str) -> None:
-        self.told.append(("output", text))
-
-    def on_end(self, why: str) -> None:
-        self.told.append(("end", why))
-        self.ended.set()
-
-
 def run(
-    test: Callable[[GdbSession, Recorder], Coroutine[Any, Any, None]], script: Script
-) -> Recorder:
-    async def bounded() -> Recorder:
-        async with asyncio.timeout(DEADLINE_S), started(script) as (gdb, recorder):
-            await test(gdb, recorder)
-        return recorder
+    test: Callable[[GdbSession, GdbEvents], Coroutine[Any, Any, None]], script: Script
+) -> GdbEvents:
+    async def bounded() -> GdbEvents:
+        async with asyncio.timeout(DEADLINE_S), started(script) as (gdb, events):
+            await test(gdb, events)
+        return events
 
     return asyncio.run(bounded())
 
 
 @asynccontextmanager
-async def started(script: Script) -> AsyncIterator[tuple[GdbSession, Recorder]]:
-    recorder = Recorder()
-    gdb = GdbSession(recorder)
+async def started(script: Script) -> AsyncIterator[tuple[GdbSession, GdbEvents]]:
+    events = GdbEvents()
+    gdb = GdbSession(events)
     argv = [sys.executable, "-I", "-S", str(FAKE_GDB), json.dumps(script)]
     await gdb.start(partial(StartedGdb.start, argv, os.environ))
     try:
-        yield gdb, recorder
+        yield gdb, events
     finally:
         if not await gdb.close(5.0):
             os.kill(gdb.pid, 9)
-            await recorder.ended.wait()
+            await events.ended.wait()
 
 
 async def ask(gdb: GdbSession, command: str) -> Result:
@@ -89,7 +59,7 @@ async def ask(gdb: GdbSession, command: str) -> Result:
 
 
 def test_a_result_comes_by_its_token() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         result = await ask(gdb, "-value x")
         assert (result.kind, result.payload) == ("done", {"value": "3"})
         failed = await ask(gdb, "-bad")
@@ -107,7 +77,7 @@ def test_a_result_comes_by_its_token() -> None:
 
 
 def test_a_command_that_gdb_has_read_as_input_of_another_one_fails() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         first, second, third = (gdb.send(each) for each in ("-first", "-second", PRINT))
         assert (await first).payload == {"value": "one"}
         assert ((await third).text, (await third).log) == ("$1 = 4\n", "careful\n")
@@ -122,7 +92,7 @@ def test_a_command_that_gdb_has_read_as_input_of_another_one_fails() -> None:
 def test_answers_that_nobody_asked_for_are_logged_and_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-x")).payload == {"value": "1"}
 
     with caplog.at_level(logging.WARNING):
@@ -131,7 +101,7 @@ def test_answers_that_nobody_asked_for_are_logged_and_dropped(
 
 
 def test_changes_are_counted() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         async def grown_by(*commands: str, only_asks: bool = False) -> int:
             before = gdb.changes
             together = gdb.ask_together if only_asks else gdb.send_together
@@ -142,7 +112,7 @@ def test_changes_are_counted() -> None:
         assert await grown_by("-value x") == 1
         assert await grown_by("-tells", only_asks=True) == 1
         assert await grown_by("-runs", only_asks=True) == 2
-        assert ("notice", "memory-changed", {}) in recorder.told
+        assert ("notice", "memory-changed", {}) in events.told
 
     run(
         test,
@@ -155,31 +125,31 @@ def test_changes_are_counted() -> None:
 
 
 def test_text_belongs_to_the_console_command_that_is_under_way() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         first, second = gdb.send(PRINT), gdb.send(console("print y"))
         assert (await first).text == "$1 = 1\n"
         assert (await second).text == "$2 = 2\n"
 
-    recorder = run(
+    events = run(
         test,
         {
             PRINT: ['~"$1 = "', '~"1\\n"', "TOKEN^done"],
             console("print y"): ['~"$2 = 2\\n"', "TOKEN^done"],
         },
     )
-    assert [each for each in recorder.told if each[0] == "output"] == []
+    assert [each for each in events.told if each[0] == "output"] == []
 
 
 def test_text_during_an_mi_command_is_unasked() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-exec-next")).text == ""
 
-    recorder = run(test, {"-exec-next": ['~"seen\\n"', "TOKEN^running"]})
-    assert ("output", "seen\n") in recorder.told
+    events = run(test, {"-exec-next": ['~"seen\\n"', "TOKEN^running"]})
+    assert ("output", "seen\n") in events.told
 
 
 def test_warnings_belong_to_the_oldest_command() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         result = await ask(gdb, PRINT)
         assert (result.log, result.text) == ("warning: odd\n", "")
 
@@ -187,7 +157,7 @@ def test_warnings_belong_to_the_oldest_command() -> None:
 
 
 def test_what_gdb_says_to_our_interrupt_is_no_complaint() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, PRINT)).log == "warning: odd\n"
         assert gdb.take_run_log() == ""
 
@@ -195,23 +165,23 @@ def test_what_gdb_says_to_our_interrupt_is_no_complaint() -> None:
 
 
 def test_notices_go_to_the_command_and_to_the_listener() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         result = await ask(gdb, console("break f"))
         assert result.notices == [("breakpoint-created", {"bkpt": {"number": "1"}})]
         assert (await ask(gdb, "-next")).notices == []
 
-    recorder = run(
+    events = run(
         test, {console("break f"): ['=breakpoint-created,bkpt={number="1"}', "TOKEN^done"]}
     )
-    assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in recorder.told
+    assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in events.told
 
 
 def test_states_are_told_in_order() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         await ask(gdb, "-exec-continue")
         await ask(gdb, "-x")
 
-    recorder = run(
+    events = run(
         test,
         {
             "-exec-continue": [
@@ -224,7 +194,7 @@ def test_states_are_told_in_order() -> None:
             ]
         },
     )
-    states = [each for each in recorder.told if each[0] in ("running", "stopped")]
+    states = [each for each in events.told if each[0] in ("running", "stopped")]
     assert states == [
         ("running",),
         ("stopped", {"reason": "breakpoint-hit"}),
@@ -234,7 +204,7 @@ def test_states_are_told_in_order() -> None:
 
 
 def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-exec-continue")).kind == "running"
         assert (await ask(gdb, "-x")).kind == "done"
         assert gdb.take_run_log() == "Warning: Cannot insert breakpoint 1."
@@ -259,7 +229,7 @@ def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
 
 
 def test_a_command_that_fails_because_it_has_set_the_rank_running_is_a_run() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-exec-continue")).kind == "running"
         assert (await ask(gdb, "-x")).kind == "done"
 
@@ -276,7 +246,7 @@ def test_a_command_that_fails_because_it_has_set_the_rank_running_is_a_run() -> 
 
 
 def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-exec-continue")).kind == "running"
         assert (await ask(gdb, "-x")).kind == "done"
         assert gdb.take_run_log() == "Cannot insert breakpoint 1."
@@ -296,7 +266,7 @@ def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
 
 
 def test_lines_that_come_in_pieces_and_together() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         result = await ask(gdb, PRINT)
         assert result.text == "onetwo\n" and result.kind == "done"
 
@@ -304,7 +274,7 @@ def test_lines_that_come_in_pieces_and_together() -> None:
 
 
 def test_bytes_that_are_no_utf8_do_not_end_the_session() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, PRINT)).text == "\ufffd\ufffd"
         assert (await ask(gdb, "-x")).kind == "done"
 
@@ -312,20 +282,20 @@ def test_bytes_that_are_no_utf8_do_not_end_the_session() -> None:
 
 
 def test_a_large_answer() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert len((await ask(gdb, PRINT)).text) == 3_000_000
 
     run(test, {PRINT: ['REPEAT 100 ~"' + "x" * 30_000 + '"', "TOKEN^done"]})
 
 
 def test_what_comes_behind_a_big_line_waits_for_it() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         big, text, last = gdb.send("-big"), gdb.send(PRINT), gdb.send("-last")
         assert len((await big).payload["value"]) == 2_000_000
         assert (await text).text == "y" * 1_000_000
         assert (await last).payload == {"value": "1"}
 
-    recorder = run(
+    events = run(
         test,
         {
             "-big": ['TOKEN^done,value="' + "RUN 2000000 x" + '"', '*stopped,reason="one"'],
@@ -333,11 +303,11 @@ def test_what_comes_behind_a_big_line_waits_for_it() -> None:
             "-last": ['*stopped,reason="two"', 'TOKEN^done,value="1"', "EXIT 0"],
         },
     )
-    assert [each[1]["reason"] for each in recorder.told if each[0] == "stopped"] == ["one", "two"]
+    assert [each[1]["reason"] for each in events.told if each[0] == "stopped"] == ["one", "two"]
 
 
 def test_memory_is_read_as_bytes() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert await gdb.read_memory(0x10, 600_000) == b"\xab" * 600_000
         with pytest.raises(GdbError, match="only 1 of 2 bytes at 0x20"):
             await gdb.read_memory(0x20, 2)
@@ -357,7 +327,7 @@ def test_memory_is_read_as_bytes() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         result = await asyncio.wait_for(gdb.send("-x"), 2.0)
         assert result.payload == {"value": "1"}
@@ -376,19 +346,19 @@ def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
     ],
 )
 def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         waiting = [gdb.send("-one"), gdb.send("-two"), gdb.send("-three")]
         for each in waiting:
             with pytest.raises(GdbError, match=how.replace("(", r"\(").replace(")", r"\)")):
                 await each
-        await recorder.ended.wait()
+        await events.ended.wait()
         assert not gdb.is_alive
         with pytest.raises(GdbError) as error:
             await gdb.send("-late")
         assert str(error.value) == how, "who comes late is told the same"
 
-    recorder = run(test, {"-one": [], "-two": [action]})
-    assert recorder.told == [("end", how)]
+    events = run(test, {"-one": [], "-two": [action]})
+    assert events.told == [("end", how)]
 
 
 @pytest.mark.parametrize(
@@ -409,26 +379,26 @@ def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
     ],
 )
 def test_what_gdb_says_of_its_end_is_told(log: str, how: str) -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         with pytest.raises(GdbError):
             await gdb.send("-one")
-        await recorder.ended.wait()
+        await events.ended.wait()
 
-    recorder = run(test, {"-one": [f'&"{log}\\n"', "KILL"]})
-    assert recorder.told == [("end", how)]
+    events = run(test, {"-one": [f'&"{log}\\n"', "KILL"]})
+    assert events.told == [("end", how)]
 
 
 def test_one_that_we_end_says_nothing_of_memory() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         await ask(gdb, "-x")
         gdb.kill()
-        await recorder.ended.wait()
+        await events.ended.wait()
 
     assert run(test, {}).told == [("end", "GDB was ended by signal 9")]
 
 
 def test_what_gdb_says_before_it_ends_is_heard() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         ready = await ask(gdb, "-ready")
         assert ready.kind == "done"
         future = gdb.send("-last")
@@ -436,22 +406,22 @@ def test_what_gdb_says_before_it_ends_is_heard() -> None:
         # The loop is busy while GDB answers and ends.
         wait_until(lambda: not is_alive(gdb.pid), "GDB has ended")
         assert (await future).payload == {"value": "last words"}
-        await recorder.ended.wait()
+        await events.ended.wait()
 
-    recorder = run(
+    events = run(
         test,
         {"-last": ['TOKEN^done,value="last words"', '*stopped,reason="exited"', "EXIT 0"]},
     )
-    assert recorder.told == [("stopped", {"reason": "exited"}), ("end", "GDB ended (0)")]
+    assert events.told == [("stopped", {"reason": "exited"}), ("end", "GDB ended (0)")]
 
 
 def test_nobody_who_gave_up_makes_a_noise(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(gdb.send("-one"), 0.05)
         future = gdb.send("-two")
         del future
-        await recorder.ended.wait()
+        await events.ended.wait()
 
     with caplog.at_level(logging.ERROR, logger="asyncio"):
         run(test, {"-one": [], "-two": ["EXIT 0"]})
@@ -459,7 +429,7 @@ def test_nobody_who_gave_up_makes_a_noise(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_nobody_who_does_not_wait_makes_a_noise(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(gdb: GdbSession, _: Recorder) -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
         gdb.close_input()
         gdb.send("-one")
 
@@ -469,7 +439,7 @@ def test_nobody_who_does_not_wait_makes_a_noise(caplog: pytest.LogCaptureFixture
 
 
 def test_closing_the_input_ends_gdb() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         await ask(gdb, "-x")
         assert await gdb.close(10.0)
         assert not gdb.is_alive
@@ -480,19 +450,19 @@ def test_closing_the_input_ends_gdb() -> None:
 
 
 def test_a_gdb_that_does_not_end_is_told_so() -> None:
-    async def test(gdb: GdbSession, recorder: Recorder) -> None:
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
         gdb.send("-hang")
         assert not await gdb.close(0.3)
         assert gdb.is_alive
         os.kill(gdb.pid, 9)
-        await recorder.ended.wait()
+        await events.ended.wait()
 
     run(test, {"-hang": ["SLEEP"]})
 
 
 def test_a_gdb_that_cannot_be_started() -> None:
     async def test() -> None:
-        gdb = GdbSession(Recorder())
+        gdb = GdbSession(GdbEvents())
         assert gdb.pid == 0 and not gdb.is_alive
         with pytest.raises(GdbError, match="cannot start /nowhere/gdb: No such file"):
             await gdb.start(partial(StartedGdb.start, ["/nowhere/gdb"], {}))
@@ -505,7 +475,7 @@ def test_a_gdb_that_was_given_up_before_it_was_there_is_ended(is_late: bool) -> 
     """As that of a rank that is to have another one: two would be at it."""
 
     async def test() -> None:
-        gdb, started = GdbSession(Recorder()), []
+        gdb, started = GdbSession(GdbEvents()), []
 
         async def start(*how: Any) -> StartedGdb:
             if is_late:

@@ -9,48 +9,19 @@ from collections.abc import Mapping
 import pytest
 
 from pgdb.backend.gdb import rank_image
-from pgdb.backend.gdb.lent_setting import LentSetting
-from pgdb.backend.gdb.mi import Result, console, cut
-from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Failure, Record, Stack, Threads
+from tests.support.told_gdb import NO_ARGUMENTS, PID, ToldGdb, ask, functions
 
-PID = 100
-NO_ARGUMENTS = '^done,stack-args=[frame={level="0",args=[]}]'
 MAPPED = (
     MappedFile(0x1000, 0x2000, 0, "/home/me/app", is_deleted=False),
     MappedFile(0x7000, 0x8000, 0, "/opt/lib/libmpi.so.12.0", is_deleted=False),
     MappedFile(0x8000, 0x9000, 0, "/lib/libucs.so.0", is_deleted=False),
     MappedFile(0x9000, 0xA000, 0, "/lib/libc.so.6", is_deleted=False),
 )
-
-
-class ToldGdb(GdbSession):
-    """A GDB that answers from a table; any other command gets ``^done``."""
-
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        self.answers = answers
-        self.asked: list[str] = []
-        self.changes = 0
-        self._put_off = ""
-        self.lent = LentSetting()
-
-    def _write(self, *commands: str) -> list[asyncio.Future[Result]]:
-        return [self.answer(command) for command in commands]
-
-    def answer(self, command: str) -> asyncio.Future[Result]:
-        if not command.startswith("-gdb-set print max-depth "):
-            self.asked.append(command)
-        text = ""
-        said = self.answers.get(command, "^done")
-        if said.startswith("~"):
-            text, said = said[1:], "^done"
-        line = cut(said)
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        future.set_result(Result(kind=line.name, payload=line.payload, text=text))
-        return future
 
 
 @pytest.fixture(autouse=True)
@@ -66,21 +37,6 @@ def frames(*found: tuple[str, int]) -> str:
         for level, (function, address) in enumerate(found)
     )
     return f"^done,stack=[{','.join(listed)}]"
-
-
-def ask(gdb: ToldGdb, asked: Backtrace, times: int = 1) -> Record:
-    async def carry_out() -> Record:
-        stacks = Stacks(gdb)
-        for _ in range(times):
-            record = await stacks.backtrace(PID, asked)
-        return record
-
-    return asyncio.run(carry_out())
-
-
-def functions(stack: Record) -> list[str]:
-    assert isinstance(stack, Stack), stack
-    return [each.function for each in stack.frames]
 
 
 WAITING = frames(("sched_yield", 0x9100), ("??", 0x7200), ("work", 0x1100), ("main", 0x1200))

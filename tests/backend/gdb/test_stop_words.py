@@ -13,6 +13,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
 from pgdb.backend.gdb.stop_words import StopWords, stop_words
 from pgdb.records import Stop
+from tests.fakes.gdb_events import GdbEvents
 
 THROWN = r"Catchpoint 2 (exception thrown), 0x00007ffff7ca90a1 in __cxa_throw () from /lib/libc.so"
 ANNOUNCED = [
@@ -63,33 +64,6 @@ def test_an_announcement(text: str, payload: dict[str, Any], expected: StopWords
     assert stop_words(text, {"reason": "breakpoint-hit", **payload}) == expected
 
 
-class NoListener:
-    """A listener that hands on nothing but changes of breakpoints."""
-
-    def __init__(self) -> None:
-        self.breakpoints: Breakpoints | None = None
-        self.payloads: list[dict[str, Any]] = []
-
-    def on_stopped(self, payload: dict[str, Any]) -> None:
-        self.payloads.append(payload)
-
-    def on_running(self) -> None: ...
-
-    def on_run_failed(self, message: str) -> None: ...
-
-    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        assert self.breakpoints is not None
-        self.breakpoints.on_notice(name, payload)
-
-    def on_unreported_stop(self) -> None: ...
-
-    def on_partly_stopped(self, thread: str) -> None: ...
-
-    def on_output(self, text: str) -> None: ...
-
-    def on_end(self, why: str) -> None: ...
-
-
 HIT = '=breakpoint-modified,bkpt={number="2",type="breakpoint",addr="0x1149",times="1"}'
 RUNNING = '*running,thread-id="all"'
 FRAME = 'frame={addr="0x11de",func="main",args=[],arch="i386:x86-64"},thread-id="1"'
@@ -97,14 +71,14 @@ FRAME = 'frame={addr="0x11de",func="main",args=[],arch="i386:x86-64"},thread-id=
 
 def stop_after(word: str, *lines: str) -> Stop:
     """Return the stop after a command and GDB's lines."""
-    listener = NoListener()
-    gdb = GdbSession(listener)
-    listener.breakpoints = Breakpoints(gdb)
-    reports = StopReports(gdb, Stacks(gdb), listener.breakpoints)
+    events = GdbEvents()
+    gdb = GdbSession(events)
+    events.breakpoints = Breakpoints(gdb)
+    reports = StopReports(gdb, Stacks(gdb), events.breakpoints)
     reports.take_run(word)
     for line in lines:
         gdb._take(cut(line))
-    return reports.stop_of(listener.payloads[-1], 1, 0)
+    return reports.stop_of(events.stops.get_nowait(), 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +145,8 @@ def test_words_of_an_earlier_run_are_forgotten() -> None:
 
 @pytest.mark.parametrize("reason", ["breakpoint-hit", "end-stepping-range", "function-finished"])
 def test_a_place_the_user_asked_for_is_the_innermost_frame(reason: str) -> None:
-    listener = NoListener()
-    gdb = GdbSession(listener)
+    events = GdbEvents()
+    gdb = GdbSession(events)
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
     lined = FRAME.replace("args=[]", 'args=[],file="a.c",fullname="/nosuch/a.c",line="3"')
     payload = cut(f'*stopped,reason="{reason}",{lined},return-value="4"').payload
@@ -188,7 +162,7 @@ def test_a_place_the_user_asked_for_is_the_innermost_frame(reason: str) -> None:
 
 @pytest.mark.parametrize(("word", "line"), [("step", ""), ("stepi", ""), ("stepi", ',line="3"')])
 def test_a_step_that_no_line_shows_needs_its_offset(word: str, line: str) -> None:
-    gdb = GdbSession(NoListener())
+    gdb = GdbSession(GdbEvents())
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
     reports.take_run(word)
     frame = FRAME.replace("args=[]", f"args=[]{line}")
@@ -198,7 +172,7 @@ def test_a_step_that_no_line_shows_needs_its_offset(word: str, line: str) -> Non
 
 @pytest.mark.parametrize("command", ["display x", "display/i $pc"])
 def test_displays_are_shown_at_all_later_stops(command: str) -> None:
-    gdb = GdbSession(NoListener())
+    gdb = GdbSession(GdbEvents())
     reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
     payload = cut(f'*stopped,reason="breakpoint-hit",{FRAME}').payload
     stop = reports.stop_of(payload, 1, 0)

@@ -11,7 +11,7 @@ from pgdb.backend.mpi_calls.conditions import is_true
 from pgdb.backend.mpi_calls.flow import Reached
 from pgdb.backend.mpi_calls.frames import Evaluator, MachineFrame
 from pgdb.backend.mpi_calls.values import Known, place_of, region_of
-from tests.backend.mpi_calls.test_flow import reached
+from tests.support.assembled import reached
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("objcopy"), reason="objcopy of binutils is missing"

@@ -12,7 +12,7 @@ from pgdb.mpi_calls import MpiCallStatus
 from pgdb.mpi_recorder import layout
 from pgdb.process_maps import Mapping
 from pgdb.records import Failure
-from tests.backend.mpi_calls.test_recorder import BEGIN, fill, memory, reader
+from tests.support.recorder_memory import BEGIN, fill, memory, reader
 
 PID = 77
 

@@ -8,18 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdb.frontend.analysis.text_parts import Merged, Said, merge_texts
-from pgdb.merge.normalize import normalize_record
 from pgdb.ranks import RankSet
-from pgdb.records import Text
-
-
-def said(*texts: str) -> list[Said]:
-    found = []
-    for rank, text in enumerate(texts):
-        normalized = normalize_record(Text(text=text))
-        assert isinstance(normalized.record, Text)
-        found.append(Said(RankSet([rank]), normalized.record.text, normalized.slots))
-    return found
+from tests.support.merged_texts import said
 
 
 def merged(*texts: str) -> Merged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdb.frontend.analysis.text_sections import merge_sections
-from tests.frontend.analysis.test_text_parts import said
+from tests.support.merged_texts import said
 
 
 def for_threads(*outputs: str) -> str:

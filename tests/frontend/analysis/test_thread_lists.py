@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdb.frontend.analysis.thread_lists import merge_thread_lists
-from tests.frontend.analysis.test_text_parts import said
+from tests.support.merged_texts import said
 
 HEAD = "  Id   Target Id                                   Frame \n"
 

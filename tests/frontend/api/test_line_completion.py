@@ -8,7 +8,7 @@ from pgdb.overlay.messages import Console
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Text
-from tests.frontend.api.test_unawaited import ALL, STOP, Job, run
+from tests.fakes.command_job import ALL, STOP, Job, run
 
 FIRST, SECOND = RankSet([0]), RankSet([1])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import shutil
 from pathlib import Path
 
@@ -16,22 +15,12 @@ from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import sampling
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.ranks import split_set
-from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Outcome, Shown
+from pgdb.frontend.commands.table import COMMANDS, CommandTable, Group, Shown
 from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.store import saved_files
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.records import Frame, Stack, Value
-from tests.fakes.session import ALL, FakeSession
-
-
-def dispatch(line: str, session: FakeSession | None = None) -> Outcome:
-    async def never(_: str) -> str | None:
-        raise AssertionError("nothing is to be read")
-
-    workspace = Workspace(session or FakeSession())  # type: ignore[arg-type]
-    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=never)
-    return asyncio.run(dispatcher.dispatch(line, ALL))
+from tests.fakes.session import ALL, FakeSession, dispatch
 
 
 def test_all_help_fits_a_terminal() -> None:

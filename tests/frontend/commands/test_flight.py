@@ -10,8 +10,8 @@ import pytest
 
 from pgdb.errors import CommandError
 from pgdb.frontend.commands.table import Shown
-from tests.frontend.analysis.test_flight_records import WAITS, entry
-from tests.frontend.commands.test_commands import dispatch
+from tests.fakes.session import dispatch
+from tests.support.flight_entries import WAITS, entry
 
 
 def write(folder: Path, name: str, *entries: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.frontend.show.display import TextDisplay
-from tests.frontend.commands.test_host import Typed
+from tests.fakes.typed import Typed
 
 
 class Screen(Typed):

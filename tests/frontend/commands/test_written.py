@@ -13,7 +13,7 @@ from pgdb.overlay.operations import ReadFile
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, FileWritten, Record, Text
-from tests.frontend.commands.test_host import ALL, FakeSession, Typed
+from tests.fakes.typed import ALL, FakeSession, Typed
 
 
 class WritingSession(FakeSession):

@@ -23,7 +23,7 @@ from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess
-from tests.frontend.discovery.test_mpir import CAT, COMPILER, compile_launcher, running, started
+from tests.support.mpir_launchers import CAT, COMPILER, compile_launcher, running, started
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.skipif(

@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,81 +24,13 @@ from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.starting import new_session
 from pgdb.jobs import hold
 from pgdb.overlay import addresses
-
-MARK = "pgdb-mark"
-DEADLINE_S = 20.0
-LIMIT_BYTES = incoming_reports.MAX_REPORT_BYTES
-
-
-def fields(
-    rank: int = 0,
-    size: int = 4,
-    local_size: int = 2,
-    *,
-    host: str = "node1",
-    alias: str = "",
-    slurm_job: str = "",
-    program: str = "./app",
-) -> list[str]:
-    numbers = (rank, size, 0, local_size, 4711)
-    return [*map(str, numbers), host, alias, slurm_job, program]
-
-
-def report(*texts: str, mark: str = MARK) -> bytes:
-    """Return the fields as the hold program sends them."""
-    return hold.report(mark, texts)
+from tests.support.hold_reports import DEADLINE_S, LIMIT_BYTES, MARK, Hearing, fields, report, run
 
 
 def forged(change: Callable[[bytes], bytes]) -> bytes:
     """Return a report with one field changed in transit."""
     data = change(report(*fields()).partition(b"\n")[2])
     return b"%d\n" % len(data) + data
-
-
-class Hearing:
-    """Reports with a listening socket."""
-
-    def __init__(self, reports: Reports, port: int) -> None:
-        self.reports = reports
-        self._port = port
-        self.writers: list[asyncio.StreamWriter] = []
-
-    async def send(self, data: bytes) -> asyncio.StreamReader:
-        """Connect and send data; return the reader that sees the end of the connection."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        self.writers.append(writer)
-        writer.write(data)
-        return reader
-
-    async def is_refused(self, data: bytes, *, ends: bool = False) -> bool:
-        """Return whether the connection is closed; *ends* closes our direction first."""
-        reader = await self.send(data)
-        if ends:
-            self.writers[-1].write_eof()
-        try:
-            return await reader.read() == b""
-        except ConnectionResetError:
-            return True  # what it had not read was dropped
-
-
-def run(test: Callable[[Hearing], Coroutine[Any, Any, None]]) -> None:
-    @asynccontextmanager
-    async def hearing() -> AsyncIterator[Hearing]:
-        reports = Reports(MARK)
-        server = await asyncio.start_server(reports.serve, "127.0.0.1", 0, limit=LIMIT_BYTES)
-        made = Hearing(reports, server.sockets[0].getsockname()[1])
-        try:
-            yield made
-        finally:
-            server.close()
-            for writer in made.writers:
-                writer.close()
-
-    async def bounded() -> None:
-        async with asyncio.timeout(DEADLINE_S), hearing() as made:
-            await test(made)
-
-    asyncio.run(bounded())
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 from pgdb.frontend.startup.held import HeldWorld
 from pgdb.jobs import hold
-from tests.frontend.startup.test_held import Hearing, fields, report, run
+from tests.support.hold_reports import Hearing, fields, report, run
 
 WORLD = "prterun-n1-77@2"
 

@@ -14,7 +14,7 @@ import pytest
 
 from pgdb.frontend.store import flight_files
 from pgdb.proctable import RankProcess
-from tests.frontend.analysis.test_flight_records import WAITS, entry
+from tests.support.flight_entries import WAITS, entry
 
 HOST = socket.gethostname()
 

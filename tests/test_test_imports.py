@@ -1,0 +1,56 @@
+"""No test module serves another: `tests/support` and `tests/fakes` hold what tests share."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.programs import ROOT
+
+# In the text, so that programs within strings count too.
+IMPORT = re.compile(
+    r"^[ \t]*(?:from (?P<origin>tests[\w.]*) import (?P<names>\([^)]*\)|.*)"
+    r"|import (?P<module>tests[\w.]*))",
+    re.M,
+)
+
+
+def imported_tests(source: str) -> list[str]:
+    """Return the imports of test modules, each as its dotted name."""
+    found = []
+    for match in IMPORT.finditer(source):
+        origin = match["origin"] or match["module"]
+        names = re.findall(r"\w+", match["names"] or "")
+        found += [
+            each for each in (origin, *(f"{origin}.{name}" for name in names)) if is_test(each)
+        ]
+    return found
+
+
+def is_test(module: str) -> bool:
+    path = ROOT.joinpath(*module.split("."))
+    return path.name.startswith("test_") and path.with_suffix(".py").is_file()
+
+
+def test_the_search_finds_imports_of_test_modules() -> None:
+    own = "tests.test_test_imports"
+    assert imported_tests(f"from {own} import is_test\n") == [own]
+    assert imported_tests(
+        "if True:\n    from tests import (\n        test_test_imports,\n    )"
+    ) == [own]
+    assert imported_tests(f"import {own} as other\n") == [own]
+    assert imported_tests("from tests.support.programs import ROOT, find_mpi\n") == []
+
+
+def test_no_module_imports_a_test_module() -> None:
+    sources = {
+        path: path.read_text(encoding="utf-8")
+        for folder in ("tests", "bench", "fuzz", "examples", "scripts")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert len(sources) > 100, "the sources were not found"
+    found = {
+        str(path.relative_to(ROOT)): imports
+        for path, source in sources.items()
+        if path.name != "test_test_imports.py" and (imports := imported_tests(source))
+    }
+    assert found == {}
