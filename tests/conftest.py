@@ -205,7 +205,9 @@ def pytest_terminal_summary(
             f"grace time, of half of them {took_s[len(took_s) // 2]:.1f} s"
             + (f"; LATE, after more than {LEAVE_S:g} s: {late}" if late else "")
         )
-    if path := config.getoption("--failed-to"):
+    # The workers of pytest-xdist have a summary of their own, which nobody sees.
+    path = None if is_worker(config) else config.getoption("--failed-to")
+    if path is not None:
         reports = (terminalreporter.stats.get(kind, ()) for kind in ("failed", "error"))
         found = {_without_group(each.nodeid): None for kind in reports for each in kind}
         with open(path, "a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The memory of a flight recorder, made by hand."""
+"""The memory of a flight recorder, made from fields."""
 
 from __future__ import annotations
 
