@@ -9,7 +9,7 @@ import pytest
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.frontend.commands.table import COMMANDS
 from pgdb.ranks import RankSet
-from tests.frontend.analysis.test_why_busy import LATE
+from tests.support.late_ranks import LATE
 from tests.support.why_jobs import ALL, BARRIER, FAULTS, WATCHED, Job, explained
 
 JOBS: dict[str, Job] = {
