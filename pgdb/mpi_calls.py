@@ -134,6 +134,14 @@ class Request(Struct, frozen=True):
     complete: bool | None = None
 
 
+class ArrivedMessage(Struct, frozen=True):
+    """A message that has come to a rank, and that no receive of the rank has taken."""
+
+    source: Peer | None
+    tag: Tag
+    communicator: Communicator | None = None
+
+
 class FieldSource(Struct, frozen=True):
     """The source of one field of a call."""
 
@@ -249,6 +257,9 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     86400; None if it is unknown."""
     loop: Loop = ""
     """The loop of a rank outside MPI, if loops were looked for."""
+    arrived: tuple[ArrivedMessage, ...] = ()
+    """The messages that no receive has taken, of a rank that waits for a message, if they were
+    asked for; the oldest ones of each communicator that is known."""
 
     @property
     def call(self) -> MpiCall | None:

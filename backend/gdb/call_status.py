@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -42,7 +43,15 @@ from pgdb.backend.mpi_calls.source_line import words_of
 from pgdb.backend.python import glue, torch_calls
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.errors import CommandError
-from pgdb.mpi_calls import CallSite, CallState, FieldSource, Loop, MpiCall, MpiCallStatus
+from pgdb.mpi_calls import (
+    ArrivedMessage,
+    CallSite,
+    CallState,
+    FieldSource,
+    Loop,
+    MpiCall,
+    MpiCallStatus,
+)
 from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
@@ -72,9 +81,12 @@ class _Looked(msgspec.Struct, frozen=True):
     state: CallState
     calls: tuple[MpiCall, ...] = ()
     note: str = ""
+    arrived: tuple[ArrivedMessage, ...] = ()
 
 
-def _look(source: RankImage, thread_pointer: int | None, stacks: Sequence[Stack]) -> _Looked:
+def _look(
+    source: RankImage, thread_pointer: int | None, stacks: Sequence[Stack], *, arrived: bool
+) -> _Looked:
     """Find the arguments of calls in the memory of a stopped process."""
     if thread_pointer is None:
         return _Looked("outside")
@@ -85,7 +97,8 @@ def _look(source: RankImage, thread_pointer: int | None, stacks: Sequence[Stack]
     try:
         calls = tuple(look.call(stack) for stack in stacks)
         state = look.state() if not stacks else "in_call"
-        return _Looked(state, calls, look.note)
+        messages = look.arrived(calls) if arrived else ()
+        return _Looked(state, calls, look.note, messages)
     except ImportError as error:
         # As on a host whose Python has not all packages.
         return _Looked("outside", note=f"arguments are unknown: {error}")
@@ -141,7 +154,7 @@ class CallStatus:
             for each, result in zip(ordered, results, strict=True)
         ]
         numbers = {each.id: each.process for each in ordered}
-        status = await self._status(image, stacks, numbers, objects, looks_for_loops=asked.loops)
+        status = await self._status(image, stacks, numbers, objects, asked)
         if isinstance(image, ProcessImage):
             thread = numbers.get(status.thread, image.pid)
             status = self._blocking.looked(status, image, image.pid, thread)
@@ -157,8 +170,7 @@ class CallStatus:
         stacks: Sequence[tuple[str, tuple[Place, ...]]],
         numbers: Mapping[str, int],
         objects: Objects,
-        *,
-        looks_for_loops: bool,
+        asked: ListMpiCalls,
     ) -> MpiCallStatus:
         found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
         lines: list[tuple[str, int, CallSite | None]] = []
@@ -176,11 +188,12 @@ class CallStatus:
         thread, places = stacks[0]
         pointer = await self._thread_pointer(thread) if objects.has_mpi else None
         loop: Loop = ""
-        if looks_for_loops and not (found and found[0][0].blocking is not False):
+        if asked.loops and not (found and found[0][0].blocking is not False):
             frames, _ = await self._machine_frames(thread, places, -1)
             loop = await asyncio.to_thread(loop_of, image, pointer, frames, _code_of)
         stopped = [Stack(frames, caller, call) for call, frames, caller in found]
-        looked = await asyncio.to_thread(_look, image, pointer, stopped)
+        look = functools.partial(_look, image, pointer, arrived=asked.arrived)
+        looked = await asyncio.to_thread(look, stopped)
         written = [
             await written_arguments(self._gdb, thread, level, call, site)
             for call, (thread, level, site) in zip(looked.calls, lines, strict=False)
@@ -189,12 +202,17 @@ class CallStatus:
             stopped = [
                 replace(each, written=values) for each, values in zip(stopped, written, strict=True)
             ]
-            looked = await asyncio.to_thread(_look, image, pointer, stopped)
+            looked = await asyncio.to_thread(look, stopped)
         if found:
             calls = looked.calls or tuple(call for call, _, _ in found)
             calls = await asyncio.to_thread(_with_words, calls, where)
             return MpiCallStatus(
-                state="in_call", where=where, calls=calls, note=looked.note, loop=loop
+                state="in_call",
+                where=where,
+                calls=calls,
+                note=looked.note,
+                loop=loop,
+                arrived=looked.arrived,
             )
         if (status := await self._of_torch(image, stacks[0][1], objects)) is not None:
             return status

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.arguments import CallArguments, Known
+from pgdb.backend.mpi_calls.arrived import arrived_messages
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
@@ -17,7 +18,7 @@ from pgdb.backend.mpi_calls.memory import Images, Memory, Source
 from pgdb.backend.mpi_calls.own_request import own_kind, own_request
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
-from pgdb.mpi_calls import CallState, Communicator, FieldSource, MpiCall
+from pgdb.mpi_calls import ArrivedMessage, CallState, Communicator, FieldSource, MpiCall
 from pgdb.mpi_functions import PROTOTYPES, properties_of
 
 LOG = logging.getLogger(__name__)
@@ -108,6 +109,15 @@ class Look:
         written = {name: Known(value, "source line") for name, value in stack.written.items()}
         parts = _Parts(call, written | found.values(), library, stack.frames, callee)
         return self._described(call, parts, library)
+
+    def arrived(self, calls: Sequence[MpiCall]) -> tuple[ArrivedMessage, ...]:
+        """Return the messages that no receive has taken, if one of *calls* waits for a message.
+
+        It takes them out of the copy of the memory, so that it is the last question of a look.
+        """
+        if self._library is None or self.note:
+            return ()
+        return arrived_messages(self._library, calls)
 
     def _described(self, call: MpiCall, parts: _Parts, library: MpiLibrary) -> MpiCall:
         try:

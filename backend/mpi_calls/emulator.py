@@ -320,6 +320,14 @@ class Emulator(PrivateCopy):
                 self._put(insn, operands[0], self._get(insn, operands[1]))
             else:
                 registers["rax"] = a
+        elif name == "cmpxchg16b":
+            at = self._address(insn, operands[0])
+            low, high = self.number(at, 8), self.number(at + 8, 8)
+            self._zero = (low, high) == (registers["rax"], registers["rdx"])
+            if self._zero:
+                self.write(at, struct.pack("<QQ", registers["rbx"], registers["rcx"]))
+            else:
+                registers["rax"], registers["rdx"] = low, high
         elif name == "cwde":
             registers["rax"] = signed(registers["rax"], 2) & 0xFFFFFFFF
         elif name in ("bsf", "tzcnt", "bsr"):

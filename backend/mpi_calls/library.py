@@ -260,6 +260,11 @@ class MpiLibrary:
             self._communicators[handle] = self._communicator(handle)
         return self._communicators[handle]
 
+    @property
+    def communicators(self) -> dict[int, CommunicatorParts]:
+        """The communicators that have been looked at, by their handles."""
+        return dict(self._communicators)
+
     def _communicator(self, handle: int) -> CommunicatorParts:
         name = self.name("Comm", handle)
         if handle == self.world:

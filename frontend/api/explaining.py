@@ -154,7 +154,9 @@ class _Explainer:
 
     async def _look(self) -> Answer:
         with deadline.renewed():
-            return await self._session.ranks(self._session.set - self._absent).mpi_calls()
+            return await self._session.ranks(self._session.set - self._absent).mpi_calls(
+                arrived=True
+            )
 
     async def _loops(self, found: Explanation) -> Sequence[EquivalenceClass[Record]]:
         """Return the statuses of ranks that others wait for, and that may never leave a loop."""

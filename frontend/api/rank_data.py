@@ -74,14 +74,21 @@ class RankData:
         )
 
     async def mpi_calls(
-        self, *, threads: bool = True, loops: bool = False, timeout_s: float | None = None
+        self,
+        *,
+        threads: bool = True,
+        loops: bool = False,
+        arrived: bool = False,
+        timeout_s: float | None = None,
     ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
         The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
         are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
+        With *arrived*, the messages are listed that have come to a rank that waits for one, and
+        that it does not take.
         """
-        operation = ListMpiCalls(threads=threads, loops=loops)
+        operation = ListMpiCalls(threads=threads, loops=loops, arrived=arrived)
         return await self._session.ask("mpi calls", operation, self.set, timeout_s=timeout_s)
 
     async def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:

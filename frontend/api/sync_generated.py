@@ -87,15 +87,24 @@ class Ranks:
         )
 
     def mpi_calls(
-        self, *, threads: bool = True, loops: bool = False, timeout_s: float | None = None
+        self,
+        *,
+        threads: bool = True,
+        loops: bool = False,
+        arrived: bool = False,
+        timeout_s: float | None = None,
     ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
         The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
         are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
+        With *arrived*, the messages are listed that have come to a rank that waits for one, and
+        that it does not take.
         """
         return self._loop.call(
-            lambda: self._view.mpi_calls(threads=threads, loops=loops, timeout_s=timeout_s)
+            lambda: self._view.mpi_calls(
+                threads=threads, loops=loops, arrived=arrived, timeout_s=timeout_s
+            )
         )
 
     def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:

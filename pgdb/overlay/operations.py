@@ -127,6 +127,9 @@ class ListMpiCalls(Operation, frozen=True, kw_only=True):
     loops: bool = False
     """Whether to look for loops that the rank cannot leave, in the machine code of its main
     thread."""
+    arrived: bool = False
+    """Whether to list the messages that have come and that no receive has taken, if the rank waits
+    for one."""
 
 
 class ListRecordedCalls(Operation, frozen=True, kw_only=True):

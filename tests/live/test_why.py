@@ -164,3 +164,21 @@ def test_the_thread_that_keeps_a_rank_from_coming_is_named(
         assert bool(party.status.thread) == (kind != "own"), only.text
         said = "waits for a lock that it holds itself" if activity == "deadlock" else "sleeps"
         assert f"for rank 1, which {said}" in only.text
+
+
+def test_a_message_that_has_come_with_another_tag_is_named(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(RANKS, build("tag_wraps.c")) as job, pgdb.attach(job.pid) as session:
+        (only,) = verdict(session, "unmatched-receive").verdicts
+        assert (str(only.ranks), str(only.victims)) == ("0-3", "")
+        for rank, party in enumerate(session.why().waits):
+            (message,) = party.status.arrived
+            sender = (rank - 1) % RANKS
+            assert (message.source, message.tag) == (sender, 66000 + sender)
+            assert message.communicator is not None
+            assert message.communicator.name == "MPI_COMM_WORLD"
+        assert "has come from rank 3 has tag 66003" in only.text
+        # Nothing was taken from the ranks themselves.
+        (again,) = session.why().verdicts
+        assert again.text == only.text

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdb.frontend.analysis.why import graph, matching, words
+from pgdb.frontend.analysis.why import graph, matching, untaken, words
 from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.matching import Offer
 from pgdb.frontend.analysis.why.needs import is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
-from pgdb.frontend.analysis.why.verdict import Verdict, VerdictKind
+from pgdb.frontend.analysis.why.untaken import Missed
+from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
 from pgdb.ranks import RankSet
 
 _MOST_COMPARED = 256
 """Most sends and receives of a knot that are compared with each other."""
 _MESSAGES = "message receiver"
+_LATER_RECEIVE = Step(
+    "the message that has come may belong to a later receive: compare the lines of its send and of "
+    "this receive",
+    ("why --all",),
+)
 
 
 def itself(knot: Knot) -> Verdict | None:
@@ -126,6 +132,11 @@ def cycle(knot: Knot) -> Verdict | None:
         return None
     parties = [knot.party(each) for each in found]
     ranks = RankSet.union(each.ranks for each in parties)
+    receivers = knot.having("message")
+    waiting = [knot.party(each) for each in receivers]
+    needs = [knot.open_needs(each, "message") for each in receivers]
+    if misses := untaken.missed(waiting, needs, of_sender=True):
+        return _other_came(knot, misses, f"so {_circle(parties, ranks)}")
     is_sends = not {*knot.having("message")} & {*found}
     if is_sends:
         kind: VerdictKind = "head-to-head-sends"
@@ -133,7 +144,30 @@ def cycle(knot: Knot) -> Verdict | None:
     else:
         kind = "cycle"
         rule = "each waits for a send or a receive of the next one, and the last for the first"
-    return knot.verdict(kind, _circle(parties, ranks), rule, ranks=ranks)
+    text = _circle(parties, ranks)
+    if others := untaken.missed(waiting, needs, of_sender=False):
+        text += f"; {others[0].text}"
+    return knot.verdict(kind, text, rule, ranks=ranks)
+
+
+def _other_came(knot: Knot, misses: Sequence[Missed], behind: str) -> Verdict:
+    """Return the verdict about receives that wait, where the awaited rank has sent another
+    message."""
+    first, *others = misses
+    ranks = RankSet.union(each.party.ranks for each in misses)
+    text = first.text
+    if others:
+        rest = RankSet.union(each.party.ranks for each in others)
+        text += f", and {words.named(rest)} {words.verb(rest, 'waits')} likewise"
+    return knot.verdict(
+        "communicator-mixup" if first.is_mixed_up else "unmatched-receive",
+        f"{text}; {behind}",
+        "a message that has come and that no receive takes differs in one property from the one "
+        "that the rank waits for",
+        ranks=ranks,
+        known=False,
+        step=_LATER_RECEIVE,
+    )
 
 
 def _circle(parties: Sequence[Party], ranks: RankSet) -> str:
@@ -189,6 +223,13 @@ def _nobody(
     needs = [need for each in numbers for need in knot.open_needs(each, need_kind)]
     targets = RankSet.union(need.targets for need in needs) - ranks
     others = [each for each in knot.parties if not each.ranks.isdisjoint(targets)]
+    elsewhere = ""
+    if others:
+        there = part(others[0], targets)
+        elsewhere = f"{words.named(there.ranks)} {words.states(there)}"
+    open_needs = [knot.open_needs(each, need_kind) for each in numbers]
+    if misses := untaken.missed(parties, open_needs, of_sender=True):
+        return _other_came(knot, misses, elsewhere or "nobody sends it")
     made = parties[0].call
     has_requests = len(parties) == 1 and made is not None and bool(made.requests)
     text = (
@@ -198,9 +239,10 @@ def _nobody(
     if has_requests:
         own = [need for need in needs if isinstance(need.peer, int)] or needs
         text += f": {words.any_of([words.wanted(each) for each in own])}"
-    if others:
-        there = part(others[0], targets)
-        text += f"; {words.named(there.ranks)} {words.states(there)}"
+    if elsewhere:
+        text += f"; {elsewhere}"
+    for each in untaken.missed(parties, open_needs, of_sender=False)[:1]:
+        text += f"; one with that tag has come from rank {each.message.source}"
     if kind == "unmatched-receive" and needs[0].tag is not None:
         rule = (
             "no rank that could send the message is able to; one with another tag, source or "

@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
+    ArrivedMessage,
     CallSite,
     Communicator,
     Loop,
@@ -54,6 +55,7 @@ _PLURALS = {
     "does": "do",
     "waits": "wait",
     "runs": "run",
+    "polls": "poll",
     "is": "are",
     "has": "have",
     "needs": "need",
@@ -232,7 +234,23 @@ def states(party: Party) -> str:
 
 def evidence(parties: Iterable[Party]) -> tuple[str, ...]:
     """Return a line for each party: ``[0] is in MPI_Recv from 1, in main at ring.c:57``."""
-    return tuple(f"[{each.ranks}] {states(each)}" for each in parties)
+    return tuple(f"[{each.ranks}] {states(each)}{_untaken(each)}" for each in parties)
+
+
+def _untaken(party: Party) -> str:
+    """Return the messages that have come and that no receive takes."""
+    texts = list(map(arrived, party.status.arrived))
+    if not texts:
+        return ""
+    if len(texts) > _MOST_REQUESTS:
+        texts = [*texts[:_MOST_REQUESTS], f"{len(texts) - _MOST_REQUESTS} more"]
+    return f"; no receive takes what has come {', '.join(texts)}"
+
+
+def arrived(made: ArrivedMessage) -> str:
+    """Return a message in words: ``from 3 with tag 7 in MPI_COMM_WORLD``."""
+    comm = communicator(made.communicator, brief=True)
+    return f"from {made.source} with tag {made.tag}{f' in {comm}' if comm else ''}"
 
 
 def at(party: Party) -> str:

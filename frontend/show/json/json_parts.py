@@ -138,6 +138,8 @@ class WhyWait(Part, frozen=True, kw_only=True):
     datatype: str = ""
     requests: tuple[str, ...] = ()
     """The requests that are not complete, in words."""
+    arrived: tuple[str, ...] = ()
+    """The messages that have come and that no receive takes, in words."""
     activity: str = ""
     """The work of ranks outside MPI."""
     thread: str = ""

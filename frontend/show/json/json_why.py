@@ -84,5 +84,6 @@ def _wait(party: Party, waited_for: RankSet) -> WhyWait:
         count=UNSET if call.count is None else call.count,
         datatype=call.datatype or "",
         requests=tuple(map(words.request, open_requests)),
+        arrived=tuple(map(words.arrived, status.arrived)),
         source=", ".join(sorted({each.source for each in call.sources})),
     )

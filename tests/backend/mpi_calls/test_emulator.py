@@ -112,6 +112,17 @@ long carries(long a, long b)
     return (long)(low ^ high * 3 ^ borrow ^ one * 5 ^ three * 7) + (int)found;
 }
 
+long exchanges(long a, long b)
+{
+    number pair[2] __attribute__((aligned(16))) = {(number)a, (number)b};
+    number low = (number)a, high = (number)(b & ~1L);
+    unsigned char done;
+
+    __asm__("lock cmpxchg16b %1\n\tsetz %0"
+            : "=q"(done), "+m"(pair), "+a"(low), "+d"(high) : "b"(a + 1), "c"(b + 2) : "cc");
+    return (long)(pair[0] * 3 ^ pair[1] * 5 ^ low * 7 ^ high * 11) + done;
+}
+
 long stacked(long a, long b, long c, long d, long e, long f, long g, long h, long i)
 {
     return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i;
@@ -131,7 +142,7 @@ long wild(long a, long b)
     return *(volatile long *)a + b;
 }
 """
-FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory", "carries")
+FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory", "carries", "exchanges")
 numbers = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-4, 4)
 
 

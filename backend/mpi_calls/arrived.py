@@ -1,0 +1,81 @@
+"""Messages that have come to a rank, and that none of its receives has taken.
+
+A small message is sent before its receiver wants it, and the send leaves no trace at the sender.
+The receiver keeps the message until a receive fits. The library's own ``MPI_Improbe`` finds such a
+message and takes it out of the queue; here it does that in the copy of the memory alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
+from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.mpi_calls import ArrivedMessage, MpiCall, Request
+
+LOG = logging.getLogger(__name__)
+
+_MOST_MESSAGES = 4
+"""Most messages of one communicator. They make ranks differ, and one is mostly enough."""
+_MOST_COMMUNICATORS = 4
+_STATUS_BYTES = 64
+_AT_PROGRESS = ("opal_progress", "MPIDI_progress_test", "MPID_Progress_test")
+"""Functions that look for further messages, which nothing brings here."""
+_RECEIVES = frozenset({"recv", "persistent recv"})
+_SOURCE_AT = {"mpich": 8}
+"""Place of ``MPI_SOURCE`` in a status of MPICH, behind two words of a count; 0 elsewhere."""
+
+
+def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[ArrivedMessage, ...]:
+    """Return the oldest messages that no receive has taken, if one of *calls* waits for a message.
+
+    They are those of the communicators that the calls use, and of ``MPI_COMM_WORLD``. Where the
+    library cannot be asked, the result is empty.
+    """
+    if not any(map(_receives, calls)):
+        return ()
+    found: list[ArrivedMessage] = []
+    try:
+        library.communicator(library.world)
+        for handle in list(library.communicators)[:_MOST_COMMUNICATORS]:
+            found += _of_communicator(library, handle)
+    except EmulationError as error:
+        LOG.info("messages that have come: %s", error)
+    return tuple(found)
+
+
+def _receives(call: MpiCall) -> bool:
+    """Return whether a call needs a message."""
+    return call.kind in ("recv", "sendrecv", "probe") or any(map(_is_open_receive, call.requests))
+
+
+def _is_open_receive(request: Request) -> bool:
+    return request.kind in _RECEIVES and not request.complete
+
+
+def _of_communicator(library: MpiLibrary, handle: int) -> Iterator[ArrivedMessage]:
+    constants, emulator = library.constants, library.emulator
+    parts = library.communicators[handle]
+    flag, message = emulator.allocate(16), emulator.allocate(16)
+    status = emulator.allocate(_STATUS_BYTES)
+    source_at = _SOURCE_AT.get(library.family, 0)
+    emulator.halts = frozenset(at for name in _AT_PROGRESS for at in library.addresses(name))
+    try:
+        for _ in range(_MOST_MESSAGES):
+            emulator.write(flag, bytes(4))
+            library.query(
+                "Improbe", constants.any_source, constants.any_tag, handle, flag, message, status
+            )
+            if not emulator.number(flag, 4):
+                return
+            source = library.peer(emulator.number(status + source_at, 4), parts.ranks)
+            tag = library.tag(emulator.number(status + source_at + 4, 4))
+            if not isinstance(source, int) or not isinstance(tag, int):
+                return
+            yield ArrivedMessage(source, tag, parts.record)
+    except HaltError:
+        # No message is left.
+        return
+    finally:
+        emulator.halts = frozenset()

@@ -1,0 +1,88 @@
+"""Messages that have come to ranks that wait for others: the verdict names both."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.why.verdict import Verdict
+from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus
+from tests.support.why_jobs import BARRIER, WORLD, Job, explained, recv, request, send, waits
+
+OTHER = Communicator(name="other", members="0-3", identity="other")
+
+
+def having(status: MpiCallStatus, *messages: tuple[int, int]) -> MpiCallStatus:
+    """Return a status with messages of MPI_COMM_WORLD that have come: their sources and tags."""
+    return replace(
+        status, arrived=tuple(ArrivedMessage(source, tag, WORLD) for source, tag in messages)
+    )
+
+
+def only(job: Job) -> Verdict:
+    (found,) = explained(job).verdicts
+    return found
+
+
+def test_a_message_with_another_tag_is_named() -> None:
+    found = only({"0": having(recv(1, 8), (1, 7)), "1-3": BARRIER})
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "0", "1-3")
+    assert found.confidence == "likely" and "later receive" in found.decides
+    assert "from rank 1 with tag 8" in found.text
+    assert "the one that has come from rank 1 has tag 7; rank 1 is in MPI_Barrier" in found.text
+    assert "no receive takes what has come from 1 with tag 7" in found.evidence[0]
+
+
+def test_ranks_that_all_miss_a_message_are_no_mere_circle() -> None:
+    job: Job = {str(n): having(recv((n + 1) % 4, 8), ((n + 1) % 4, 7)) for n in range(4)}
+    found = only(job)
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "0-3", "")
+    assert "has tag 7, and ranks 1-3 wait likewise; so ranks 0-3 wait for each other" in found.text
+
+
+def test_one_that_misses_a_message_is_the_cause_of_a_circle() -> None:
+    job: Job = {"0": recv(1, 8), "1": having(recv(2, 8), (2, 9)), "2": recv(0, 8), "3": BARRIER}
+    found = only(job)
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "1", "0,2-3")
+
+
+def test_a_request_that_misses_a_message_is_named() -> None:
+    status = waits("MPI_Waitall", "all", request("recv", 1, 8, complete=False))
+    found = only({"0": having(status, (1, 7)), "1-3": BARRIER})
+    assert "the one that has come from rank 1 has tag 7" in found.text
+
+
+def test_a_message_of_another_communicator_is_a_mixup() -> None:
+    status = replace(recv(1, 8), arrived=(ArrivedMessage(1, 8, OTHER),))
+    found = only({"0": status, "1-3": BARRIER})
+    assert (found.kind, str(found.ranks)) == ("communicator-mixup", "0")
+    assert "the one that has come from rank 1 with that tag is in other [0-3]" in found.text
+
+
+def test_a_message_of_another_rank_is_mentioned_and_no_cause() -> None:
+    found = only({"0": having(recv(1, 8), (2, 8)), "1-3": BARRIER})
+    assert (found.kind, str(found.ranks), found.confidence) == ("unmatched-receive", "0", "certain")
+    assert "one with that tag has come from rank 2" in found.text
+    found = only({"0": having(recv(1, 8), (2, 8)), "1": recv(0, 8), "2-3": BARRIER})
+    assert (found.kind, str(found.ranks)) == ("cycle", "0-1")
+    assert "but one with that tag has come from rank 2" in found.text
+
+
+@pytest.mark.parametrize("message", [(1, 8), (2, 9)])
+def test_a_message_that_differs_in_none_or_in_two_properties_is_evidence_only(
+    message: tuple[int, int],
+) -> None:
+    found = only({"0": having(recv(1, 8), message), "1-3": BARRIER})
+    assert found.confidence == "certain" and "has come" not in found.text
+    assert "what has come from" in found.evidence[0]
+
+
+def test_a_receive_of_any_rank_misses_a_message_by_its_tag() -> None:
+    found = only({"0": having(recv(ANY_SOURCE, 8), (3, 7)), "1-3": BARRIER})
+    assert "from any rank with tag 8" in found.text
+    assert "the one that has come from rank 3 has tag 7" in found.text
+
+
+def test_a_sender_that_waits_is_named_before_a_message_that_has_come() -> None:
+    found = only({"0": having(recv(1, 8), (1, 7)), "1": send(0, 9), "2-3": BARRIER})
+    assert str(found.ranks) == "0-1" and "sends it one with tag 9" in found.text
