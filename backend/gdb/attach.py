@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.unstoppable import why_unstoppable
 from pgdb.backend.gdb.valgrind import Guest, guest_of
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
@@ -34,9 +34,6 @@ _ENTRY_POINT = pattern(r"Entry point: (0x[0-9a-f]+)")
 # Time in which GDB reports the end of a process that has ended while GDB attached to it.
 _LAST_WORDS_S = 1.0
 _NOWHERE = "/proc/self/none"
-PATIENCE_S = 10.0
-"""Time for which a thread that nothing can stop now is waited for, in seconds."""
-_POLL_S = 0.05
 # gfortran's "main" only calls the user's program, MAIN__, in which GDB's "start" stops. Python's
 # interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
@@ -104,7 +101,7 @@ class Attacher:
         """
         if why := procfs.why_not_traceable(pid):
             return _refused(pid, why)
-        if why := await _stuck(pid):
+        if why := await why_unstoppable(pid):
             return _refused(pid, why)
         status = procfs.read_stat(pid)
         was_stopped = status is not None and status.state == "T"
@@ -326,40 +323,6 @@ class Attacher:
         if result.kind == "error":
             raise GdbError(result.message)
         return result
-
-
-async def _stuck(pid: int) -> str:
-    """Return why no debugger can stop a process now; nothing if one can.
-
-    A thread in an uninterruptible sleep stops only when that ends: a file system that does not
-    answer, or a vfork(2) whose child has not executed a program yet. GDB would wait for it, and all
-    ranks would wait for that GDB.
-    """
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + PATIENCE_S
-    while (thread := _unstoppable_thread(pid)) is not None:
-        if loop.time() >= end_s:
-            function = ""
-            with contextlib.suppress(OSError):
-                function = Path(f"/proc/{pid}/task/{thread}/wchan").read_text()
-            where = f" in {function}" if function not in ("", "0") else ""
-            return (
-                f"its thread {thread} sleeps in the kernel{where}, where nothing can stop it "
-                "(state D: a file system that does not answer, or a vfork); "
-                "'reattach' attaches to it once it has gone on"
-            )
-        await asyncio.sleep(_POLL_S)  # the kernel reports the end of such a sleep to nobody
-    return ""
-
-
-def _unstoppable_thread(pid: int) -> int | None:
-    threads = Path(f"/proc/{pid}/task")
-    with contextlib.suppress(OSError):
-        for thread in map(int, os.listdir(threads)):
-            _, is_unstoppable = procfs.work_done(thread, threads)
-            if is_unstoppable:
-                return thread
-    return None
 
 
 @contextlib.asynccontextmanager

@@ -6,11 +6,14 @@ import os
 import shutil
 import signal
 import subprocess
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pgdb.backend.care.breakpoint_repair import Repair, repair
+from pgdb.backend.gdb.unstoppable import frozen_group
 from tests.conftest import Build, StartJob
 from tests.support.named_jobs import assert_free, running
 from tests.support.processes import is_alive, is_traced, status, wait_until
@@ -226,6 +229,69 @@ def test_ranks_beside_one_that_nothing_can_stop_are_attached_to(
         assert [each["ranks"] for each in finished.answer("print 6 * 7")["classes"]] == ["0,2"]
         assert "sleeps in the kernel" in finished.out + finished.err
         pipe.write_bytes(b"x")
+        assert_free(ranks)
+
+
+FREEZERS = {
+    "cgroup v1": ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+    "cgroup v2": ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
+    "cgroup v2 beside v1": ("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"),
+}
+
+
+class Freezer:
+    """A control group that freezes the processes in it."""
+
+    def __init__(self, top: str, file: str, frozen: str, thawed: str) -> None:
+        self._top = Path(top)
+        self.folder = self._top / f"pgdb-test-{uuid.uuid4().hex[:8]}"
+        self._file, self._frozen, self._thawed = file, frozen, thawed
+
+    def __enter__(self) -> Freezer:
+        try:
+            self.folder.mkdir()
+        except OSError as error:
+            pytest.skip(f"this machine allows no control group in {self._top}: {error.strerror}")
+        if not (self.folder / self._file).exists():
+            self.folder.rmdir()
+            pytest.skip(f"{self._top} is not a hierarchy of control groups that freezes")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.thaw()
+        for pid in (self.folder / "cgroup.procs").read_text().split():
+            with suppress(OSError):  # it has ended
+                (self._top / "cgroup.procs").write_text(pid)
+        wait_until(lambda: not (self.folder / "cgroup.procs").read_text(), "the group is empty")
+        self.folder.rmdir()
+
+    def freeze(self, pid: int) -> None:
+        (self.folder / "cgroup.procs").write_text(str(pid))
+        (self.folder / self._file).write_text(self._frozen)
+        wait_until(lambda: frozen_group(pid) == str(self.folder), f"process {pid} is frozen")
+
+    def thaw(self) -> None:
+        (self.folder / self._file).write_text(self._thawed)
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", FREEZERS)
+def test_ranks_beside_a_frozen_one_are_attached_to(mpi: Mpi, build: Build, kind: str) -> None:
+    program = build("nompi.c")
+    with (
+        running(mpi.line(3, program), 3, "nompi") as (launcher, ranks),
+        Freezer(*FREEZERS[kind]) as freezer,
+    ):
+        freezer.freeze(ranks[1])
+        finished = run_json("attach", *ex("print 6 * 7"), launcher)
+        assert [each["ranks"] for each in finished.answer("print 6 * 7")["classes"]] == ["0,2"]
+        said = finished.out + finished.err
+        assert f"control group is frozen ({freezer.folder})" in said
+        assert "'reattach'" in said
+        freezer.thaw()
+        finished = run_json("attach", *ex("print 6 * 7"), launcher)
+        assert [each["ranks"] for each in finished.answer("print 6 * 7")["classes"]] == ["0-2"]
         assert_free(ranks)
 
 

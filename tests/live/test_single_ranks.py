@@ -258,7 +258,7 @@ def test_a_program_without_symbols_below_a_shell_script_is_stopped(tmp_path: Pat
 def test_a_rank_that_nothing_can_stop_now_is_refused_with_the_reason(
     builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdb.backend.gdb.attach.PATIENCE_S", 0.2)
+    monkeypatch.setattr("pgdb.backend.gdb.unstoppable.PATIENCE_S", 0.2)
     program = builder.build(find_mpi("openmpi"), "vforked.c")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -1,0 +1,105 @@
+"""Processes that no debugger can stop now, and the reason.
+
+GDB would wait for such a process without end, and all ranks would wait for that GDB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgdb.jobs import procfs
+
+PATIENCE_S = 10.0
+"""Time for which a process that nothing can stop now is waited for, in seconds."""
+_POLL_S = 0.05
+_IN_FREEZER = "freezer"
+"""A part of the names of the kernel's functions in which a frozen thread sleeps (Linux 6.18:
+``do_freezer_trap``)."""
+_PROC = Path("/proc")
+
+
+async def why_unstoppable(pid: int) -> str:
+    """Return why no debugger can stop a process now; nothing if one can.
+
+    A thread in an uninterruptible sleep stops only when that ends: a file system that does not
+    answer, or a vfork(2) whose child has not executed a program yet. Threads of a frozen control
+    group stop when the group is thawed.
+    """
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + PATIENCE_S
+    while True:
+        group = frozen_group(pid)
+        thread = None if group else _unstoppable_thread(pid)
+        if not group and thread is None:
+            return ""
+        if loop.time() >= end_s:
+            break
+        await asyncio.sleep(_POLL_S)  # the kernel reports the end of such a sleep to nobody
+    if group:
+        return (
+            f"its control group is frozen ({group}), as that of a container that was paused or of "
+            "a job that was suspended; 'reattach' attaches to it once it has been resumed"
+        )
+    function = _function_of(pid, thread)
+    where = f" in {function}" if function not in ("", "0") else ""
+    return (
+        f"its thread {thread} sleeps in the kernel{where}, where nothing can stop it "
+        "(state D: a file system that does not answer, or a vfork); "
+        "'reattach' attaches to it once it has gone on"
+    )
+
+
+def _unstoppable_thread(pid: int) -> int | None:
+    threads = _PROC / str(pid) / "task"
+    with contextlib.suppress(OSError):
+        for thread in map(int, os.listdir(threads)):
+            _, is_unstoppable = procfs.work_done(thread, threads)
+            if is_unstoppable:
+                return thread
+    return None
+
+
+def _function_of(pid: int, thread: int | None) -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "task" / str(thread) / "wchan").read_text()
+    return ""
+
+
+def frozen_group(pid: int) -> str:
+    """Return the folder of the frozen control group of a process; empty if it is in none.
+
+    The text is ``wchan: FUNCTION`` where the folder cannot be seen from here.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        for folder in _groups_of(pid):
+            with contextlib.suppress(OSError):
+                if "frozen 1" in (folder / "cgroup.events").read_text().splitlines():
+                    return str(folder)
+            with contextlib.suppress(OSError):
+                if (folder / "freezer.state").read_text().strip() == "FROZEN":
+                    return str(folder)
+    function = _function_of(pid, pid)
+    return f"wchan: {function}" if _IN_FREEZER in function else ""
+
+
+def _groups_of(pid: int) -> Iterator[Path]:
+    """Yield the folders of a process's control groups that can freeze it."""
+    mounts: dict[str, tuple[str, str]] = {}
+    for line in (_PROC / "self" / "mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, _, root, place, *_ = before.split(" ")
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2":
+            mounts.setdefault("", (root, place))
+        elif kind == "cgroup" and "freezer" in options.split(","):
+            mounts.setdefault("freezer", (root, place))
+    for line in (_PROC / str(pid) / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = controllers.split(",")
+        for name, (root, place) in mounts.items():
+            if name in names:
+                yield Path(os.path.normpath(f"{place}/{os.path.relpath(path, root)}"))
