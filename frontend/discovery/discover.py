@@ -25,6 +25,7 @@ from pgdb.frontend.discovery.mpir import MpirTable
 from pgdb.frontend.discovery.pid_meaning import living_process, meaning
 from pgdb.frontend.discovery.tables import Attempt
 from pgdb.frontend.discovery.torch_limits import hold_limit
+from pgdb.frontend.discovery.torch_scripts import starts_torch
 from pgdb.frontend.discovery.worlds import ALL_WORLDS, worlds_of
 from pgdb.jobs import environment_scan, procfs, world_keys
 from pgdb.jobs.environment_scan import RankGroup
@@ -169,6 +170,8 @@ def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> Found
 def _torch_job(job: FoundJob, search: Search) -> FoundJob:
     """Return the job of PyTorch's workers if the ranks of *job* on this host are agents of it."""
     processes = search.processes
+    if not job.local_ranks and starts_torch(procfs.command_line(job.launcher_pid) or ()):
+        return _of_agents_elsewhere(job, search)
     here = [each.pid for each in job.table.processes if each.rank in job.local_ranks]
     workers = environment_scan.with_torch_workers(here, processes)
     groups = [each for each in environment_scan.by_job(workers, processes) if each.torch]
@@ -184,6 +187,23 @@ def _torch_job(job: FoundJob, search: Search) -> FoundJob:
         hosts=job.hosts,
     )
     return structs.replace(found, slurm_job=job.slurm_job)
+
+
+def _of_agents_elsewhere(job: FoundJob, search: Search) -> FoundJob:
+    """Return a job whose hosts look for the ranks, since a launcher's table has the agents."""
+    selector = _selector_of_launcher(job.launcher_pid, search.processes)
+    if not selector:
+        return job
+    who = search.processes.describe(job.launcher_pid)
+    search.note("environment", f"{who} starts PyTorch: its hosts look for the workers")
+    found = _from_group(
+        RankGroup(key="", size=None, processes=()),
+        job.launcher_pid,
+        search,
+        source=f"environment of the workers below {who}",
+        hosts=job.hosts,
+    )
+    return structs.replace(found, slurm_job=job.slurm_job, ended=RankSet())
 
 
 def _whole(group: RankGroup) -> RankGroup:

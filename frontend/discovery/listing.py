@@ -10,7 +10,7 @@ import os
 import pwd
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -18,8 +18,10 @@ import msgspec
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import discover, mpir, slurm
 from pgdb.frontend.discovery.pid_meaning import runs_aggregators
-from pgdb.frontend.discovery.torch_listing import torch_jobs
+from pgdb.frontend.discovery.torch_listing import TorchJob, torch_jobs
+from pgdb.frontend.discovery.torch_scripts import starts_torch
 from pgdb.jobs import procfs
+from pgdb.jobs.processes import slurm_step
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
@@ -64,17 +66,22 @@ def list_jobs() -> tuple[RunningJob, ...]:
     with ThreadPoolExecutor(max_workers=1) as pool:
         steps = pool.submit(_steps) if slurm.is_available() else None
         launchers = _launchers()
+        torch = torch_jobs()
+        sizes = {_step_of(each): each.size for each in torch}
         by_srun: dict[int, slurm.Step] = {}
         found = []
-        for step in steps.result() if steps is not None else ():
+        known = steps.result() if steps is not None else ()
+        for step in known:
             # A step whose srun runs on this host is listed as that srun's job, or omitted as the
             # daemons of another launcher.
             if mpir.is_this_host(step.srun_host) and procfs.is_alive(step.srun_pid):
                 by_srun[step.srun_pid] = step
             else:
-                found.append(_of_step(step))
-    found += _of_launchers(launchers, by_srun)
-    found += _of_torch()
+                found.append(_of_step(step, sizes))
+    found += _of_launchers(launchers, by_srun, sizes)
+    targets = {each.target for each in known}
+    # The workers of a step are below Slurm's daemon, and the step is in the list.
+    found += _of_torch(each for each in torch if _step_of(each) not in targets)
     return tuple(sorted(found, key=lambda job: (job.age_s, job.target)))
 
 
@@ -127,7 +134,9 @@ def _above(stat: ProcessStat) -> Iterator[int]:
 
 
 def _of_launchers(
-    launchers: Sequence[ProcessStat], by_srun: Mapping[int, slurm.Step]
+    launchers: Sequence[ProcessStat],
+    by_srun: Mapping[int, slurm.Step],
+    sizes: Mapping[str, int],
 ) -> list[RunningJob]:
     until = time.monotonic() + COUNTING_S
     found = []
@@ -136,14 +145,16 @@ def _of_launchers(
         ranks: int | None = None
         hosts: int | None = None
         spawned: tuple[int, ...] = ()
-        if stat.pid in by_srun:
-            step = by_srun[stat.pid]
-            ranks, hosts = step.tasks or None, len(step.hosts) or None
-        elif is_ours and time.monotonic() < until:
-            ranks, hosts, spawned = _count(stat.pid)
         words = procfs.command_line(stat.pid)
         if not words:
             continue  # it has ended
+        if stat.pid in by_srun:
+            step = by_srun[stat.pid]
+            # The tasks may be agents of PyTorch, and the ranks their workers.
+            tasks = None if starts_torch(words) else step.tasks or None
+            ranks, hosts = sizes.get(step.target, tasks), len(step.hosts) or None
+        elif is_ours and time.monotonic() < until:
+            ranks, hosts, spawned = _count(stat.pid)
         found.append(
             RunningJob(
                 target=str(stat.pid),
@@ -160,29 +171,32 @@ def _of_launchers(
     return found
 
 
-def _of_torch() -> list[RunningJob]:
-    """Return the jobs of PyTorch that no launcher of MPI has started."""
+def _of_torch(jobs: Iterable[TorchJob]) -> list[RunningJob]:
+    """Return jobs of PyTorch that no launcher of MPI has started."""
     found = []
-    for each in torch_jobs():
+    for each in jobs:
         stat, words = procfs.read_stat(each.target), procfs.command_line(each.target)
         if stat is None or not words:
             continue  # it has ended
-        group = each.group
-        ranks = len(group.processes) if group.size is None else group.size
         found.append(
             RunningJob(
                 target=str(each.target),
                 launcher=stat.comm,
                 command=shlex.join(_without_hold(words)),
-                ranks=ranks,
+                ranks=each.size,
                 # Nothing on this host names the others.
-                hosts=1 if ranks == len(group.processes) else None,
+                hosts=1 if each.size == len(each.group.processes) else None,
                 age_s=_age_s(stat),
                 user=_user_name(stat.uid),
                 is_ours=True,
             )
         )
     return found
+
+
+def _step_of(job: TorchJob) -> str:
+    """Return the step of Slurm's in which the ranks of a job of PyTorch are."""
+    return slurm_step(procfs.environment(job.group.processes[0].pid) or {})
 
 
 def _age_s(stat: ProcessStat) -> float:
@@ -241,14 +255,14 @@ def _steps() -> tuple[slurm.Step, ...]:
         return ()
 
 
-def _of_step(step: slurm.Step) -> RunningJob:
+def _of_step(step: slurm.Step, sizes: Mapping[str, int]) -> RunningJob:
     # A step of daemons cannot be attached to, only its job: the ranks are in no step, and some of
     # them run on the launcher's own host, which has no daemon.
     return RunningJob(
         target=step.job if step.has_daemons else step.target,
         launcher="srun",
         command=step.name,
-        ranks=None if step.has_daemons else step.tasks or None,
+        ranks=sizes.get(step.target, None if step.has_daemons else step.tasks or None),
         hosts=None if step.has_daemons else len(step.hosts) or None,
         age_s=step.age_s,
         user=step.user,

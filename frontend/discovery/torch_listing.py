@@ -16,6 +16,11 @@ class TorchJob(msgspec.Struct, frozen=True):
     """The agent or the program that has started the ranks; else the first rank."""
     group: RankGroup
 
+    @property
+    def size(self) -> int:
+        """Number of ranks; of those on this host where nothing says how many there are in all."""
+        return len(self.group.processes) if self.group.size is None else self.group.size
+
 
 def torch_jobs() -> tuple[TorchJob, ...]:
     """Return the jobs of PyTorch's workers on this host that this user may debug.

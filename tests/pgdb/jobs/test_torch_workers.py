@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.frontend.discovery import listing
+from pgdb.frontend.discovery import listing, slurm
 from pgdb.frontend.discovery.discover import find_job
 from pgdb.frontend.discovery.torch_listing import torch_jobs
 from pgdb.jobs import environment_scan, procfs
@@ -201,6 +201,30 @@ def test_jobs_are_listed_by_the_process_to_attach_to(
         # The time to count the ranks of launchers is not that of the search for jobs.
         monkeypatch.setattr(listing, "COUNTING_S", 0.0)
         assert {str(agent), str(worker)} <= {each.target for each in listing.list_jobs()}
+
+
+def test_workers_in_a_step_of_slurm_are_the_ranks_of_the_step(
+    port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = slurm.Step(
+        job=port,
+        step="0",
+        hosts=("n1",),
+        tasks=1,
+        user="ann",
+        name="node.sh",
+        age_s=1.0,
+        srun_host="login7",
+        srun_pid=1,
+    )
+    monkeypatch.setattr(slurm, "is_available", lambda: True)
+    monkeypatch.setattr(slurm, "steps", lambda **_: (step,))
+    line = [PYTHON, LAUNCHER, "--nproc-per-node=2", f"--master-port={port}", "--no-python"]
+    names = {"SLURM_JOB_ID": port, "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}
+    with run(*line, PYTHON, "-c", WAIT, up=2, **names) as agent:
+        listed = {each.target: each.ranks for each in listing.list_jobs()}
+        assert listed[f"{port}.0"] == 2
+        assert not {str(agent), *map(str, procfs.children(agent))} & {*listed}
 
 
 def _words(pid: int) -> list[str]:
