@@ -40,6 +40,9 @@ _CHOICES = pattern(r"[a-z]+(?:\|[a-z]+)+")
 # Behind these words and their arguments begins a command of its own: how many arguments.
 _CARRIERS = {"proc": 1, "timeout": 1, "pipe": 0, "help": 0}
 
+_NUMBERED = ("commands", "condition", "ignore")
+"""Words whose first argument is a number of a breakpoint; GDB completes names of functions."""
+
 Ask = Callable[[str, RankSet], Awaitable[Completed]]
 """Returns the candidates of one GDB of a rank set for a line."""
 
@@ -181,8 +184,12 @@ class LineCompleter:
         plan = self._plan_of(command, before, word)
         if command.completes in (Completes.RANKS, Completes.RANKS_THEN_COMMAND) or plan.is_file:
             return plan
+        if len(word) > 1 and word[0] == "-" and any(each.startswith(word) for each in plan.words):
+            return plan  # GDB takes an option that it does not know for an expression
         if plan.replaced:
             plan.gdb_line = plan.replaced + word
+        elif name in _NUMBERED and len(before) == 1:
+            return plan
         elif _is_gdbs(name) and not command.is_raw:
             plan.gdb_line = text
         plan.ranks = ranks

@@ -27,7 +27,8 @@ GDB = (
     "break main", "break mark", "b main", "info auxv", "info line", "print point.x",
     "print point.y", "print counter", "list main", "set print pretty", "set print elements",
     "show print pretty", "handle SIGUSR1", "handle SIGUSR2", "run", "add-symbol-file",
-    "explore", "attach", "help info line", "edit x",
+    "explore", "attach", "help info line", "edit x", "bt -threshold", "bt -full", "bt -fused",
+    "commands main", "condition main",
 )  # fmt: skip
 """The lines that the GDB of these tests knows."""
 
@@ -73,7 +74,11 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("help plo", ["help plot"]),
         ("tree --by ", ["tree --by function", "tree --by line", "tree --by pc"]),
         ("tree -by l", ["tree -by line"]),
+        # GDB completes a name behind a minus where it does not know the option.
         ("bt -t", ["bt -threads", "bt -tree"]),
+        ("bt -f", ["bt -full", "bt -fused"]),
+        ("commands ", ["commands 1", "commands 2"]),
+        ("condition ", ["condition 1", "condition 2"]),
         ("proc 0 plot u --h", ["proc 0 plot u --heat", "proc 0 plot u --hist"]),
         ("saved -d ", ["saved -d before"]),
         ("set -k", ["set -keep"]),
