@@ -51,10 +51,10 @@ class PythonCommands:
     async def select(self, pid: int, command: str) -> Record | None:
         """Carry out ``frame N``, ``up``, ``down`` or one of these with ``py-``.
 
-        The result is None for a command that only GDB can carry out: for a rank without Python
-        frames, and for other forms of ``frame``.
+        Without a command, the answer has the selected frame. The result is None for a command that
+        only GDB can carry out: for a rank without Python frames, and for other forms of ``frame``.
         """
-        found = _MOVES.match(command.strip())
+        found = _MOVES.match(command.strip() or "frame")
         if found is None or not (found["python"] or await self._stacks.may_have_python(pid)):
             self.python.forget_selection()
             return None
@@ -79,7 +79,8 @@ class PythonCommands:
             at = int(found["number"]) if found["number"] else current
             if not 0 <= at < len(mixed.places):
                 return Failure(message=f"No frame at level {at}.")
-        await self.python.select(mixed, at)
+        if command:
+            await self.python.select(mixed, at)
         return _only(mixed, at)
 
     async def selected(self, pid: int) -> PythonFrame | Failure:

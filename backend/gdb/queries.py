@@ -163,10 +163,11 @@ def bounds_of(indexed: str, value: str | None) -> str:
 async def select_frame(
     gdb: GdbSession, shown: FrameArguments, command: str, named: Named
 ) -> Record:
-    """Run ``frame …``, ``up …`` or ``down …`` and return the frame that is selected then."""
-    result = await gdb.send(console(command))
-    if result.kind != "done":
-        return failure(result)
+    """Run ``frame …``, ``up …``, ``down …`` or nothing; return the frame that is selected then."""
+    if command:
+        result = await gdb.send(console(command))
+        if result.kind != "done":
+            return failure(result)
     selected = await gdb.send("-stack-info-frame")
     if selected.kind != "done":
         return failure(selected)

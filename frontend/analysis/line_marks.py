@@ -8,7 +8,7 @@ import msgspec
 
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointList, Event, Record, Stop, Text
+from pgdb.records import Breakpoint, BreakpointList, Event, Frame, Record, Stop, Text
 
 
 class LineMark(msgspec.Struct, frozen=True):
@@ -74,12 +74,20 @@ def marks(
     stops: Iterable[EquivalenceClass[Event]], listed: Iterable[EquivalenceClass[Record]]
 ) -> tuple[LineMark, ...]:
     """Return the marks of the last *stops* of ranks, and of the *listed* breakpoints."""
+    frames = [(each.ranks, each.record.frame) for each in stops if isinstance(each.record, Stop)]
+    return marks_of_frames(frames, listed)
+
+
+def marks_of_frames(
+    frames: Iterable[tuple[RankSet, Frame | None]],
+    listed: Iterable[EquivalenceClass[Record]],
+) -> tuple[LineMark, ...]:
+    """Return the marks of ranks with their *frames*, and of the *listed* breakpoints."""
     standing: dict[tuple[str, int], RankSet] = {}
-    for each in stops:
-        frame = each.record.frame if isinstance(each.record, Stop) else None
+    for ranks, frame in frames:
         if frame is not None and frame.line:
             place = (frame.fullname or frame.file, frame.line)
-            standing[place] = standing.get(place, RankSet()) | each.ranks
+            standing[place] = standing.get(place, RankSet()) | ranks
     found = [LineMark(file, line, ranks) for (file, line), ranks in standing.items()]
     enabled: dict[tuple[str, int], dict[int, bool]] = {}
     for answered in listed:

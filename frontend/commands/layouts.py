@@ -20,9 +20,9 @@ async def _layout(call: Call) -> Outcome:
     """Show a pane above the prompt, which follows stops, frames and the focus.
 
     src     the source around the selected frame of the lowest stopped rank of the focus; the margin
-            has the ranks of every class that stands in this file (▶ the selected one), and
+            has all ranks whose selected frames are in this file (▶ at the line of this rank), and
             breakpoints (b where they are disabled, else B)
-    asm     the instructions from its program counter on
+    asm     the instructions around its program counter, with the same margin
     split   the source, and below it the instructions
     regs    its registers
 

@@ -9,25 +9,34 @@ from collections.abc import Callable, Sequence
 from prompt_toolkit.styles import Style
 
 from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.line_marks import is_same_file, marks_of_frames
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text.pane_text import (
     Row,
     SourcePlace,
+    instruction_rows,
+    place_of_instruction,
     register_rows,
     source_rows,
-    text_rows,
     title,
 )
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, ListBreakpoints, SelectFrame
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import BreakpointList, Stack, Stop, Text
+from pgdb.records import Frame, Record, Stack, Stop, Text
 
 ASK_S = 0.5
 """Longest time for the content of a pane, in seconds."""
 _BYTES_OF_AN_INSTRUCTION = 15
 _LEFT = 6
 """Rows of the screen that a pane leaves free."""
+_NEAR = 2000
+"""Most bytes from the start of a function to the selected instruction if those between are asked
+for. Only from the start of a function does GDB know where instructions of x86 begin."""
+_OFFSET = pattern(r"<.*\+(\d+)>\Z")
+_LISTED_BREAKPOINT = pattern(r"\d[\d.]*\s.*?\s([yn])\s+(0x[0-9a-f]+)(?:\s|\Z)")
 
 
 PANE_STYLE = Style.from_dict({"title": "reverse", "here": "bold", "ranks": "ansicyan"})
@@ -48,6 +57,14 @@ class Pane:
         self._rows: list[Row] = []
         self._lock = asyncio.Lock()
         self._has_next = False
+        self._drawn_for: os.terminal_size | None = None
+        self.is_incomplete = False
+        """Whether a rank that is shown has not answered in time."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the screen has another size than the rows were made for."""
+        return bool(self._workspace.pane.kind) and self._size() != self._drawn_for
 
     @property
     def rows(self) -> list[Row]:
@@ -68,9 +85,13 @@ class Pane:
 
     async def _update(self) -> bool:
         before, pane = self._rows, self._workspace.pane
-        size = self._size()
+        size = self._drawn_for = self._size()
         height = max(1, min(pane.height, size.lines - _LEFT))
+        self.is_incomplete = False
         rank = self._rank()
+        if rank is None and self._workspace.focus & self._stopped():
+            self.is_incomplete = True
+            return False
         if rank is None:
             self._rows = [title("no rank of the focus is stopped", size.columns), *before[1:]]
             return self._rows != before
@@ -85,62 +106,113 @@ class Pane:
                 rows = await self._source(rank, max(1, height - 1 - lower), size.columns)
                 rows += await self._instructions(rank, lower, size.columns)
             case _:
-                rows = await self._text(rank, "info registers", "registers", height, size.columns)
+                rows = await self._registers(rank, height, size.columns)
         self._rows = rows or before
         return self._rows != before
 
-    def _rank(self) -> RankSet | None:
-        """Return the lowest rank that can be asked now."""
+    def _stopped(self) -> RankSet:
+        """Return the ranks that are stopped; none if the session cannot be asked."""
         session = self._workspace.session
-        if session.is_recorded or session.has_ended:
-            return None
-        busy = session.asked | session.traffic.silent
-        ready = self._workspace.focus & session.state.stopped - busy
+        return RankSet() if session.is_recorded or session.has_ended else session.state.stopped
+
+    def _ready(self) -> RankSet:
+        """Return the ranks that can be asked now."""
+        session = self._workspace.session
+        return self._stopped() - session.asked - session.traffic.silent
+
+    def _rank(self) -> RankSet | None:
+        """Return the lowest rank of the focus that can be asked now."""
+        ready = self._workspace.focus & self._ready()
         return RankSet([ready.first]) if ready else None
 
-    async def _ask(self, operation: AnyOperation, rank: RankSet) -> object:
-        """Return the record of an answer; None without one in time."""
+    async def _ask_all(
+        self, operation: AnyOperation, ranks: RankSet
+    ) -> tuple[EquivalenceClass[Record], ...]:
+        """Return the answers that come in time."""
         traffic = self._workspace.session.traffic
         try:
-            gathered = await traffic.ask_quietly(operation, rank, timeout_s=ASK_S)
+            gathered = await traffic.ask_quietly(operation, ranks, timeout_s=ASK_S)
         except PgdbError:
-            return None
-        return gathered.classes[0].filled if gathered.classes else None
+            return ()
+        self.is_incomplete = self.is_incomplete or bool(gathered.missing.late)
+        return gathered.classes
+
+    async def _ask(self, operation: AnyOperation, rank: RankSet) -> object:
+        """Return the record of the answer of one rank; None without one in time."""
+        classes = await self._ask_all(operation, rank)
+        return classes[0].filled if classes else None
 
     async def _instructions(self, rank: RankSet, height: int, width: int) -> list[Row]:
-        line = f"disassemble $pc,+{height * _BYTES_OF_AN_INSTRUCTION}"
-        return await self._text(rank, line, "instructions", height, width)
+        ready = self._ready() | rank
+        classes, listed = await asyncio.gather(
+            self._ask_all(Console(command="disassemble $pc,+1"), ready),
+            self._ask(Console(command="info breakpoints"), rank),
+        )
+        standing: dict[str, RankSet] = {}
+        own = ""
+        for each in classes:
+            record = each.filled
+            text = record.text if isinstance(record, Text) else ""
+            lines = [line for line in text.split("\n") if line.startswith("=>")]
+            place = place_of_instruction(lines[0])[1] if lines else ""
+            if place:
+                standing[place] = standing.get(place, RankSet()) | each.ranks
+            if rank <= each.ranks:
+                own = place
+        if not standing:
+            return []
+        found = _OFFSET.match(own)
+        before = int(found[1]) if found and int(found[1]) <= _NEAR else 0
+        length = before + height * _BYTES_OF_AN_INSTRUCTION
+        code = await self._ask(Console(command=f"disassemble $pc-{before},+{length}"), rank)
+        if code is None:
+            return []
+        head = title(f"instructions · rank {rank}", width)
+        if not isinstance(code, Text):
+            return [head, ("", "there are no instructions here")]
+        marks = _addresses_of(listed.text) if isinstance(listed, Text) else {}
+        return [head, *instruction_rows(code.text, standing, marks, height, width)]
 
-    async def _text(
-        self, rank: RankSet, line: str, what: str, height: int, width: int
-    ) -> list[Row]:
-        record = await self._ask(Console(command=line), rank)
+    async def _registers(self, rank: RankSet, height: int, width: int) -> list[Row]:
+        record = await self._ask(Console(command="info registers"), rank)
         if record is None:
             return []
-        head = title(f"{what} · rank {rank}", width)
+        head = title(f"registers · rank {rank}", width)
         if not isinstance(record, Text):
-            return [head, ("", f"there are no {what} here")]
-        make = register_rows if what == "registers" else text_rows
-        return [head, *make(record.text, height, width)]
+            return [head, ("", "there are no registers here")]
+        return [head, *register_rows(record.text, height, width)]
 
     async def _source(self, rank: RankSet, height: int, width: int) -> list[Row]:
-        stack, breakpoints = await asyncio.gather(
-            self._ask(SelectFrame(command="frame"), rank), self._ask(ListBreakpoints(), rank)
+        ready = self._ready() | rank
+        stacks, breakpoints = await asyncio.gather(
+            self._ask_all(SelectFrame(command=""), ready), self._ask_all(ListBreakpoints(), ready)
         )
-        if not isinstance(stack, Stack) or not stack.frames:
+        frames: list[tuple[RankSet, Frame]] = []
+        for each in stacks:
+            record = each.filled
+            if isinstance(record, Stack) and record.frames:
+                frames.append((each.ranks, record.frames[0]))
+        frame = next((selected for ranks, selected in frames if rank <= ranks), None)
+        if frame is None:
             return []
-        frame = stack.frames[0]
         path = frame.fullname or frame.file
         if not path:
             return [title(f"{frame.function} has no source · rank {rank}", width)]
-        standing = self._standing(path)
-        own = rank | standing.get(frame.line, RankSet())
-        others = {line: ranks - rank for line, ranks in standing.items() if ranks - rank}
+        answered = RankSet.union(ranks for ranks, _ in frames)
+        found = {
+            each.line: each
+            for each in marks_of_frames([*frames, *self._stopped_at(answered)], breakpoints)
+            if is_same_file(each.file, path)
+        }
         place = SourcePlace(
             file=path,
             line=frame.line,
-            ranks={**others, frame.line: own},
-            breakpoints=_lines_of(breakpoints, path),
+            ranks={line: each.ranks for line, each in found.items() if each.ranks},
+            breakpoints={
+                line: bool(each.breakpoints)
+                for line, each in found.items()
+                if each.breakpoints or each.disabled
+            },
         )
         head = f"{os.path.basename(path)} · {frame.function} · rank {rank}"
         if source_line(path, frame.line) is None:
@@ -148,26 +220,21 @@ class Pane:
         rows = source_rows(place, lambda number: source_line(path, number), height, width)
         return [title(head, width), *rows]
 
-    def _standing(self, path: str) -> dict[int, RankSet]:
-        """Return the ranks that have stopped in a file, by line."""
+    def _stopped_at(self, answered: RankSet) -> list[tuple[RankSet, Frame | None]]:
+        """Return the frames at the last stops of the ranks that have not *answered*."""
         state = self._workspace.session.state
-        found: dict[int, RankSet] = {}
-        for each in state.latest(state.stopped):
-            frame = each.record.frame if isinstance(each.record, Stop) else None
-            if frame is not None and path in (frame.fullname, frame.file):
-                found[frame.line] = found.get(frame.line, RankSet()) | each.ranks
-        return found
+        return [
+            (each.ranks, each.record.frame)
+            for each in state.latest(state.stopped - answered)
+            if isinstance(each.record, Stop)
+        ]
 
 
-def _lines_of(record: object, path: str) -> dict[int, bool]:
-    """Return the lines of a file with a breakpoint, and whether one of them is enabled."""
-    found: dict[int, bool] = {}
-    for each in record.breakpoints if isinstance(record, BreakpointList) else ():
-        if each.line and each.file and _is_same(each.file, path):
-            found[each.line] = found.get(each.line, False) or each.enabled
+def _addresses_of(listed: str) -> dict[str, bool]:
+    """Return the addresses in GDB's list of breakpoints, and whether one at each is enabled."""
+    found: dict[str, bool] = {}
+    for line in listed.split("\n"):
+        if match := _LISTED_BREAKPOINT.match(line):
+            address = f"{int(match[2], 16):#x}"
+            found[address] = found.get(address, False) or match[1] == "y"
     return found
-
-
-def _is_same(name: str, path: str) -> bool:
-    """Return whether the name that a compiler has recorded can be that of *path*."""
-    return path == name or path.endswith("/" + name.removeprefix("./"))

@@ -134,7 +134,7 @@ class Repl:
         """Return the next line; pasted text can have several."""
         if not self._pasted:
             self._prompt.bottom_toolbar = self._toolbar if self._has_status_line() else None
-            await self._pane.update()
+            await self._follow()
             line = await self._typed(self._prompt, self._prompt_text)
             if self._prompt.app.erase_when_done:
                 # The pane is gone with the line below it.
@@ -153,6 +153,8 @@ class Repl:
         def drawn() -> FormattedText:
             # prompt_toolkit calls it at each drawing, also below a notification.
             rows = self._pane.rows if prompt is self._prompt else []
+            if rows and self._pane.is_outdated:
+                self._update_pane()
             prompt.app.erase_when_done = bool(rows)
             return FormattedText([*fragments(rows), ("", shown())])
 
@@ -383,6 +385,8 @@ class Repl:
     async def _follow(self) -> None:
         if await self._pane.update():
             self._prompt.app.invalidate()
+        if self._pane.is_incomplete:
+            self._loop.call_later(_TICK_S, self._update_pane)
 
     def _toggle_pane(self) -> None:
         pane = self.workspace.pane

@@ -224,13 +224,14 @@ class Recall(Operation, frozen=True, kw_only=True):
 
 
 class SelectFrame(Operation, frozen=True, kw_only=True):
-    """Select another frame; answered with a Stack of that frame."""
+    """Select another frame; answered with a Stack of the selected frame."""
 
     needs_stopped_rank: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
     command: str
-    """``frame …``, ``up …`` or ``down …``."""
+    """``frame …``, ``up …`` or ``down …``; empty to select no other one. GDB then keeps the lines
+    that ``list`` lists next, which ``frame`` changes."""
 
     @property
     def joins_arguments(self) -> bool:

@@ -272,6 +272,16 @@ def test_the_source_is_shown_above_the_prompt(mpi: Mpi, build: Build, tmp_path: 
         terminal.expect(PROMPT)
         terminal.line("proc 0 up")
         terminal.expect(r"storm\.c · main · rank 0 ─[\s\S]*▶ \[0\] +\d+ +hit\(i\)")
+        terminal.expect(PROMPT)
+        terminal.ask("frame 0", "hit")
+        # The questions for the pane do not change the lines that are listed next.
+        terminal.ask("list 1", r"\[0-1\]\n1\t")
+        terminal.ask("list", r"\[0-1\]\n11\t")
+        terminal.ask("list", r"\[0-1\]\n21\t")
+        terminal.line("layout asm")
+        terminal.expect(r"instructions · rank 0 ─+\n[\s\S]*B▶ \[0-1\] +0x[0-9a-f]+ <hit\+\d+>:")
+        terminal.line("layout src")
+        terminal.expect(PROMPT)
         # It follows a stop that comes while the user types.
         terminal.line("c &")
         terminal.expect(rf"storm\.c · hit · rank 0 ─+\n[\s\S]*B▶ \[0-1\] +{hit} ")

@@ -7,10 +7,16 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from pgdb.controls import harmless
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 _MARGIN = 12
-"""Width of the column of ranks, in characters."""
+"""Greatest width of the column of ranks, in characters."""
+_LEAST_MARGIN = 5
+_NUMBER = 5
+"""Width of the column of line numbers on a screen that is wide enough, in characters."""
+_WIDE = 72
+_INSTRUCTION = pattern(r"(?:=>)?\s*(0x[0-9a-f]+|…) (<[^\t]*>):")
 
 
 class SourcePlace(Struct, frozen=True):
@@ -41,28 +47,73 @@ def source_rows(
 ) -> list[Row]:
     """Return *height* rows around the line of *place*, read line by line by *read*."""
     first = max(1, place.line - height // 2)
+    digits = _NUMBER if width >= _WIDE else len(str(first + height - 1))
     rows: list[Row] = []
     for number in range(first, first + height):
         code = read(number)
-        ranks = place.ranks.get(number)
-        mark = {None: " ", True: "B", False: "b"}[place.breakpoints.get(number)]
-        is_here = number == place.line
-        arrow = "▶" if is_here else "▷" if ranks else " "
-        margin = f"{mark}{arrow} {_column(ranks):<{_MARGIN}} {number:>5} "
+        ranks, is_here = place.ranks.get(number), number == place.line
+        margin = _margin(place.breakpoints.get(number), ranks, is_here, width)
         text = harmless((code or "").expandtabs(8))
-        style = "here" if is_here else "ranks" if ranks else ""
-        rows.append((style, f"{margin} {text}"[:width].rstrip()))
+        shown = f"{margin} {number:>{digits}}  {text}"[:width].rstrip()
+        rows.append((_style(ranks, is_here), shown))
     return rows
 
 
-def text_rows(text: str, height: int, width: int) -> list[Row]:
-    """Return the first *height* lines of GDB's instructions."""
+def place_of_instruction(line: str) -> tuple[str, str]:
+    """Return the address of an instruction, and its function and offset: ``<main+4>``.
+
+    The address is ``…`` in the common answer of several ranks.
+
+    >>> place_of_instruction("=> 0x0000555555555131 <main+8>:\tmov")
+    ('0x555555555131', '<main+8>')
+    >>> place_of_instruction("Dump of assembler code")
+    ('', '')
+    """
+    found = _INSTRUCTION.match(line)
+    if found is None:
+        return "", ""
+    return found[1] if found[1] == "…" else f"{int(found[1], 16):#x}", found[2]
+
+
+def instruction_rows(
+    text: str,
+    ranks: Mapping[str, RankSet],
+    breakpoints: Mapping[str, bool],
+    height: int,
+    width: int,
+) -> list[Row]:
+    """Return *height* of GDB's instructions around the selected one.
+
+    :param ranks: the ranks that stand at an instruction, by function and offset.
+    :param breakpoints: the addresses with a breakpoint, and whether one of them is enabled.
+    """
     lines = [each for each in text.split("\n") if each.strip()]
     lines = [each for each in lines if not each.startswith(("Dump of", "End of"))]
-    return [
-        ("here" if each.startswith("=>") else "", harmless(each.expandtabs(8))[:width])
-        for each in lines[:height]
-    ]
+    here = next((at for at, each in enumerate(lines) if each.startswith("=>")), 0)
+    first = max(0, here - height // 3)
+    rows: list[Row] = []
+    for at, line in enumerate(lines[first : first + height], first):
+        address, place = place_of_instruction(line)
+        standing = ranks.get(place) if place else None
+        margin = _margin(breakpoints.get(address), standing, at == here, width)
+        code = harmless(line.removeprefix("=>").strip().expandtabs(8))
+        rows.append((_style(standing, at == here), f"{margin} {code}"[:width].rstrip()))
+    return rows
+
+
+def _margin(is_enabled: bool | None, ranks: RankSet | None, is_here: bool, width: int) -> str:
+    """Return the margin of a row.
+
+    :param is_enabled: whether a breakpoint there is enabled; None if there is none.
+    """
+    mark = {None: " ", True: "B", False: "b"}[is_enabled]
+    arrow = "▶" if is_here else "▷" if ranks else " "
+    most = max(_LEAST_MARGIN, min(_MARGIN, width // 6))
+    return f"{mark}{arrow} {_column(ranks, most):<{most}}"
+
+
+def _style(ranks: RankSet | None, is_here: bool) -> str:
+    return "here" if is_here else "ranks" if ranks else ""
 
 
 def register_rows(text: str, height: int, width: int) -> list[Row]:
@@ -80,8 +131,10 @@ def register_rows(text: str, height: int, width: int) -> list[Row]:
     return [("", each[:width].rstrip()) for each in rows]
 
 
-def _column(ranks: RankSet | None) -> str:
+def _column(ranks: RankSet | None, most: int) -> str:
     if not ranks:
         return ""
-    text = f"[{ranks}]" if len(ranks) < 1000 else ""
-    return text if 0 < len(text) <= _MARGIN else f"{len(ranks)} ranks"
+    count = len(ranks)
+    shown = [f"[{ranks}]"] if count < 1000 else []
+    shown += [f"{count} ranks", str(count)]
+    return next((each for each in shown if len(each) <= most), "…")

@@ -70,6 +70,18 @@ def test_a_function_is_selected_and_no_function_inlined_into_it(command: str, le
     ]
 
 
+def test_the_selected_frame_is_asked_for_without_a_command() -> None:
+    """GDB's ``frame`` would change the lines that ``list`` lists next."""
+    gdb = ToldGdb({"-stack-info-frame": '^done,frame={level="1",addr="0x1",func="main"}'})
+
+    async def select() -> object:
+        return await select_frame(gdb, FrameArguments(), "", lambda each, _: each)
+
+    selected = asyncio.run(select())
+    assert isinstance(selected, Stack) and selected.frames[0].function == "main"
+    assert not [each for each in gdb.asked if each.startswith("-interpreter")]
+
+
 @pytest.mark.parametrize(
     ("value", "indexed", "bounds"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands.dispatch import Dispatcher
@@ -25,25 +26,49 @@ ALL = RankSet(range(4))
 
 
 class FakeTraffic:
-    """Answers as a rank in line 3 of *path*, unless it is to be silent."""
+    """Answers as ranks in lines of *path*, rank 2 in another one than the first two."""
 
     def __init__(self, path: str) -> None:
         self.silent = RankSet()
         self.asked: list[str] = []
-        self.is_late = False
+        self.late = RankSet()
         self.frame = Frame(level=0, function="work", fullname=path, line=3)
+        self.line_of_rank_2 = 4
 
     async def ask_quietly(self, operation: Any, ranks: RankSet, *, timeout_s: float) -> Gathered:
         self.asked.append(str(ranks))
-        if self.is_late:
-            return Gathered(1, (), Missing(late=ranks))
-        record: Record = Stack((self.frame,))
-        if isinstance(operation, ListBreakpoints):
-            place = os.path.basename(self.frame.fullname)
-            record = BreakpointList((Breakpoint(1, "breakpoint", file=place, line=4),))
-        elif isinstance(operation, Console):
-            record = Text(f"=> {operation.command}")
-        return Gathered(1, (EquivalenceClass(ranks=ranks, record=record),), Missing())
+        late = ranks & self.late
+        parts = (ranks - late) & RankSet([0, 1]), (ranks - late) & RankSet([2])
+        classes = [
+            EquivalenceClass(ranks=each, record=self._answer(operation, at))
+            for at, each in enumerate(parts)
+            if each
+        ]
+        return Gathered(1, tuple(classes), Missing(late=late))
+
+    def _answer(self, operation: Any, part: int) -> Record:
+        match operation:
+            case ListBreakpoints():
+                place = os.path.basename(self.frame.fullname)
+                made = [Breakpoint(1, "breakpoint", file=place, line=4)]
+                if part == 1:
+                    made.append(Breakpoint(2, "breakpoint", enabled=False, file=place, line=2))
+                return BreakpointList(tuple(made))
+            case Console(command="info breakpoints"):
+                return Text(
+                    "1       breakpoint     keep y   0x0000000000000011 in work at work.c:3"
+                )
+            case Console(command=command):
+                at = [f"{0x10 + part + at:#018x} <work+{8 + part + at}>" for at in range(3)]
+                if command.endswith(",+1") and part == 0:
+                    at = ["… <work+8>"]  # the addresses of two ranks differ
+                return Text(
+                    "\n".join(f"   {each}:\t{command}" for each in at).replace("  ", "=>", 1)
+                )
+            case _ if part == 0:
+                return Stack((self.frame,))
+            case _:
+                return Stack((replace(self.frame, line=self.line_of_rank_2),))
 
 
 class FakeSession:
@@ -101,25 +126,63 @@ def drawn(workspace: Workspace, *, columns: int = 60, lines: int = 24) -> list[s
 
 def test_the_source_has_all_classes_and_breakpoints(workspace: Workspace) -> None:
     assert typed(workspace, "layout src", "winheight 4") == ""
-    head, *rows = drawn(workspace)
-    assert head.startswith("── work.c · work · rank 0 ──") and len(head) == 61
+    head, *rows = drawn(workspace, columns=80)
+    assert head.startswith("── work.c · work · rank 0 ──") and len(head) == 81
     assert [each.rstrip("\n") for each in rows] == [
         "                    1  line 1;",
-        "                    2  line 2;",
+        "b                   2  line 2;",
         " ▶ [0-1]            3  line 3;",
         "B▷ [2]              4  line 4;",
     ]
 
 
-def test_it_asks_the_lowest_rank_that_can_answer(workspace: Workspace) -> None:
+def test_ranks_are_shown_where_they_have_selected_a_frame(workspace: Workspace) -> None:
+    """A rank that does not answer is shown where it has stopped."""
+    session: Any = workspace.session
+    session.traffic.line_of_rank_2 = 5
+    typed(workspace, "layout src", "winheight 6")
+    workspace.focus = RankSet([0])
+    assert "▷ [2]              5  line 5;" in "".join(drawn(workspace, columns=80))
+    session.traffic.late = RankSet([2])
+    assert "B▷ [2]              4  line 4;" in "".join(drawn(workspace, columns=80))
+    assert {*session.traffic.asked} == {"0-2"}
+
+
+def test_the_instructions_have_all_classes_and_breakpoints(workspace: Workspace) -> None:
+    typed(workspace, "layout asm", "winheight 3")
+    rows = [" ".join(each.split()) for each in drawn(workspace, columns=80)]
+    assert rows[0].startswith("── instructions · rank 0 ──")
+    # From the start of the function on, by its address, and as many bytes as the rows can need.
+    assert rows[1:] == [
+        "▶ [0-1] 0x0000000000000010 <work+8>: disassemble $pc-8,+53",
+        "B▷ [2] 0x0000000000000011 <work+9>: disassemble $pc-8,+53",
+        "0x0000000000000012 <work+10>: disassemble $pc-8,+53",
+    ]
+
+
+def test_rows_for_another_size_are_outdated(workspace: Workspace) -> None:
+    async def work() -> None:
+        size = os.terminal_size((60, 24))
+        pane = Pane(workspace, lambda: size)
+        assert not pane.is_outdated
+        workspace.pane.show("src")
+        assert pane.is_outdated and await pane.update() and not pane.is_outdated
+        size = os.terminal_size((60, 10))
+        assert pane.is_outdated and await pane.update() and not pane.is_outdated
+        assert len(pane.rows) == 5
+
+    asyncio.run(work())
+
+
+def test_it_shows_the_lowest_rank_that_can_answer(workspace: Workspace) -> None:
     session: Any = workspace.session
     typed(workspace, "layout src")
     session.asked = RankSet([0])
-    drawn(workspace)
-    assert {*session.traffic.asked} == {"1"}
+    assert "· rank 1 ─" in drawn(workspace)[0]
+    assert {*session.traffic.asked} == {"1-2"}
     workspace.focus = RankSet([3])
     assert "no rank of the focus is stopped" in drawn(workspace)[0]
-    assert {*session.traffic.asked} == {"1"}
+    assert {*session.traffic.asked} == {"1-2"}
 
 
 def test_the_content_stays_while_a_rank_does_not_answer(workspace: Workspace) -> None:
@@ -128,9 +191,16 @@ def test_the_content_stays_while_a_rank_does_not_answer(workspace: Workspace) ->
         assert await pane.update()
         before = pane.rows
         session: Any = workspace.session
-        session.traffic.is_late = True
+        assert not pane.is_incomplete
+        session.traffic.late = ALL
         assert not await pane.update()
-        assert pane.rows == before
+        assert pane.rows == before and pane.is_incomplete
+        # While the ranks do not answer an earlier question, they get no other one.
+        asked, session.traffic.silent = len(session.traffic.asked), ALL
+        assert not await pane.update()
+        assert pane.rows == before and pane.is_incomplete and len(session.traffic.asked) == asked
+        session.traffic.late = session.traffic.silent = RankSet()
+        assert not await pane.update() and not pane.is_incomplete
         workspace.pane.hide()
         assert pane.rows == []
 
@@ -159,7 +229,7 @@ def test_source_and_instructions_share_the_height(workspace: Workspace) -> None:
     heads = [at for at, row in enumerate(rows) if "· rank 0" in row]
     assert heads[0] == 0 and len(heads) == 2 and len(rows) <= 10
     assert "instructions" in rows[heads[1]]
-    assert "disassemble $pc" in rows[heads[1] + 1]
+    assert "disass" in rows[heads[1] + 1]
 
 
 def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
@@ -172,7 +242,7 @@ def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
         ("layout sr", "src"), ("tui reg general", "regs"), ("tui layout asm", "asm"),
     ):  # fmt: skip
         assert typed(workspace, line) == "" and pane.kind == kind, line
-    assert "disassemble $pc" in drawn(workspace)[1]
+    assert "disass" in drawn(workspace)[1]
     typed(workspace, "wh src 9", "wh +2")
     assert pane.height == 11
     typed(workspace, "winheight -1")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pgdb.frontend.show.text.pane_text import (
     SourcePlace,
+    instruction_rows,
     register_rows,
     source_rows,
-    text_rows,
     title,
 )
 from pgdb.ranks import RankSet
@@ -29,7 +29,7 @@ def test_the_margin_has_ranks_and_breakpoints() -> None:
         },
         breakpoints={10: True, 12: False},
     )
-    rows = source_rows(place, read, 5, 40)
+    rows = source_rows(place, read, 5, 80)
     assert rows == [
         ("ranks", " ▷ 73 ranks         9  line 9;"),
         ("ranks", "B▷ [1]             10  line 10;"),
@@ -37,6 +37,23 @@ def test_the_margin_has_ranks_and_breakpoints() -> None:
         ("", "b                  12  line 12;"),
         ("", "                   13  line 13;"),
     ]
+
+
+def test_a_narrow_screen_has_a_narrow_margin() -> None:
+    place = SourcePlace(
+        file="ring.c",
+        line=11,
+        ranks={11: RankSet.parse("0,2-31"), 10: RankSet([1]), 9: RankSet(range(40, 99, 2))},
+        breakpoints={10: True},
+    )
+    assert [text for _, text in source_rows(place, read, 4, 30)] == [
+        " ▷ 30     9  line 9;",
+        "B▷ [1]   10  line 10;",
+        " ▶ 31    11  line 11;",
+        "         12  line 12;",
+    ]
+    many = SourcePlace(file="a.c", line=3, ranks={3: RankSet(range(200000))}, breakpoints={})
+    assert source_rows(many, read, 1, 30) == [("here", " ▶ …     3  line 3;")]
 
 
 def test_the_first_and_the_last_line_of_a_file_are_shown() -> None:
@@ -56,13 +73,23 @@ def test_control_sequences_of_a_file_are_harmless() -> None:
     assert "\x1b" not in title("\x1b[31m", 80)[1]
 
 
-def test_instructions_have_a_mark() -> None:
-    text = "Dump of assembler code:\n=> 0x1 <main+4>:\tret\n   0x2 <main+5>:\tnop\nEnd of dump.\n"
-    assert text_rows(text, 5, 80) == [
-        ("here", "=> 0x1 <main+4>:        ret"),
-        ("", "   0x2 <main+5>:        nop"),
+def test_instructions_have_ranks_and_breakpoints() -> None:
+    text = (
+        "Dump of assembler code from 0x0 to 0x9:\n"
+        "   0x0000000000000000 <main+0>:\tpush\n"
+        "=> 0x0000000000000001 <main+1>:\tmov\n"
+        "   0x0000000000000004 <main+4>:\tret\n"
+        "   0x0000000000000005:\tnop\n"
+        "End of assembler dump.\n"
+    )
+    ranks = {"<main+1>": RankSet([0]), "<main+4>": RankSet.parse("1-3"), "<twice+4>": RankSet([4])}
+    rows = instruction_rows(text, ranks, {"0x1": True, "0x4": False}, 3, 80)
+    assert [(style, " ".join(row.split())) for style, row in rows] == [
+        ("", "0x0000000000000000 <main+0>: push"),
+        ("here", "B▶ [0] 0x0000000000000001 <main+1>: mov"),
+        ("ranks", "b▷ [1-3] 0x0000000000000004 <main+4>: ret"),
     ]
-    assert len(text_rows(text, 1, 80)) == 1
+    assert len(instruction_rows(text, {}, {}, 9, 80)) == 4
 
 
 def test_registers_fill_the_columns() -> None:
