@@ -3,7 +3,7 @@
 ``python bench/why.py`` builds the programs of ``tests/why`` with each MPI that is there, at -O0 and
 -O2, starts each with four ranks, attaches and asks ``why``. The comment in the first line of a
 program is the verdict that is expected, or several with ``or`` between them. ``--random N`` adds N
-N programs of a generator. ``--share 2/3`` takes every third program, beginning with the second.
+programs of a generator. ``--share 2/3`` takes every third program, beginning with the second.
 ``--write`` puts the table into the page of the score. The last line counts the jobs that hang whose
 attach ended with a hint to ``why``.
 """
@@ -33,7 +33,7 @@ from why_patterns import Pattern, broken
 import pgdb
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
-from pgdb.frontend.analysis.why.hint import may_hang
+from pgdb.frontend.analysis.why.hint import hint
 from pgdb.frontend.mpi_recorder.library import build as build_recorder
 from pgdb.frontend.show.text import why_text
 from pgdb.ranks import RankSet
@@ -229,7 +229,7 @@ def ask(
             time.sleep(LATER_S)  # no event exists
             found = []
             with pgdb.attach(job.pid) as session:
-                is_hinted = may_hang(session.start_answer.classes)
+                is_hinted = bool(hint(session.start_answer.classes))
                 for _ in range(looks):
                     found.append(session.why())
                     if looks > 1:
@@ -286,8 +286,13 @@ def random_programs(kit: Kit, folder: Path, count: int, seed: int) -> Iterator[P
             f"random-{seed + number} ({pattern.change})",
             "random",
             (str(binary), str(script)),
-            (Expected(pattern.kinds, pattern.ranks, pattern.victims),),
+            (Expected(pattern.kinds, *map(_ranks, (pattern.ranks, pattern.victims))),),
         )
+
+
+def _ranks(text: str) -> str:
+    """Return ranks as verdicts write them: ``0,2-3`` for ``0,2,3``."""
+    return str(RankSet.parse(text)) if text else ""
 
 
 def score(

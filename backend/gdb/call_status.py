@@ -60,6 +60,11 @@ from pgdb.records import Frame, Record
 LOG = logging.getLogger(__name__)
 
 _INIT_SYMBOL = "&PMPI_Init"
+_LINKED = (
+    "the MPI library is linked into the program, where PGDB reads no arguments; with a shared "
+    "library it does"
+)
+_NAMELESS = "the program has no symbols, so that an MPI library in it is not recognized"
 _NUMBER = pattern(r"0x[0-9a-f]+\Z|\d+\Z")
 _INNER = 8
 """Frames inside MPI whose registers are read, from its outermost one inwards."""
@@ -210,7 +215,7 @@ class CallStatus:
                 state="in_call",
                 where=where,
                 calls=calls,
-                note=looked.note,
+                note=looked.note if objects.has_mpi else _LINKED,
                 loop=loop,
                 arrived=looked.arrived,
             )
@@ -218,15 +223,18 @@ class CallStatus:
             return status
         last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
         thread, places = stacks[last][0], _with_deaths(stacks[last][1])
-        state = looked.state
+        state, note = looked.state, looked.note
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
+            is_nameless = not objects.is_python and any(map(_is_nameless, stacks[0][1]))
+            note = _NAMELESS if is_nameless else ""
         return MpiCallStatus(
             state=state,
             where=await self._site(image, places, 0, objects, thread),
             activity="deadlock" if is_deadlock else activity_of(places),
             thread=thread if last else "",
             inside=blocking_function(places),
+            note=note,
             loop=loop,
         )
 
@@ -362,6 +370,11 @@ def _end_of_waits(
             return order.index(last), is_deadlock
     except OSError:
         return 0, False
+
+
+def _is_nameless(place: Place) -> bool:
+    """Return whether a frame is one of the program, in a function without a name."""
+    return place.owner is Owner.USER and place.frame.function in ("", "??")
 
 
 def _evaluates(place: Place) -> bool:

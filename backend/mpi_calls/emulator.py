@@ -109,7 +109,8 @@ class Emulator(PrivateCopy):
             self._execute(insn)
         except (IndexError, KeyError, ValueError, OverflowError) as error:
             # An instruction of another form than those that are known.
-            raise EmulationError(f"{insn.mnemonic} at {insn.address:#x}: {error!r}") from None
+            text = f"the instruction {insn.mnemonic} at {insn.address:#x} is not known in this form"
+            raise EmulationError(text) from error
 
     def _push(self, value: int) -> None:
         self.registers["rsp"] = self.registers["rsp"] - 8 & MASK

@@ -19,6 +19,7 @@ from pgdb.backend.mpi_calls.flow import MOST_INSTRUCTIONS, Flow
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import Instruction
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory, Source
+from pgdb.backend.mpi_calls.recorder import is_recorder
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.backend.mpi_calls.spinning import SLEEPS, Spin
 from pgdb.mpi_calls import Loop
@@ -155,24 +156,31 @@ def _spins(
     owns: Owns,
 ) -> bool:
     """Return whether the innermost code comes back to a state that it had before."""
-    if not frames:
+    begin = _begin(images, frames[:_MOST_FRAMES], owns)
+    if begin is None or begin[0] >= len(frames):
         return False
-    level = 0
-    while level < min(len(frames), _MOST_FRAMES):
-        image = images.at(frames[level].pc - 1 if level else frames[level].pc)
-        if image is None or owns(image.path) != "c":
-            break
-        level += 1
-    if level >= len(frames):
-        return False
+    level, is_behind_call = begin
     frame = frames[level]
     registers = dict(frame.registers)
-    if level:
-        # The thread sleeps: it goes on behind the call, which returns 0.
-        if not SLEEPS.match(frames[level - 1].function):
-            return False
+    if is_behind_call:
         registers["rax"] = 0
     try:
         return Spin(memory, images, thread_pointer or 0).recurs(frame.pc, registers)
     except (EmulationError, KeyError):
         return False
+
+
+def _begin(images: Images, frames: Sequence[MachineFrame], owns: Owns) -> tuple[int, bool] | None:
+    """Return the frame at which the emulation begins, and whether it begins behind a call, which
+    returns 0; None for no frame."""
+    files = [images.at(each.pc - 1 if level else each.pc) for level, each in enumerate(frames)]
+    recorders = [at for at, each in enumerate(files) if each is not None and is_recorder(each.path)]
+    if recorders:
+        # The recorder reads clocks, which ends an emulation. The thread goes on as if the call had
+        # found nothing new; the emulation makes the next call without the recorder.
+        return recorders[-1] + 1, True
+    outside = (at for at, each in enumerate(files) if each is None or owns(each.path) != "c")
+    level = next(outside, len(files))
+    if level and SLEEPS.match(frames[level - 1].function) is None:
+        return None
+    return level, level > 0

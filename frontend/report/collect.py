@@ -91,9 +91,9 @@ async def collect(
     classes: tuple[RankClass, ...] = ()
     tree: tuple[ReportNode, ...] = ()
     threads: tuple[ReportThreads, ...] = ()
-    verdicts, waits, why_not = await explain(session, watches=watches, elsewhere=elsewhere)
-    if why_not:
-        asking.note(why_not)
+    verdicts, waits, notes = await explain(session, watches=watches, elsewhere=elsewhere)
+    for each in notes:
+        asking.note(f"why: {each}")
     stops = stops_of(session)
     if asked := state.stopped & (session.set if ranks is None else ranks):
         stacks = await asking.answer("stacks", session.ranks(asked).backtrace())

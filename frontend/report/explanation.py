@@ -20,21 +20,21 @@ _MERE_WAITS = frozenset({"waits-for-busy-rank"})
 
 async def explain(
     session: Session, *, watches: bool, elsewhere: Sequence[Elsewhere] = ()
-) -> tuple[tuple[Verdict, ...], tuple[Wait, ...], str]:
-    """Return the verdicts, the waits, and the reason why there are none.
+) -> tuple[tuple[Verdict, ...], tuple[Wait, ...], tuple[str, ...]]:
+    """Return the verdicts, the waits, and the reasons why there are none, or not all.
 
     With *watches*, ranks that wait run for a moment, which alone shows whether they hang.
     *elsewhere* are ranks that ended before the session.
     """
     if session.state.running and not watches:
-        return (), (), f"why: ranks [{session.state.running}] run, and were not stopped for it"
+        return (), (), (f"ranks [{session.state.running}] run, and were not stopped for it",)
     try:
         found = await explain_waits(session, look_only=not watches, elsewhere=elsewhere)
     except PgdbError as error:
-        return (), (), f"why: {error}"
+        return (), (), (str(error),)
     explanation = found.explanation
     verdicts = (_verdict(each, explanation.watch.still) for each in explanation.verdicts)
-    return tuple(verdicts), _waits(explanation), ""
+    return tuple(verdicts), _waits(explanation), explanation.notes
 
 
 def _verdict(finding: Finding, still: RankSet) -> Verdict:

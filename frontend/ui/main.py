@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pgdb import core_limit
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, UsageError
-from pgdb.frontend.analysis.why.hint import HINT, may_hang
+from pgdb.frontend.analysis.why.hint import hint
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -393,11 +393,11 @@ class _Program:
         if answer is not None and (answer.errors or answer.missing):
             assert self._dispatcher is not None
             self._dispatcher.show_start(answer)
-        if self._arguments.mode == "attach" and answer is not None and may_hang(answer.classes):
+        is_attached = self._arguments.mode == "attach" and not self._arguments.json
+        if is_attached and answer is not None and (text := hint(answer.classes)):
             assert self._dispatcher is not None
-            if not self._arguments.json:
-                self._dispatcher.display.flush()
-                self._dispatcher.display.text(HINT)
+            self._dispatcher.display.flush()
+            self._dispatcher.display.text(text)
 
     def _notify(self, notification: Notification) -> None:
         if notification.kind == "ended":

@@ -101,13 +101,22 @@ def test_a_program_without_mpi_has_nothing_to_explain(build: Build, start_job: S
     assert "No rank uses MPI" in finished.out
 
 
-def test_attach_to_ranks_in_mpi_names_the_command(build: Build, start_job: StartJob) -> None:
-    with start_job(RANKS, build("left_barrier.c")) as job:
+@pytest.mark.parametrize(
+    ("program", "kind", "who", "cause"),
+    [
+        ("left_barrier.c", "rank-left", "all ranks are in calls", "Rank 3 has left for MPI_"),
+        ("missing_loop.c", "missing-from-collective", "ranks 0-1,3 are in calls", "for rank 2,"),
+    ],
+)
+def test_attach_to_a_job_that_hangs_names_the_command(
+    build: Build, start_job: StartJob, program: str, kind: str, who: str, cause: str
+) -> None:
+    with start_job(RANKS, build(program)) as job:
         with pgdb.attach(job.pid) as session:
-            verdict(session, "rank-left")
+            verdict(session, kind)
         finished = run_pgdb("attach", str(job.pid), "--batch", *ex("why"))
-    assert "if the job hangs, 'why' explains" in finished.out
-    assert "Rank 3 has left for MPI_Finalize" in finished.out
+    assert f"{who} of MPI; if the job hangs, 'why' explains" in finished.out
+    assert cause in finished.out
 
 
 def test_a_rank_that_a_signal_has_stopped_is_the_cause_and_stays_stopped(

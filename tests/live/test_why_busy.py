@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +10,9 @@ import pytest
 import pgdb
 from pgdb.frontend.analysis.why.verdict import Confidence, Verdict
 from tests.conftest import Build
-from tests.support.jobs import START_DEADLINE_S
 from tests.support.processes import wait_until
-from tests.support.programs import Mpi, Program
+from tests.support.programs import Mpi
+from tests.support.ready_jobs import started
 
 pytestmark = [
     pytest.mark.mpi,
@@ -29,30 +24,6 @@ pytestmark = [
 
 RANKS = 4
 WATCH_S = 0.5
-END_TIMEOUT_S = 30.0
-
-
-@contextlib.contextmanager
-def started(mpi: Mpi, program: Program, folder: Path) -> Iterator[int]:
-    """Run a job, some of whose ranks block at once; yield the launcher's process id."""
-    environment = {**os.environ, "WHY_READY": str(folder)}
-    line = mpi.line(RANKS, program)
-    job = subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
-    try:
-
-        def are_up() -> bool:
-            assert job.poll() is None, f"{line} ended, status {job.returncode}"
-            return len(list(folder.iterdir())) == RANKS
-
-        wait_until(are_up, f"{RANKS} ranks of {line} are up", START_DEADLINE_S)
-        yield job.pid
-    finally:
-        job.terminate()
-        try:
-            job.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
 
 
 def verdict(session: pgdb.Session, confidence: Confidence) -> Verdict:
@@ -86,7 +57,10 @@ def test_the_work_of_a_missing_rank_is_named(
     confidence: Confidence,
     work: str,
 ) -> None:
-    with started(mpi, build(program), tmp_path) as pid, pgdb.attach(pid) as session:
+    with (
+        started(mpi.line(RANKS, build(program)), RANKS, tmp_path) as pid,
+        pgdb.attach(pid) as session,
+    ):
         found = verdict(session, confidence)
     assert str(found.ranks) == rank
     assert work in found.text
@@ -96,7 +70,7 @@ def test_a_rank_that_computes_for_longer_than_the_watch_is_not_accused(
     build: Build, mpi: Mpi, tmp_path: Path
 ) -> None:
     program = build("computes_long.c")
-    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+    with started(mpi.line(RANKS, program), RANKS, tmp_path) as pid, pgdb.attach(pid) as session:
         found = verdict(session, "cannot tell")
     assert str(found.ranks) == "2"
     assert "slow, or in a loop that does not end" in found.decides
@@ -104,7 +78,7 @@ def test_a_rank_that_computes_for_longer_than_the_watch_is_not_accused(
 
 def test_a_rank_whose_child_works_is_not_accused(build: Build, mpi: Mpi, tmp_path: Path) -> None:
     program = build("child_works.c")
-    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+    with started(mpi.line(RANKS, program), RANKS, tmp_path) as pid, pgdb.attach(pid) as session:
         found = verdict(session, "cannot tell")
     assert "waits for a child process in wait" in found.text
     assert "child processes are at work" in found.decides

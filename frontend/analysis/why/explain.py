@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.why import busy, deadlocks, graph, words
 from pgdb.frontend.analysis.why.graph import Edge
-from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
 from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict
@@ -36,6 +36,11 @@ class Explanation(msgspec.Struct, RichText, frozen=True):
     summary: str = ""
     """The first line, in plain words."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The reasons why arguments or states are unknown, each with its ranks."""
+        return words.notes(self.waits)
+
 
 def explain(
     classes: Iterable[EquivalenceClass[Record]],
@@ -54,6 +59,12 @@ def explain(
         tuple(_verdicts(waiting, edges)) or _unexplained(waiting),
         key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
     )
+    if notes := words.notes(parties):
+        # Debug information and the recorder are no help where the library is the reason.
+        step = Step(f"arguments of some calls are unknown: {'; '.join(notes)}")
+        verdicts = [
+            replace(each, step=step) if each.step is ASK_RECORDER else each for each in verdicts
+        ]
     return Explanation(tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting))
 
 
@@ -201,6 +212,8 @@ def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
     blocked = RankSet.union(each.ranks for each in parties if each.calls)
     everybody = RankSet.union(each.ranks for each in parties)
     if parties and all(each.status.state == "no_mpi" for each in parties):
+        if any(each.status.note for each in parties):
+            return "no rank is known to use MPI: 'tree' shows where ranks are"
         return "no rank is in a call of MPI or of torch.distributed: 'tree' shows where ranks are"
     if watch.moved:
         calls = "call" if len(watch.moved) == 1 else "calls"

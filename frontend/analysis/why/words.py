@@ -202,7 +202,8 @@ def state(party: Party) -> str:
         case "after_finalize":
             return f"has left MPI by MPI_Finalize{suffix}"
         case "no_mpi":
-            text = _outside(status) if status.activity else "runs a program without MPI"
+            program = "that may use MPI or not" if status.note else "without MPI"
+            text = _outside(status) if status.activity else f"runs a program {program}"
             return f"{text}{suffix}"
     return f"is in an unknown state{suffix}"
 
@@ -251,6 +252,15 @@ def arrived(made: ArrivedMessage) -> str:
     """Return a message in words: ``from 3 with tag 7 in MPI_COMM_WORLD``."""
     comm = communicator(made.communicator, brief=True)
     return f"from {made.source} with tag {made.tag}{f' in {comm}' if comm else ''}"
+
+
+def notes(parties: Iterable[Party]) -> tuple[str, ...]:
+    """Return a line for each reason why ranks have unknown arguments, or an unknown state."""
+    found: dict[str, list[RankSet]] = {}
+    for each in parties:
+        if each.status.note:
+            found.setdefault(each.status.note, []).append(each.ranks)
+    return tuple(f"[{RankSet.union(ranks)}] {note}" for note, ranks in found.items())
 
 
 def at(party: Party) -> str:

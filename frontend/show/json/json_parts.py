@@ -152,6 +152,8 @@ class WhyWait(Part, frozen=True, kw_only=True):
     """The sources of the arguments."""
     text: str
     """The state in words."""
+    note: str = ""
+    """The reason why arguments, or the state, are unknown."""
 
 
 class Column(Part, frozen=True, kw_only=True):

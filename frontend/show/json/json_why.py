@@ -64,6 +64,7 @@ def _wait(party: Party, waited_for: RankSet) -> WhyWait:
         activity=status.activity,
         thread=status.thread,
         text=words.states(party),
+        note=status.note,
     )
     if call is None:
         return plain

@@ -39,6 +39,8 @@ def status(said: MpiCallStatus) -> str:
         return recent(said.recent)
     if not said.calls:
         text = _STATES.get(said.state, said.state)
+        if said.state == "no_mpi" and said.note:
+            text = "no call of MPI recognized"
         if said.activity:
             text += f", {_ACTIVITIES.get(said.activity, said.activity)}"
             text += f" in thread {said.thread}" * bool(said.thread)

@@ -29,6 +29,9 @@ def text(found: Explanation, ranks: RankSet, *, width: int = 0, full: bool = Fal
         lines += _verdict(each, width, full=full)
     if not shown:
         lines.append(_sentence(found.summary or _others(found.verdicts, ranks)))
+    steps = [each.decides for each in shown]
+    notes = [each for each in found.notes if not any(each in step for step in steps)]
+    lines += _limited(notes, _MOST_ALL if full else MOST_LINES)
     if full:
         lines.append("calls:")
         waits = [each for each in found.waits if not each.ranks.isdisjoint(ranks)]

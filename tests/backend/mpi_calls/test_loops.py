@@ -16,6 +16,7 @@ from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.instructions import REGISTERS
 from pgdb.backend.mpi_calls.loops import loop_of
 from pgdb.mpi_calls import Loop
+from pgdb.mpi_recorder import layout
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="the code that is followed is x86-64"
@@ -80,6 +81,9 @@ LOOPS: dict[str, Loop] = {
     "calls_a_hook": "",
     "asks_the_system": "",
 }
+RECORDED = "int PMPI_Poke(int x) { return x; }"
+RECORDER = "int PMPI_Poke(int), calls; int MPI_Poke(int x) { calls++; return PMPI_Poke(x); }"
+POKES = "int MPI_Poke(int); volatile int end; void pokes(void) { while (!end) MPI_Poke(0); }"
 _STACK = 0x7EBFE000
 
 
@@ -139,6 +143,29 @@ def test_a_function_of_another_library_may_do_anything(tmp_path: Path) -> None:
     ctypes.CDLL(str(other), mode=ctypes.RTLD_GLOBAL)
     made = built(tmp_path / "loops.so", CALLER, str(other))
     assert loop(ctypes.CDLL(str(made)), "calls_it_for_ever") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [(layout.LIBRARY, "spins"), ("libcounter.so", "")], ids=str
+)
+def test_the_recorder_of_mpi_calls_counts_and_changes_no_loop(
+    tmp_path: Path, name: str, found: Loop
+) -> None:
+    inner = built(tmp_path / "libinner.so", RECORDED)
+    between = built(tmp_path / name, RECORDER, str(inner))
+    made = built(tmp_path / "loops.so", POKES, str(between), str(inner))
+    recorder, library = ctypes.CDLL(str(between)), ctypes.CDLL(str(made))
+    assert loop(library, "pokes") == found
+    # The same of a thread that is in the call.
+    at, begin = (
+        ctypes.cast(each, ctypes.c_void_p).value for each in (recorder.MPI_Poke, library.pokes)
+    )
+    assert at is not None and begin is not None
+    frames = [
+        MachineFrame(pc=at, registers=registers(), function="MPI_Poke"),
+        MachineFrame(pc=begin, registers=registers(), function="pokes"),
+    ]
+    assert loop_of(ProcessImage(os.getpid()), 0, frames, owner) == found
 
 
 def test_a_thread_in_the_c_library_is_where_its_caller_is(library: ctypes.CDLL) -> None:
