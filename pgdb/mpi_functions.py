@@ -413,7 +413,9 @@ PROTOTYPES = _rows()
 NUMBERED = tuple(PROTOTYPES.values())
 """The same functions; a place here is the number of a function in the flight recorder's memory."""
 _BY_LOWER = {name.lower(): name for name in PROTOTYPES}
-_AFFIXES = pattern(r"p?(mpi_[a-z0-9_]+?)(?:_c)?(?:_f08(?:ts)?|_cdesc|_f)?_{0,2}\Z")
+_AFFIXES = pattern(r"p?(mpi_[a-z0-9_]+?)(?:_c)?(?:_cdesc|(_f08(?:ts)?|_f)?_{0,2})\Z")
+"""A name in lower case: that of the standard, and the ending of a name of Fortran, which Open MPI
+has in the letters of C, too (``MPI_Bcast_f``)."""
 
 
 class CalledName(msgspec.Struct, frozen=True):
@@ -440,7 +442,8 @@ def called_name(symbol: str) -> CalledName | None:
         return None
     lower = match[1]
     name = _BY_LOWER.get(lower)
-    is_c = plain.startswith(("MPI_", "PMPI_")) and not plain.isupper() and not plain.endswith("_")
+    has_letters_of_c = plain.startswith(("MPI_", "PMPI_")) and not plain.isupper()
+    is_c = has_letters_of_c and match[2] is None and not plain.endswith("_")
     if name is None:
         if not is_c:
             name = f"MPI_{lower[4:].capitalize()}"
