@@ -1,7 +1,7 @@
 """Score of the arguments of MPI calls in random programs: exact, missing and wrong fields.
 
 ``python -m bench.mpi_arguments [MPI …]`` writes programs whose arguments are random expressions
-(``tests/support/call_generator.py``), builds them in several ways with each MPI that is there, and
+(``tests/support/call_programs.py``), builds them in several ways with each MPI that is there, and
 stops rank 1 in each call. ``--calls N`` is the number of calls of each program, ``--seed N`` the
 first seed, ``--show`` prints the functions whose arguments are missing or wrong.
 """
@@ -9,7 +9,6 @@ first seed, ``--show`` prints the functions whose arguments are missing or wrong
 from __future__ import annotations
 
 import argparse
-import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ from random import Random
 import pytest
 
 from bench.mpi_calls import MPIS
-from tests.support.call_generator import Generator
+from tests.support.call_programs import built
 from tests.support.call_stops import stops
 from tests.support.call_truth import Score, Truth, compare
 from tests.support.programs import Mpi, find_mpi
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--keep", type=Path)
     chosen = parser.parse_args()
-    print(f"{'MPI':14} {'build':9} {'':4} exact missing wrong  sources")
+    print(f"{'MPI':14} {'build':9} {'':8} exact missing wrong  sources")
     for name in chosen.mpis:
         try:
             mpi = find_mpi(name)
@@ -60,17 +59,12 @@ def look_at(
     mpi: Mpi, build: str, language: str, chosen: argparse.Namespace, directory: Path
 ) -> None:
     """Print the score of one program."""
-    generator = Generator(Random(chosen.seed), is_cpp=language == "cpp")
-    text, truth = generator.program(chosen.calls)
-    source = directory / f"calls-{chosen.seed}.{language}"
-    source.write_text(text, encoding="utf-8")
-    program = directory / f"calls-{mpi.name}{build}-{language}"
-    compiler = mpi.compilers.get(f".{language}")
-    if compiler is None:
-        print(f"{mpi.name:14} {build:9} {language:4} no compiler")
+    random, flags = Random(chosen.seed), BUILDS[build].split()
+    try:
+        program, truth = built(mpi, language, flags, random, chosen.calls, directory)
+    except pytest.skip.Exception as why:
+        print(f"{mpi.name:14} {build:9} {language:8} {why}")
         return
-    words = [compiler, *mpi.flags, *BUILDS[build].split(), "-w", "-o", str(program), str(source)]
-    subprocess.run(words, check=True)
     total, sources, functions = Score(wrong=[]), Counter[str](), Counter[str]()
     for number, status in stops(mpi, program, chosen.calls):
         one = score_of(status, truth[number])
@@ -88,7 +82,7 @@ def look_at(
                 print(f"    {status.call}"[:600])
     shown = ", ".join(f"{source} {count}" for source, count in sources.most_common())
     numbers = f"{total.exact:5} {total.missing:7} {len(total.wrong):5}"
-    print(f"{mpi.name:14} {build:9} {language:4} {numbers}  {shown}", flush=True)
+    print(f"{mpi.name:14} {build:9} {language:8} {numbers}  {shown}", flush=True)
     print("    missing in", dict(functions.most_common()))
     for each in total.wrong:
         print(f"    {each}")

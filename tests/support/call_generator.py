@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 
 
 @dataclass
-class _Call:
+class Call:
     """A call to make: the function of MPI, and its arguments as text with holes for values."""
 
     function: str
@@ -147,7 +147,7 @@ class Generator(Expressions):
 
     # -- calls of MPI --------------------------------------------------------------------------
 
-    def _call(self) -> _Call:
+    def _call(self) -> Call:
         random = self._random
         name = random.choice(["world", "world", "sub", "turned", "twin"])
         members = COMMUNICATORS[name]
@@ -178,7 +178,7 @@ class Generator(Expressions):
                 if kind == "probe":
                     del truth["count"], truth["datatype"]
                     behind = f"MPI_Recv(data, {count}, {datatype}, {peer}, {tag}, {name}, &status);"
-                    return _Call(
+                    return Call(
                         "MPI_Probe",
                         ["{peer}", "{tag}", "{comm}", "&status"],
                         values | common,  # type: ignore[operator]
@@ -186,7 +186,7 @@ class Generator(Expressions):
                         {world_peer: send},
                         behind,
                     )
-                return _Call(
+                return Call(
                     "MPI_Recv",
                     ["data", "{count}", "{datatype}", "{peer}", "{tag}", "{comm}", "&status"],
                     values | {"count": count} | common,  # type: ignore[operator]
@@ -196,7 +196,7 @@ class Generator(Expressions):
             case "ssend":
                 truth |= {"dest": str(world_peer), "tag": str(tag)}
                 recv = f"MPI_Recv(data, {count}, {datatype}, {mine.format(tag=tag)}, &status);"
-                return _Call(
+                return Call(
                     "MPI_Ssend",
                     ["data", "{count}", "{datatype}", "{peer}", "{tag}", "{comm}"],
                     {"count": count, "peer": peer, "tag": tag} | common,  # type: ignore[operator]
@@ -215,7 +215,7 @@ class Generator(Expressions):
                 send = f"MPI_Send(data, {count2}, MPI_CHAR, {own}, {tag2}, {name});"
                 partners = {world_peer: recv}
                 partners[world_second] = partners.get(world_second, "") + send
-                return _Call(
+                return Call(
                     "MPI_Sendrecv",
                     (
                         "data|{count}|{datatype}|{peer}|{tag}|results|{count2}|MPI_CHAR|{second}"
@@ -241,7 +241,7 @@ class Generator(Expressions):
                 for one, its_tag in ((world_peer, tag), (world_second, tag2)):
                     send = f"MPI_Send(data, {count}, {datatype}, {own}, {its_tag}, {name});"
                     partners[one] = partners.get(one, "") + send
-                return _Call(
+                return Call(
                     "MPI_Waitall",
                     ["{two}", "requests", "MPI_STATUSES_IGNORE"],
                     {
@@ -268,7 +268,7 @@ class Generator(Expressions):
         count: int,
         datatype: str,
         truth: dict[str, str],
-    ) -> _Call:
+    ) -> Call:
         values: dict[str, object] = {"count": count, "datatype": datatype, "comm": name}
         root = own if kind in ("reduce", "gather") else peer
         if kind not in ("allreduce", "barrier", "allgather"):
@@ -296,9 +296,9 @@ class Generator(Expressions):
         filled = arguments.format(count=count, datatype=datatype, root=root, comm=name)
         text = f"{function}({filled.replace('|', ', ')});"
         partners = {each: text for each in members if each != VICTIM}
-        return _Call(function, arguments.split("|"), values, truth, partners)  # type: ignore[arg-type]
+        return Call(function, arguments.split("|"), values, truth, partners)  # type: ignore[arg-type]
 
-    def _step(self, number: int, call: _Call, step: list[str]) -> list[str]:
+    def _step(self, number: int, call: Call, step: list[str]) -> list[str]:
         lines = [f"    begin({number});", "    if (rank == 1) {"]
         lines += [f"        {each}" for each in step]
         if call.behind:
@@ -310,7 +310,7 @@ class Generator(Expressions):
 
     # -- functions -----------------------------------------------------------------------------
 
-    def _function(self, number: int, call: _Call) -> tuple[list[str], list[str]]:
+    def _function(self, number: int, call: Call) -> tuple[list[str], list[str]]:
         """Return the functions of a call, and the statements that begin it."""
         random = self._random
         scope = Scope()

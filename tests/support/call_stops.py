@@ -6,11 +6,14 @@ import mmap
 import os
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pgdb
+from pgdb.jobs.launchers import find_launcher
+from pgdb.jobs.placement import mpi4py_environment
 from pgdb.mpi_calls import MpiCallStatus
 from tests.support.call_generator import CONTROL_BYTES, VICTIM
 from tests.support.programs import Mpi
@@ -22,13 +25,17 @@ _CURRENT, _RELEASED = 0, 4
 def stops(mpi: Mpi, program: Path, calls: int) -> Iterator[tuple[int, MpiCallStatus]]:
     """Yield the number of each call of a program, and the status of rank 1 in it.
 
-    The job has ended with code 0 behind the last one.
+    *program* may be a script of mpi4py. The job has ended with code 0 behind the last one.
     """
     control = program.with_suffix(".control")
     control.write_bytes(bytes(CONTROL_BYTES))
-    line = mpi.line(4, program, str(control))
+    command = [sys.executable, str(program)] if program.suffix == ".py" else [str(program)]
+    line = mpi.line(4, *command, str(control))
+    environment = _environment(mpi)
+    if program.suffix == ".py":
+        environment |= mpi4py_environment(find_launcher(mpi.launcher), program.parent)
     with (
-        subprocess.Popen(line, stdin=subprocess.DEVNULL, env=_environment(mpi)) as job,
+        subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment) as job,
         open(control, "r+b") as file,
         mmap.mmap(file.fileno(), CONTROL_BYTES) as shared,
     ):
