@@ -9,7 +9,7 @@ import msgspec
 
 from pgdb.backend.mpi_calls.effects import Effects
 from pgdb.backend.mpi_calls.instructions import Instruction
-from pgdb.backend.mpi_calls.values import Joins, State, entry_state, meet
+from pgdb.backend.mpi_calls.values import Joins, Known, State, entry_state, meet
 from pgdb.backend.mpi_calls.ways import Branch, Ways
 
 MOST_INSTRUCTIONS = 12000
@@ -44,6 +44,8 @@ class Reached(msgspec.Struct, frozen=True):
     """The call instruction; None if the target was another instruction."""
     ways: Ways | None = None
     """The ways through the function, of a caller."""
+    definitions: tuple[Known, ...] = ()
+    """The values that are named by their numbers."""
 
 
 class Flow:
@@ -81,7 +83,8 @@ class Flow:
         for at in effects.escaped:
             state.slots.pop(at, None)
         insn = self._insns[where]
-        return Reached(state, insn if insn.is_call else None, self._ways)
+        definitions = tuple(effects.definitions)
+        return Reached(state, insn if insn.is_call else None, self._ways, definitions)
 
     def instructions(self, start: int) -> tuple[dict[int, Instruction], dict[int, list[int]]]:
         """Return all instructions that can be reached from *start*, and those that follow each."""

@@ -57,6 +57,7 @@ class Evaluator:
         self._memory = memory
         self._frame = frame
         self._state = reached.state
+        self._definitions = reached.definitions
         ways = reached.ways
         self.gates = Gates(ways, self.value, self.holds, bias) if ways is not None else None
         """The way that the execution has taken, of a caller."""
@@ -125,6 +126,8 @@ class Evaluator:
                 return None if self._cfa is None else self._memory.word(self._cfa + 8 * number)
             case ("entry", _):
                 return self._entry(value)
+            case ("some", "value", number):
+                return self.value(self._definitions[number])
             case ("some", "join", where, _) if self.gates is not None:
                 return self.gates.joined(value, where)
             case _:

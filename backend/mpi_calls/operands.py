@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pgdb.backend.mpi_calls.instructions import HIGH, REGISTERS, Instruction, Operand
 from pgdb.backend.mpi_calls.values import (
     DEEPEST,
     MASK,
+    Known,
     State,
     Value,
     depth,
@@ -15,6 +18,11 @@ from pgdb.backend.mpi_calls.values import (
     region_of,
     signed,
 )
+
+_MOST_NESTED = 8
+"""Operations in a number of 32 bits that has no name."""
+_MOST_LEVELS = 8
+"""Names inside each other."""
 
 
 class Operands:
@@ -29,6 +37,10 @@ class Operands:
         self.is_caller = is_caller
         self.escaped: set[int] = set()
         """Stack slots whose address was passed on or stored."""
+        self.definitions: list[Known] = []
+        """The values that have numbers of their own."""
+        self._numbers: dict[Known, int] = {}
+        self._levels: list[int] = []
         self._now = 0
 
     def address(self, state: State, insn: Instruction, operand: Operand) -> Value:
@@ -113,7 +125,25 @@ class Operands:
             return
         found = low(value, 4) if size == 4 else value
         assert found is not None
+        if size == 4 and self.is_caller and depth(found) > _MOST_NESTED:
+            found = low(self._numbered(found), 4) or ("some", self._now, full)
         state.registers[full] = found
+
+    def _numbered(self, value: Known) -> Value:
+        """Return a short name of a number that nests deep, None if there are too many inside.
+
+        Equal values have equal names. Without them a value that a conditional move reads three
+        times would be too large to be kept.
+        """
+        number = self._numbers.get(value)
+        if number is None:
+            level = 1 + max((self._levels[each] for each in _numbers_in(value)), default=0)
+            if level > _MOST_LEVELS:
+                return None
+            number = self._numbers[value] = len(self.definitions)
+            self.definitions.append(value)
+            self._levels.append(level)
+        return ("some", "value", number)
 
     def _store_element(self, state: State, address: Value) -> None:
         """Forget the slots that an element of an array in the frame may be: those above its begin,
@@ -147,6 +177,17 @@ class Operands:
         else:
             address = self.address(state, insn, operand)
             self._store(state, address, value, operand.size)
+
+
+def _numbers_in(value: Known) -> Iterator[int]:
+    """Yield the numbers of the values that are named in a value."""
+    match value:
+        case ("some", "value", int(number)):
+            yield number
+        case _:
+            for each in value:
+                if isinstance(each, tuple):
+                    yield from _numbers_in(each)
 
 
 def operation_load(address: Value, size: int, age: object) -> Value:

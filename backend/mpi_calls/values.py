@@ -18,6 +18,7 @@ A value is a tuple, so that it can be compared and hashed, and None if nothing i
 | ``("holds", condition, flags)`` | 1 or 0, by a condition such as ``ne`` and :data:`Flags` |
 | ``("select", condition, flags, a, b)`` | *a* where the condition holds, *b* where it does not |
 | ``("some", …)`` | the same unknown value wherever it stands |
+| ``("some", "value", n)`` | the value with the number n, which is too large to stand here |
 
 An *age* separates the contents of memory before and after stores and calls: two loads of one
 address give the same value if their ages are equal.

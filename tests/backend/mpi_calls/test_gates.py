@@ -67,6 +67,28 @@ def test_a_conditional_move_is_decided_by_what_its_flags_compared(
     assert evaluated(reached(tmp_path, text), "rcx", preserved={"rbx": rank}) == peer
 
 
+@pytest.mark.parametrize(("held", "result"), [(12, 12), (0xFFFFFFFB, 5)])
+def test_the_size_of_a_number_is_known_however_long_its_way_is(
+    tmp_path: Path, held: int, result: int
+) -> None:
+    # abs(x), which reads x three times; x is in a register that calls preserve, after many steps
+    steps = "".join(f" imul ebx, ebx, {each}\n sub ebx, 5\n" for each in range(3, 7))
+    text = (
+        f"push rbx\n call 0x100\n mov ebx, eax\n{steps} mov ecx, ebx\n neg ecx\n cmovs ecx, ebx\n"
+        "call 0x200\n ret"
+    )
+    assert evaluated(reached(tmp_path, text), "rcx", preserved={"rbx": held}) == result
+
+
+def test_a_number_after_many_steps_is_computed_from_what_is_left(tmp_path: Path) -> None:
+    steps = "".join(f" imul ecx, ecx, {each}\n sub ecx, 1\n" for each in range(2, 14))
+    text = f"push rbx\n mov ebx, edi\n mov ecx, ebx\n{steps} call 0x100\n ret"
+    expected = 3
+    for each in range(2, 14):
+        expected = expected * each - 1 & 0xFFFFFFFF
+    assert evaluated(reached(tmp_path, text), "rcx", preserved={"rbx": 3}) == expected
+
+
 @pytest.mark.parametrize(("rank", "result"), [(1, 5), (4, 6), (0xFFFFFFFF, 5)])
 def test_numbers_made_of_flags(tmp_path: Path, rank: int, result: int) -> None:
     text = (
