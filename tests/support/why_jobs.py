@@ -104,6 +104,11 @@ def passing(function: str, kind: CallKind) -> MpiCallStatus:
     return replace(status(made), loop="spins")
 
 
+def win_call(function: str, **fields: object) -> MpiCallStatus:
+    return in_call(function, "rma", window=Group(members="0-3"), communicator=None, **fields)
+
+
+FREE = win_call("MPI_Win_free")
 BARRIER = in_call("MPI_Barrier")
 FINALIZE = in_call("MPI_Finalize", "finalize", communicator=None)
 INIT = in_call("MPI_Init", "init", communicator=None)
@@ -427,6 +432,58 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "missing-from-collective",
         "3",
         "0-2",
+    ),
+    "locks in different orders": (
+        {"0": win_call("MPI_Win_lock", dest=3), "1": win_call("MPI_Win_lock", dest=2), "2-3": FREE},
+        "cycle",
+        "0-1",
+        "2-3",
+    ),
+    "locks that another rank may hold": (
+        {
+            "0": win_call("MPI_Win_lock", dest=3),
+            "1": win_call("MPI_Win_lock", dest=2),
+            "2-3": BARRIER,
+        },
+        "unmatched-rma",
+        "0-1",
+        "2-3",
+    ),
+    "a window that is not exposed": (
+        {
+            "0": win_call("MPI_Win_wait"),
+            "1-2": BARRIER,
+            "3": win_call("MPI_Win_start", group=Group(members="0-1")),
+        },
+        "unmatched-rma",
+        "3",
+        "0-2",
+    ),
+    "a partition that is not ready": (
+        {
+            "0": waits("MPI_Wait", "all", request("partitioned send", None)),
+            "1": waits("MPI_Wait", "all", request("partitioned recv", 0)),
+            "2-3": BARRIER,
+        },
+        "unmatched-send",
+        "0",
+        "1-3",
+    ),
+    "one message more than the first of several receivers takes": (
+        {"0": send(1), "1": BARRIER, "2-3": recv(0)},
+        "unmatched-send",
+        "0",
+        "1-3",
+    ),
+    "two roots, and ranks that have left the call": (
+        {
+            "0,3": BARRIER,
+            "1": in_call("MPI_Bcast", root=1),
+            "2": in_call("MPI_Bcast", root=2),
+        },
+        "different-roots",
+        "1-2",
+        "0,3",
     ),
     "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pgdb.frontend.analysis.why import graph, matching, words
+from pgdb.frontend.analysis.why import matching, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.matching import Difference
 from pgdb.frontend.analysis.why.needs import CONNECTIONS, NEIGHBOURHOOD, ROOTED, is_meeting
@@ -37,7 +37,6 @@ _SOMEBODY_PASSED = Step(
     "a member may leave a call with a root before others have made it, so that the calls do not "
     "show who left it out; the flight recorder counts the calls of each rank"
 )
-_HOLDER_UNKNOWN = Step("no source says which rank holds the lock, or exposes the window")
 Calls = list[tuple[MpiCall, Party]]
 
 
@@ -87,43 +86,6 @@ def left(knot: Knot) -> Verdict | None:
     )
 
 
-def one_sided(knot: Knot) -> Verdict | None:
-    """Find ranks that wait for the other side of a one-sided synchronisation."""
-    members = [
-        number
-        for number, each in zip(knot.members, knot.parties, strict=True)
-        if any(made.kind == "rma" and not is_meeting(made) for made in each.calls)
-    ]
-    if not members:
-        return None
-    parties = [knot.party(each) for each in members]
-    ranks = RankSet.union(each.ranks for each in parties)
-    waiters = {*knot.having("message receiver")}
-    network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
-    behind = [knot.party(each) for each in graph.reaching(network, members) if each in waiters]
-    text = f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)}"
-    if behind:
-        others = RankSet.union(each.ranks for each in behind)
-        return knot.verdict(
-            "cycle",
-            f"{text}, and {words.named(others)}, which may hold what {words.pronoun(ranks)} "
-            f"{words.verb(ranks, 'needs')}, {words.verb(others, 'waits')} for "
-            f"{words.pronoun(ranks)} {words.in_calls(behind)}",
-            "a rank that waits for a message cannot give back a lock",
-            ranks=ranks | others,
-            known=False,
-            step=_HOLDER_UNKNOWN,
-        )
-    return knot.verdict(
-        "unmatched-rma",
-        f"{text} for the other side of a one-sided synchronisation, which no rank does",
-        "every rank that could do the other part is blocked",
-        ranks=ranks,
-        known=False,
-        step=_HOLDER_UNKNOWN,
-    )
-
-
 def _meetings(parties: Sequence[Party]) -> Calls:
     return [(made, each) for each in parties for made in each.calls if is_meeting(made)]
 
@@ -150,11 +112,15 @@ def different(knot: Knot) -> Verdict | None:
     """Find collective calls that differ."""
     calls = _meetings(knot.parties)
     without = [each for each in calls if each[0].kind != "finalize"]
-    if (found := _differences(_earliest(without)) or _differences(calls)) is None:
+    found = _roots(without) or _differences(_earliest(without)) or _differences(calls)
+    if found is None:
         return None
     difference, usual, differing = found
     others = RankSet.union(party.ranks for _, party in differing)
     concerned = RankSet.union(party.ranks for _, party in _earliest(without)) | others
+    if difference == "root":
+        same = [party for each, party in calls if each.function == usual.function]
+        concerned = RankSet.union(party.ranks for party in same)
     cause, is_sure = _odd_ones(usual, differing, concerned - others, difference)
     kind = _KINDS[difference]
     reason = _DIFFERENCES[difference]
@@ -175,6 +141,27 @@ def different(knot: Knot) -> Verdict | None:
         known=knot.is_known and is_sure,
         step=ASK_RECORDER if is_sure else _SOMEBODY_PASSED,
     )
+
+
+def _roots(calls: Calls) -> tuple[Difference, MpiCall, Calls] | None:
+    """Return calls of one function that have different roots, where other ranks are elsewhere.
+
+    A rank may leave such a call before others have come, and the next call of that rank is none of
+    the cause.
+    """
+    for made, _ in calls:
+        if made.function not in ROOTED or not isinstance(made.root, int):
+            continue
+        group = [
+            each
+            for each in calls
+            if each[0].function == made.function
+            and matching.same_communicator(each[0].communicator, made.communicator) is not False
+        ]
+        found = _differences(group)
+        if found is not None and found[0] == "root" and len(group) < len(calls):
+            return found
+    return None
 
 
 def _earliest(calls: Calls) -> Calls:

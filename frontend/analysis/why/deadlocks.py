@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis.why import collectives, messages, words
+from pgdb.frontend.analysis.why import collectives, messages, one_sided, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, NOT_WATCHED, Knot, confidence_in
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.ranks import RankSet
@@ -20,12 +20,13 @@ def deadlock(knot: Knot) -> Verdict:
         messages.itself,
         collectives.connection,
         messages.other_message,
+        messages.not_ready,
         _peers_unknown,
         messages.cycle,
         messages.other_rank,
         collectives.left,
         messages.nobody,
-        collectives.one_sided,
+        one_sided.one_sided,
         collectives.different,
         collectives.requests,
         collectives.open_ended,

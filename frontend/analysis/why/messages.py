@@ -75,19 +75,73 @@ def _near_miss(knot: Knot, *, of_pair: bool) -> Verdict | None:
                 if (text := _missed(send, receive, of_pair=of_pair)) is None:
                     continue
                 sender = knot.party(send.party)
+                if not of_pair and _sends_to_many(knot, sender.ranks):
+                    # The receivers wait for their turn, and none is the one that was meant.
+                    continue
                 differs = matching.same_communicator(send.communicator, receive.communicator)
                 is_mixed_up = differs is not True and matching.same_tag(send.tag, need.tag) is True
                 who = party.ranks & RankSet([send.peer]) or party.ranks
+                text += words.at(sender)
+                if send.peer not in who:
+                    text += _elsewhere(knot, send.peer)
                 return knot.verdict(
                     "communicator-mixup" if is_mixed_up else "unmatched-receive",
                     f"{words.named(who)} {words.verb(who, 'waits')} for a message "
                     f"{words.wanted(need)}{words.at(party)}, but {words.named(sender.ranks)} "
-                    f"{words.verb(sender.ranks, 'sends')} {text}{words.at(sender)}",
+                    f"{words.verb(sender.ranks, 'sends')} {text}",
                     "a send and a receive that differ in one property, and both wait",
                     ranks=who | sender.ranks,
                     known=knot.is_known and differs is not None,
                 )
     return None
+
+
+def _sends_to_many(knot: Knot, sender: RankSet) -> bool:
+    """Return whether several ranks wait for a message of one sender."""
+    found = RankSet.union(
+        knot.party(number).ranks
+        for number in knot.having("message")
+        for need in knot.open_needs(number, "message")
+        if isinstance(need.peer, int) and need.peer in sender
+    )
+    return len(sender) == 1 and len(found) > 1
+
+
+def _elsewhere(knot: Knot, rank: int) -> str:
+    """Return the place of a rank that does not receive what is sent to it."""
+    found = next((each for each in knot.parties if rank in each.ranks), None)
+    if found is None:
+        return ""
+    one = part(found, RankSet([rank]))
+    return f"; {words.named(one.ranks)} {words.states(one)}"
+
+
+def not_ready(knot: Knot) -> Verdict | None:
+    """Find a partitioned message of which a part was not marked as ready."""
+    for number in knot.having("message"):
+        party = knot.party(number)
+        for need in knot.open_needs(number, "message"):
+            if not isinstance(need.peer, int) or "partitioned recv" not in _kinds(party):
+                continue
+            sender = next((each for each in knot.parties if need.peer in each.ranks), None)
+            if sender is None or "partitioned send" not in _kinds(sender):
+                continue
+            own = part(sender, RankSet([need.peer]))
+            return knot.verdict(
+                "unmatched-send",
+                f"{words.named(own.ranks)} {words.verb(own.ranks, 'waits')} "
+                f"{words.in_calls([own])}, and {words.named(party.ranks)} "
+                f"{words.verb(party.ranks, 'waits')} for the message{words.at(party)}: not all "
+                "partitions were marked as ready by MPI_Pready, or the two requests differ",
+                "a partitioned message is complete when its sender has marked every partition",
+                ranks=own.ranks,
+                known=False,
+            )
+    return None
+
+
+def _kinds(party: Party) -> set[str]:
+    return {each.kind or "" for made in party.calls for each in made.requests if not each.complete}
 
 
 def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:

@@ -139,6 +139,8 @@ def call(made: MpiCall, *, brief: bool = False) -> str:
         parts.append(_tag(made.tag))
     if made.root is not None:
         parts.append(f"with root {made.root}")
+    if made.kind == "rma" and made.group is not None and made.group.members:
+        parts.append(f"for [{made.group.members}]")
     if made.operation:
         parts.append(f"of {made.operation}")
     if made.count is not None and made.kind == "collective":

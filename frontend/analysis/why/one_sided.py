@@ -1,0 +1,126 @@
+"""Rules about one-sided synchronisation: locks of windows, and windows that are not exposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdb.frontend.analysis.why import graph, words
+from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.needs import is_meeting
+from pgdb.frontend.analysis.why.parties import Party, part
+from pgdb.frontend.analysis.why.verdict import Step, Verdict
+from pgdb.ranks import RankSet
+
+_LOCKS = "MPI_Win_lock"
+_WITHOUT_LOCK = frozenset({"MPI_Win_fence", "MPI_Win_free", "MPI_Finalize"})
+"""Functions that a rank may call only after it has given back its locks."""
+_EXPOSED = frozenset({"MPI_Win_wait", "MPI_Win_test"})
+"""Functions that follow MPI_Win_post."""
+_HOLDER_UNKNOWN = Step("no source says which rank holds the lock, or exposes the window")
+
+
+def one_sided(knot: Knot) -> Verdict | None:
+    """Find ranks that wait for the other side of a one-sided synchronisation."""
+    members = [
+        number
+        for number, each in zip(knot.members, knot.parties, strict=True)
+        if any(made.kind == "rma" and not is_meeting(made) for made in each.calls)
+    ]
+    if not members:
+        return None
+    parties = [knot.party(each) for each in members]
+    ranks = RankSet.union(each.ranks for each in parties)
+    waiters = {*knot.having("message receiver")}
+    network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
+    behind = [knot.party(each) for each in graph.reaching(network, members) if each in waiters]
+    text = f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)}"
+    if behind:
+        others = RankSet.union(each.ranks for each in behind)
+        return knot.verdict(
+            "cycle",
+            f"{text}, and {words.named(others)}, which may hold what {words.pronoun(ranks)} "
+            f"{words.verb(ranks, 'needs')}, {words.verb(others, 'waits')} for "
+            f"{words.pronoun(ranks)} {words.in_calls(behind)}",
+            "a rank that waits for a message cannot give back a lock",
+            ranks=ranks | others,
+            known=False,
+            step=_HOLDER_UNKNOWN,
+        )
+    return (
+        _locks(knot, parties, ranks)
+        or _not_exposed(knot, parties)
+        or knot.verdict(
+            "unmatched-rma",
+            f"{text} for the other side of a one-sided synchronisation, which no rank does",
+            "every rank that could do the other part is blocked",
+            ranks=ranks,
+            known=False,
+            step=_HOLDER_UNKNOWN,
+        )
+    )
+
+
+def _locks(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | None:
+    """Find ranks that want different locks, of which each may hold the one of another."""
+    wanted = {(made.window, made.dest) for each in parties for made in each.calls}
+    functions = {made.function for each in parties for made in each.calls}
+    if len(wanted) < 2 or functions != {_LOCKS}:
+        return None
+    others = [
+        each
+        for each in knot.parties
+        if each.ranks.isdisjoint(ranks)
+        and not _WITHOUT_LOCK.issuperset(made.function for made in each.calls)
+    ]
+    holders = RankSet.union(each.ranks for each in others)
+    text = (
+        f"{words.named(ranks)} wait {words.in_calls(parties)} for locks that no rank gives back: "
+        "each may hold the lock that the other wants"
+    )
+    if holders:
+        text += (
+            f", or {words.named(holders)} may, which {words.verb(holders, 'is')} "
+            f"{words.in_calls(others)}"
+        )
+    return knot.verdict(
+        "unmatched-rma" if holders else "cycle",
+        text,
+        "ranks that lock several windows or targets in different orders wait for each other",
+        ranks=ranks,
+        known=False,
+        step=_HOLDER_UNKNOWN,
+    )
+
+
+def _not_exposed(knot: Knot, parties: Sequence[Party]) -> Verdict | None:
+    """Find ranks that want to access windows of ranks that do not expose theirs."""
+    for each in parties:
+        call = each.calls[0]
+        if call.function not in ("MPI_Win_start", "MPI_Win_complete") or call.group is None:
+            continue
+        if not call.group.members:
+            continue
+        targets = RankSet.parse(call.group.members)
+        found = [
+            part(other, targets)
+            for other in knot.parties
+            if not other.ranks.isdisjoint(targets)
+            and not _EXPOSED.issuperset(made.function for made in other.calls)
+        ]
+        if not found:
+            continue
+        missing = RankSet.union(other.ranks for other in found)
+        there = " and ".join(
+            f"{words.named(other.ranks)} {words.states(other)}" for other in found[:2]
+        )
+        return knot.verdict(
+            "unmatched-rma",
+            f"{words.named(each.ranks)} {words.verb(each.ranks, 'waits')} {words.in_calls([each])} "
+            f"for {words.named(missing)}, which {words.verb(missing, 'does')} not call "
+            f"MPI_Win_post for {words.pronoun(each.ranks)}: {there}",
+            "MPI_Win_start returns when every rank of its group has exposed its window",
+            ranks=each.ranks,
+            known=False,
+            step=_HOLDER_UNKNOWN,
+        )
+    return None
