@@ -202,7 +202,9 @@ def _check_start(answer: Answer, mode: str) -> None:
             f"the program ended on [{answer.classes[0].ranks}] before it could be stopped"
             + (" in main; --program NAME names one without MPI" if mode == "launch" else "")
         )
-    raise StartError(f"PGDB could not attach to any rank; no answer from [{answer.missing.ranks}]")
+    silent = answer.missing.ranks
+    why = f"no answer from [{silent}]" if silent else "no rank has answered; has the job ended?"
+    raise StartError(f"PGDB could not attach to any rank; {why}")
 
 
 def count(number: int, what: str) -> str:

@@ -33,6 +33,7 @@ from pgdb.frontend.analysis.prominence import (
 )
 from pgdb.frontend.analysis.set_differences import may_be_unordered
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
+from pgdb.frontend.analysis.whole_or_parts import are_clearer_whole
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
     HANDFUL,
@@ -136,7 +137,7 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         place = places[0]
         layout.is_shortened = layout.is_shortened or comparison.common != DIFFERENT
         return rating, choice_rows(label, place.texts, layout, path=place.path, bounds=place.bounds)
-    if not comparison.has_common and len(nodes) <= HANDFUL and _have_one_partition(places):
+    if len(nodes) <= HANDFUL and are_clearer_whole(nodes, comparison):
         texts = _texts(nodes)
         return rating, choice_rows(label, texts, layout, bounds=bounds_of(nodes, texts))
     return rating, _compared(label, nodes, comparison.common, places, layout)
@@ -250,11 +251,6 @@ def _with_equal_joined(said: Sequence[Said]) -> list[Said]:
 def _texts(nodes: Iterable[tuple[RankSet, Node]]) -> Texts:
     pairs = [(ranks, filled(node)) for ranks, node in nodes]
     return sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0].first))
-
-
-def _have_one_partition(places: Sequence[Place]) -> bool:
-    sets = [{ranks for ranks, _ in place.texts} for place in places]
-    return all(each == sets[0] for each in sets[1:])
 
 
 def choice_rows(
