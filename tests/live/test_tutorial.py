@@ -59,6 +59,10 @@ def test_tutorial_attaches_and_sees_the_suspect(build: Build, start_job: StartJo
     assert suspect.endswith("[1] <-- differs") and shown.endswith("[1] <-- differs")
     assert suspect.split()[:3] == shown.split()[:3]  # its number and function
     assert "log_temperature" in "".join(answer_to("bt", ended.out))
+    reason, *evidence = answer_to("why", ended.out)
+    assert reason.startswith("Rank 2 waits in MPI_Sendrecv") and "for rank 1, which" in reason
+    # On a busy machine a rank behind may not have run while it was watched.
+    assert any(line.endswith("because of that") for line in evidence)
     for command in SAME_UNDER_EVERY_MPI[:2]:
         assert answer_to(command, ended.out) == answer_to(command, screens())
 

@@ -99,6 +99,14 @@ def exchange(peer: int) -> MpiCallStatus:
     )
 
 
+def passes_on(rank: int) -> MpiCallStatus:
+    """Return the call of a rank that passes a value to its right neighbour in a ring of four."""
+    right, left = (rank + 1) % 4, (rank - 1) % 4
+    return in_call(
+        "MPI_Sendrecv", "sendrecv", dest=right, source=left, tag=1, receive_tag=1, count=1
+    )
+
+
 def passing(function: str, kind: CallKind) -> MpiCallStatus:
     made = call(function, kind, blocking=False, window=Group(members="0-3"), communicator=None)
     return replace(status(made), loop="spins")
@@ -365,6 +373,30 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "unmatched-receive",
         "1",
         "0,2-3",
+    ),
+    "exchanges around a ring, of which one rank left": (
+        {
+            "0": passes_on(0),
+            "1": outside(loop="spins"),
+            "2": passes_on(2),
+            "3": passes_on(3),
+        },
+        "waits-for-busy-rank",
+        "1",
+        "0,2-3",
+    ),
+    "a chain behind a cycle, of which one has its message": (
+        {
+            "0": recv(1),
+            "1": in_call(
+                "MPI_Sendrecv", "sendrecv", dest=0, source=2, tag=1, receive_tag=1, count=1
+            ),
+            "2": recv(1),
+            "3": recv(0),
+        },
+        "cycle",
+        "1-2",
+        "0,3",
     ),
     "a server without a client": (
         {"0": in_call("MPI_Comm_accept", "comm", communicator=SELF), "1-3": BARRIER},

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.why import busy, deadlocks, graph, words
+from pgdb.frontend.analysis.why import busy, deadlocks, followers, graph, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
@@ -55,8 +55,9 @@ def explain(
     parties = parties_of(classes, elsewhere)
     waiting = solve(parties, watch)
     edges = graph.edges_of(waiting)
+    found, edges = followers.follow(waiting, edges, tuple(_verdicts(waiting, edges)))
     verdicts = sorted(
-        tuple(_verdicts(waiting, edges)) or _unexplained(waiting),
+        found or _unexplained(waiting),
         key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
     )
     if notes := words.notes(parties):
