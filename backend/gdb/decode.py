@@ -325,6 +325,9 @@ def _python_place(frames: Sequence[Frame]) -> tuple[Frame, str]:
     called = 0 if MPI_CALL.match(frames[0].function) else at - 1
     while 0 < called and _WRAPPER.search(frames[called].function) and frames[called - 1].language:
         called -= 1
+    if at and frames[called].language == "unknown":
+        # The mark for an unknown order is no function; the innermost C frame is one.
+        return frames[at], frames[0].function if called else ""
     return frames[at], frames[called].function if at else ""
 
 

@@ -47,3 +47,12 @@ def test_code_from_a_text_is_the_users() -> None:
     text = Frame(0, "work", file="<string>", line=4, language="python")
     frozen = Frame(0, "load", file="<frozen importlib._bootstrap>", line=4, language="python")
     assert place(c("sleep"), frozen, text) == ("work", "load")
+
+
+def test_the_mark_for_an_unknown_order_is_no_function() -> None:
+    mark = Frame(0, "<the C frames between them are not known>", language="unknown")
+    assert place(c("futex_wait"), c("make_fcontext"), mark, python("loop")) == (
+        "loop",
+        "futex_wait",
+    )
+    assert place(mark, python("loop")) == ("loop", "")
