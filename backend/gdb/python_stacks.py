@@ -27,7 +27,7 @@ from pgdb.backend.python.interleave import (
     interleave,
     without_agent,
 )
-from pgdb.backend.python.reader import Local, PythonFrame, Reader, Reading
+from pgdb.backend.python.reader import NOT_SHOWN, Local, PythonFrame, Reader, Reading
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import CommandError
 from pgdb.patterns import pattern
@@ -40,6 +40,9 @@ _SCALAR = pattern(r"[-+]?[\d.][\w.+-]*\Z|nan\Z|inf\Z|True\Z|False\Z|None\Z|(?:b?
 _LONGEST = 60
 NO_PYTHON = "The rank has no Python interpreter."
 NO_FRAMES = "The selected thread has no Python frames."
+OTHER_INTERPRETER = (
+    f"{NOT_SHOWN}py-spy has none of this thread; it reads one interpreter of a program with several"
+)
 Entries = dict[int, list[runtime.Entry]] | None
 """Entry frames by the number of their thread; None if the interpreter has no table of them."""
 READER = Reader()
@@ -162,7 +165,7 @@ class PythonStacks:
         lwp, handle, pointers = described
         told = found.thread(lwp, handle)
         if told is None:
-            return ""
+            return OTHER_INTERPRETER if is_evaluator else ""
         is_measured = len(pointers) == len(places)
         c_frames = [
             CFrame(

@@ -80,7 +80,8 @@ def says_where_it_waits(function: str) -> bool:
 def is_start(function: str, path: str) -> bool:
     """Return whether a frame belongs to the start of the interpreter, or of a thread."""
     known = _C_LIBRARY.match(os.path.basename(path)) is not None or is_interpreter(path)
-    return known or _START.fullmatch(function) is not None
+    # The main function of a program that embeds an interpreter is the user's.
+    return known or (function != "main" and _START.fullmatch(function) is not None)
 
 
 @lru_cache(maxsize=4096)

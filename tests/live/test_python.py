@@ -171,6 +171,33 @@ def test_a_rank_without_tasks_says_so() -> None:
     assert failed["message"] == "The rank has no asyncio tasks."
 
 
+def test_threads_of_other_interpreters_are_honest_about_their_frames() -> None:
+    python = next((each for each in interpreters() if has_interpreters(each)), None)
+    if python is None:
+        pytest.skip("no Python of 3.12 or newer is here, which can make further interpreters")
+    line = [python, "-u", str(ROOT / "tests" / "programs" / "python_interpreters.py")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            for _ in range(2):
+                assert process.stdout.readline() == b"ready\n"
+            done = attach(str(process.pid), "bt -threads")
+        finally:
+            process.kill()
+    (record,) = records(done.answer("thread apply all backtrace")).values()
+    stacks = [each["stack"] for each in record["stacks"]]
+    assert len(stacks) == 2
+    for stack in stacks:
+        languages = {frame.get("language", "") for frame in stack["frames"]}
+        # py-spy reads the newest interpreter alone.
+        assert "unknown" in languages or "py-spy has none" in stack["note"], done.out
+
+
+def has_interpreters(python: str) -> bool:
+    line = [python, "-c", "import sys; print(sys.version_info >= (3, 12))"]
+    return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.strip() == b"True"
+
+
 def test_rules_of_the_user_fold_further_frames() -> None:
     with ranks() as pids:
         done = attach(pids, "bt", PGDB_PYTHON_GLUE="qsort|msort")

@@ -131,6 +131,12 @@ def test_frames_of_an_embedding_program_stay() -> None:
     assert shown(mixed, frames)[:3] == ["callback", "step", "main"]
 
 
+def test_main_of_an_embedding_program_is_no_start_of_the_interpreter() -> None:
+    frames = c_frames(EVALUATOR, "PyRun_SimpleString", f"main@{USER}", "_start")
+    mixed = interleave(frames, run("callback"))
+    assert shown(mixed, frames)[:2] == ["callback", "main"]
+
+
 def test_glue_is_left_out_and_users_add_to_it() -> None:
     frames = c_frames(
         f"PMPI_Recv@{USER}",
