@@ -229,6 +229,9 @@ def _without_hold(words: Sequence[str]) -> list[str]:
     """
     kept: list[str] = []
     at = 0
+    if not any(words[1:]):
+        # A title that the process has written over its line, such as a Ray worker's, and its rest.
+        return list(words[:1])
     while at < len(words):
         if "--" in words[at:] and _is_hold(words[at : at + 5]):
             at = words.index("--", at)

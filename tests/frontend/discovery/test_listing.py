@@ -189,6 +189,11 @@ def test_command_is_the_users(line: str, shown: str) -> None:
     assert " ".join(listing._without_hold(line.split())) == shown
 
 
+def test_a_title_has_no_empty_words_behind_it() -> None:
+    assert listing._without_hold(["ray::Worker.run", "", "", ""]) == ["ray::Worker.run"]
+    assert listing._without_hold(["mpirun", "./ring", ""]) == ["mpirun", "./ring", ""]
+
+
 def test_shipped_hold_program_is_left_out() -> None:
     text = 'import sys; sys.exit("pgdb: needs 3.11")'
     line = ["mpirun", "python3", "-I", "-S", "-c", text, "MARK", "h:1", "60", "1", "--", "./ring"]
