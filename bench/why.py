@@ -369,7 +369,7 @@ def main() -> None:
     # Ctrl-C ends the run with the score so far.
     with contextlib.suppress(KeyboardInterrupt):
         score(arguments, rows, hints)
-    table = "\n".join(lines_of(rows))
+    table = "\n".join(lines_of(rows, "on" if arguments.recorder else "off"))
     print(table)
     print(f"hints: {sum(hints)} of {len(hints)} jobs that hang")
     if arguments.write:
@@ -377,16 +377,16 @@ def main() -> None:
         PAGE.write_text(f"{head}{table}\n", encoding="utf-8")
 
 
-def lines_of(rows: dict[tuple[str, str, str], Counter[str]]) -> Iterator[str]:
+def lines_of(rows: dict[tuple[str, str, str], Counter[str]], recorder: str) -> Iterator[str]:
     """Yield the table of the score."""
-    yield f"| MPI | build | language | {' | '.join(OUTCOMES)} |"
-    yield f"|{'---|' * (3 + len(OUTCOMES))}"
+    yield f"| MPI | build | recorder | language | {' | '.join(OUTCOMES)} |"
+    yield f"|{'---|' * (4 + len(OUTCOMES))}"
     total: Counter[str] = Counter()
     for (mpi, optimisation, language), counts in rows.items():
         total += counts
         cells = " | ".join(str(counts[each]) for each in OUTCOMES)
-        yield f"| {mpi} | {optimisation} | {language} | {cells} |"
-    yield f"| all | | | {' | '.join(str(total[each]) for each in OUTCOMES)} |"
+        yield f"| {mpi} | {optimisation} | {recorder} | {language} | {cells} |"
+    yield f"| all | | | | {' | '.join(str(total[each]) for each in OUTCOMES)} |"
 
 
 if __name__ == "__main__":
