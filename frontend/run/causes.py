@@ -127,6 +127,11 @@ _OPEN_MPI_ERROR = pattern(
     r"(?:[^\n]*\*\*\* on [^\n]*\n)?"
     r"(?:[^\n]*\*\*\* (?P<text>MPI_ERR\w*: [^\n]*))?"
 )
+_NO_FINALIZE = pattern(
+    r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ exiting\s+"
+    r"improperly"
+)
+"""Open MPI's words for a rank that ends with status 0 without MPI_Finalize, and for none else."""
 _GLIBC_ASSERTION = pattern(
     _BEGIN
     + r"(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d+): (?P<function>[^\n]{0,2048}?): "
@@ -230,6 +235,13 @@ def _aborts(text: str) -> Iterator[Message]:
             function=each["call"],
             rank=_number(each["rank"]),
             pid=int(each["pid"]),
+        )
+    for each in _NO_FINALIZE.finditer(text):
+        yield Message(
+            "abort",
+            "ended without MPI_Finalize, so that the launcher has ended the job",
+            each.start(),
+            rank=int(each["rank"]),
         )
 
 

@@ -88,6 +88,11 @@ class RankReports:
             if key not in self.ends and not each.world
         ]
 
+    @property
+    def have_ended(self) -> bool:
+        """Whether all ranks have started and ended, those of MPI_Comm_spawn too."""
+        return self.started.is_set() and self.starts.keys() <= self.ends.keys()
+
     def release(self) -> None:
         """Let the launcher know of all ends, from now on at once."""
         self._releases = True

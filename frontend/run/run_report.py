@@ -81,7 +81,9 @@ def report_of(
     base = record.look or Report(
         time=time.time(), title=" ".join(public_line(record.line)), cause=cause, ranks=str(ranks)
     )
-    stops = stops_of(ended, has_failed=cause.kind not in _NO_FAILURES)
+    stops = stops_of(
+        ended, has_failed=cause.kind not in _NO_FAILURES, guilty=parse_ranks(cause.who)
+    )
     seen = [each for each in base.stops if parse_ranks(each.ranks).isdisjoint(gone)]
     dead = () if record.cores is None else record.cores.classes
     classes = tuple(
@@ -122,15 +124,21 @@ def report_of(
     return cleaned(whole, secrets_of(environment))
 
 
-def stops_of(ends: Sequence[RankEnd], *, has_failed: bool) -> tuple[ReportStop, ...]:
+def stops_of(
+    ends: Sequence[RankEnd], *, has_failed: bool, guilty: RankSet = RankSet()
+) -> tuple[ReportStop, ...]:
     """Return the ends of ranks, those alike together; the first failure first.
 
+    *guilty* are the ranks of the cause. One of them began the failure if the launcher has killed
+    all ranks that ended badly: a rank that leaves without MPI_Finalize ends with status 0.
     Unless the job *has_failed*, a signal from outside is how it was ended. Behind the first
     failure, such a signal is how the launcher ends the others, and no failure of theirs.
     """
     first = first_failure(ends)
     if first is not None and first.is_from_outside and not has_failed:
         first = None
+    if first is not None and first.is_from_outside and first.rank not in guilty:
+        first = next((each for each in ends if each.rank in guilty and not each.world), first)
     groups: dict[tuple[int, bool], list[RankEnd]] = {}
     for each in ends:
         groups.setdefault((each.status, each is first), []).append(each)

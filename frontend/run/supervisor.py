@@ -31,6 +31,8 @@ from pgdb.ranks import RankSet
 
 SETTLE_S = 0.3
 """Time after a failure in which the other ranks' ends and the last output arrive."""
+LEAVING_S = 10.0
+"""Time between the end of the last rank and a word about a launcher that has not ended."""
 START_S = 5.0
 """Longest wait for ranks that are starting, before a look at all ranks."""
 _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
@@ -61,6 +63,7 @@ class Supervisor:
         self._cause: Cause | None = None
         """The first event that was acted on and is no failure of a rank: a hang, a limit."""
         self._has_died = False
+        self._leaving: asyncio.Task[None] | None = None
         self._snapshots = 0
         self._interrupted = False
         self._publisher = Publisher(options)
@@ -157,6 +160,26 @@ class Supervisor:
         if end.is_bad and not self._has_died:
             self._has_died = True
             self._put(Trigger("death"))
+        if self._reports.have_ended and self._leaving is None:
+            self._leaving = asyncio.create_task(self._watch_leaving())
+            self._begin(self._leaving)
+
+    async def _watch_leaving(self) -> None:
+        """Say why the job does not end if its launcher outlives the ranks.
+
+        Launchers wait until the output of all ranks is closed, MPICH's also until their connections
+        to it are. A process that a rank has left behind inherits both.
+        """
+        await asyncio.sleep(LEAVING_S)
+        job = self._job
+        if job is not None and job.status is None:
+            text = (
+                f"all ranks have ended, but their launcher (process {job.pid}) has not: it waits "
+                "for a process that a rank has left behind, such as a daemon, with the rank's "
+                "output or connection"
+            )
+            self._record.note(text)
+            self._publisher.say(f"{text}; 'kill {job.pid}' ends the launcher")
 
     async def _wait_end(self, job: JobProcess) -> None:
         status = await job.wait()

@@ -124,6 +124,21 @@ def test_first_end_is_the_cause_and_not_those_that_the_launcher_makes() -> None:
     assert first_failure([end(0), end(1, number=signal.SIGTERM)]) is not None
 
 
+@pytest.mark.parametrize(
+    "gap", [" on\nnode n1 exiting improperly", " on node n1 exiting\nimproperly"]
+)
+def test_rank_that_leaves_without_finalize_is_the_cause_of_the_other_ends(gap: str) -> None:
+    text = f"mpirun has exited due to process rank 1 with PID 0{gap}. There are three reasons\n"
+    ends = [end(1), end(0, number=signal.SIGTERM), end(2, number=signal.SIGTERM)]
+    found = cause_of(ends, text)
+    assert found is not None
+    assert (found.kind, found.who) == ("abort", RankSet([1]))
+    assert found.what.startswith("rank 1: ended without MPI_Finalize")
+    # A rank that has crashed is the cause all the same.
+    found = cause_of([*ends, end(3, number=signal.SIGSEGV)], text)
+    assert found is not None and found.who == RankSet([3])
+
+
 def test_fault_is_not_explained_by_a_message_before_it() -> None:
     found = cause_of([end(1, number=signal.SIGSEGV)], "runtime error: harmless\nERROR STOP\n")
     assert found is not None and found.kind == "signal"

@@ -8,6 +8,7 @@ from pgdb.frontend.report.model import Cause
 from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.run.rank_reports import RankStart
 from pgdb.frontend.run.run_report import RunRecord, report_of, stops_of
+from pgdb.ranks import RankSet
 
 SEGV = RankEnd(1, 101, signal.SIGSEGV, 0.0)
 TERM = RankEnd(0, 100, signal.SIGTERM, 0.0)
@@ -25,6 +26,14 @@ def test_a_rank_that_dies_of_its_own_is_the_first_in_a_hanging_job_too() -> None
     assert [(each.ranks, each.is_first) for each in found] == [("1", True), ("0", False)]
     # The launcher has ended rank 0: it is no failure of its own.
     assert [each.is_error for each in found] == [True, False]
+
+
+def test_a_rank_of_the_cause_is_the_first_where_the_launcher_has_ended_the_others() -> None:
+    left = RankEnd(1, 101, 0, 0.0)
+    found = stops_of([left, TERM], has_failed=True, guilty=RankSet([1]))
+    assert [(each.ranks, each.is_first) for each in found] == [("1", True), ("0", False)]
+    found = stops_of([left, TERM], has_failed=True, guilty=RankSet([0, 1]))
+    assert [(each.ranks, each.is_first) for each in found] == [("0", True), ("1", False)]
 
 
 def test_ranks_whose_end_nobody_has_reported_do_not_run_any_more() -> None:

@@ -1,0 +1,51 @@
+"""Ranks under ``pgdb run`` that leave: a process behind, or the job without MPI_Finalize."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.processes import wait_until
+from tests.support.programs import Builder, Mpi, find_mpi
+from tests.support.terminal import FrontEnd, run_pgdb
+
+DEADLINE_S = 300.0
+
+pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
+
+
+def test_a_launcher_that_waits_for_a_daemon_of_a_rank_is_named(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    end, said, file = tmp_path / "end", tmp_path / "said", tmp_path / "report.json"
+    line = mpi.line(2, build("left_behind.c"), "daemon", end)
+    with open(said, "wb") as errors, FrontEnd("run", "-o", file, "--", *line, stderr=errors) as run:
+        words = b"all ranks have ended, but their launcher"
+        try:
+            wait_until(lambda: words in said.read_bytes(), "the launcher is named", DEADLINE_S)
+        finally:
+            end.touch()
+        assert run.wait(DEADLINE_S) == 0
+    report = json.loads(file.read_bytes())
+    assert report["cause"]["kind"] == "none"
+    assert any("a process that a rank has left behind" in each for each in report["notes"])
+
+
+@pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
+def test_a_rank_that_leaves_without_finalize_is_the_cause(
+    name: str, builder: Builder, tmp_path: Path
+) -> None:
+    mpi = find_mpi(name)
+    program, file = builder.build(mpi, "left_behind.c"), tmp_path / "report.json"
+    words = ("run", "-o", file, "--", *mpi.line(3, program, "unfinished"))
+    done = run_pgdb(*words, cwd=tmp_path, deadline_s=DEADLINE_S)
+    assert done.status == 6, done.err
+    report = json.loads(file.read_bytes())
+    cause = report["cause"]
+    assert (cause["kind"], cause["who"]) == ("abort", "1")
+    assert cause["what"].startswith("rank 1: ended without MPI_Finalize")
+    first = report["stops"][0]
+    assert (first["ranks"], first["is_first"], first["code"]) == ("1", True, 0)
