@@ -7,6 +7,8 @@ travel beside the record, see :mod:`pgdb.merge.classes`.
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Literal
 
 import msgspec
@@ -408,6 +410,15 @@ class Exit(Struct, frozen=True, tag="exit"):
     run: int = 0
     after: str = ""
     """Ranks that died before, if their launcher has ended this one because of that."""
+
+    @classmethod
+    def of_status(cls, status: int, run: int = 0) -> Exit:
+        """Return the end that a status of waitpid(2) means."""
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return cls(code=code, run=run)
+        known = {each.value: each.name for each in signal.Signals}
+        return cls(signal=known.get(-code, f"SIG{-code}"), run=run)
 
 
 class Running(Struct, frozen=True, tag="running"):

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import signal
 import struct
 import weakref
 from collections.abc import Callable
@@ -134,13 +133,7 @@ class ProcessEnd:
         status = procfs.wait_status(self._pid)
         if status is None:
             status = self._status_of_reaped()
-        if status is None:
-            return None
-        code = os.waitstatus_to_exitcode(status)
-        if code >= 0:
-            return Exit(code=code, run=run)
-        known = {each.value: each.name for each in signal.Signals}
-        return Exit(signal=known.get(-code, f"SIG{-code}"), run=run)
+        return None if status is None else Exit.of_status(status, run)
 
     def close(self) -> None:
         """Release the process descriptor."""

@@ -51,6 +51,7 @@ from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Event,
+    Exit,
     Failure,
     Gone,
     Progress,
@@ -298,6 +299,10 @@ class Leaf:
             if self._has_cores:
                 # The process id in a core may be that of another process by now.
                 return await debugger.attach(0, request_id)
+            if (status := rank_program.held_end(pid)) is not None:
+                self._keep(asyncio.create_task(self._shared.release(pid)))
+                self._notify(rank, end := Exit.of_status(status))
+                return end
             # The rank's process may be a shell or a container's starter with the program below.
             try:
                 program = rank_program.program_of_rank(pid, self._program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from pgdb.jobs import procfs
+from pgdb.jobs import procfs, rank_watcher
 from pgdb.jobs.processes import Processes
 from pgdb.patterns import pattern
 
@@ -57,6 +57,14 @@ def program_of_rank(pid: int, program: str = "") -> int:
         if len(living) != 1 or not (_is_wrapper(pid) or _is_wrapper_of(pid, living[0])):
             return pid
         pid = living[0]
+
+
+def held_end(pid: int) -> int | None:
+    """Return the status with which a rank has ended whose watcher *pid* keeps the launcher from
+    learning of it (``pgdb run --then hold``); None for all else."""
+    stat = procfs.read_stat(pid)
+    name, _, status = (stat.comm if stat is not None else "").partition(" ")
+    return int(status) if name == rank_watcher.ENDED_NAME and status.isdecimal() else None
 
 
 def executes(pid: int, program: str) -> bool:

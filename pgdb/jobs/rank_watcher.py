@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 WATCHER_NAME = "pgdb-watch"
 """Name (/proc/PID/comm) of a watcher."""
+ENDED_NAME = "pgdb-end"
+"""Name of a watcher that keeps its launcher from learning of the rank's end; the status follows."""
 _CONNECT_S = 5.0
 _OUTPUT_S = 1.0
 """Time between two reports of output, in seconds."""
@@ -256,10 +258,16 @@ def _output() -> RankOutput | None:
     return found
 
 
-def _wait_for_release(link: socket.socket, seconds: float) -> None:
-    """Wait until the front end closes the connection, or the launcher wants this process to end."""
+def _wait_for_release(link: socket.socket, seconds: float, status: int) -> None:
+    """Wait until the front end closes the connection, or the launcher wants this process to end.
+
+    Meanwhile the name of this process says how the rank has ended: a launcher still names this
+    process as the rank, to a debugger too.
+    """
     import select
 
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write(f"{ENDED_NAME} {status}")
     link.setblocking(False)
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
@@ -313,7 +321,7 @@ def main(argv: list[str]) -> None:
         "end", pid, status, time.time(), directory, round(usage.ru_utime + usage.ru_stime, 3)
     )
     if link is not None:
-        _wait_for_release(link, max(float(hold_s), _CONNECT_S) if status else _CONNECT_S)
+        _wait_for_release(link, max(float(hold_s), _CONNECT_S) if status else _CONNECT_S, status)
         link.close()
     _end_as(status)
 

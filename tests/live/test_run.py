@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -295,6 +296,9 @@ def test_rank_is_held_for_a_debugger(mpi: Mpi, build: Build, tmp_path: Path) -> 
         pid = line.decode().split("pgdb attach ")[1].split("'")[0]
         attached = run_pgdb("attach", "--batch", "-ex", "bt 1", pid, leaves=True)
         assert "[0-1]" in attached.out, attached.out + attached.err
+        # The launcher names the watcher as rank 2, which says how the rank has ended.
+        assert re.search(r"^\[2\] +exited with code 4$", attached.out, re.M), attached.out
+        assert "rank_watcher" not in attached.out
         os.kill(int(pid), signal.SIGTERM)
         assert run.finish().status == 8
 
