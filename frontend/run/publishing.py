@@ -21,7 +21,7 @@ class Publisher:
         self._alone = asyncio.Lock()
         self._unwritten = ""
         """The text of the last report, if a file of it could not be written."""
-        self.problems: list[str] = []
+        self._errors: tuple[str, ...] = ()
         """Files that could not be written, with the reason."""
 
     async def check(self) -> None:
@@ -44,14 +44,15 @@ class Publisher:
             paths = [numbered(each, number) for each in self._paths]
             async with self._alone:
                 text, errors = await writing.write_all(report, paths)
-            self.problems += [each for each in errors if each not in self.problems]
-            self._unwritten = text
+            self._unwritten, self._errors = text, errors
         if number and (self._unwritten or not self._paths):
             self._print(self._unwritten or writing.printed(report))
 
     def conclude(self, report: Report, *, is_event: bool) -> None:
         """Print the last report where it is in no file, else its summary if there was an event."""
         if self._unwritten:
+            for each in self._errors:
+                self.say(f"{each}; the report is printed")
             self._print(self._unwritten)
         elif is_event and not self._paths:
             self._print(writing.printed(report))
