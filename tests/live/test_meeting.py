@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.frontend.api.notifications import JobEnded
+from pgdb.frontend.api.notifications import BarrierNews, JobEnded
 from pgdb.records import BreakpointList, Exit, Stop
 from tests.conftest import Build
 from tests.support.processes import wait_until
@@ -127,9 +127,19 @@ def test_a_rank_in_mpi_is_found_that_waits_for_a_held_one(mpi: Mpi, meet: Progra
         assert session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S).met == 3
 
 
-@pytest.mark.parametrize("mode", ["crash", "exit"])
-def test_a_rank_that_dies_is_not_waited_for(mpi: Mpi, meet: Program, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "kind", "reason"),
+    [
+        ("crash", "error", "stopped by SIGSEGV"),
+        ("exit", "ended", "has ended with status 3"),
+    ],
+)
+def test_a_rank_that_dies_is_not_waited_for(
+    mpi: Mpi, meet: Program, mode: str, kind: str, reason: str
+) -> None:
     with launched(mpi, meet, mode) as session:
+        news: list[BarrierNews] = []
+        session.subscribe(lambda each: news.append(each) if isinstance(each, BarrierNews) else None)
         number = session.barrier("meet").number
         for _ in range(2):
             session.continue_(timeout_s=RUN_TIMEOUT_S)
@@ -139,6 +149,29 @@ def test_a_rank_that_dies_is_not_waited_for(mpi: Mpi, meet: Program, mode: str) 
         found = session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S)
         # The launcher may have ended the others before they came.
         assert found.met == 3 or not session.held_for
+        absent = [each for one in news for each in one.barrier.absent if ODD in each.ranks]
+        assert found.met < 3 or absent, news
+        assert {(each.kind, each.text) for each in absent} <= {(kind, reason)}
+
+
+def test_a_rank_at_another_barrier_is_named(mpi: Mpi, meet: Program) -> None:
+    with launched(mpi, meet, "again") as session:
+        number = session.barrier("meet").number
+        other = session.ranks(f"0,{ODD}").barrier("act").number
+        for met in (1, 2):
+            session.continue_(timeout_s=RUN_TIMEOUT_S)
+            assert session.wait_barrier(number, met=met, timeout_s=RUN_TIMEOUT_S).met == met
+        session.continue_(timeout_s=RUN_TIMEOUT_S)
+        found = session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S)
+        assert [(each.kind, str(each.ranks), each.text) for each in found.absent] == [
+            ("held", "3", f"is held at barrier {other}")
+        ]
+        # The other one waits for a rank that is held here.
+        found = session.wait_barrier(other, timeout_s=RUN_TIMEOUT_S)
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [("held", "0")]
+        session.delete(other)
+        session.ranks(str(ODD)).continue_(wait=False)
+        assert session.wait_barrier(number, met=3, timeout_s=RUN_TIMEOUT_S).met == 3
 
 
 def test_values_that_differ_are_found_with_their_hit(parting: pgdb.Session, meet: Program) -> None:
