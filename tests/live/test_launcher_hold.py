@@ -13,6 +13,7 @@ from pgdb.jobs import procfs
 from pgdb.records import Exit, Stop
 from tests.support.processes import wait_until
 from tests.support.programs import Builder, find_mpi
+from tests.support.slurm import Slurm
 from tests.support.terminal import PGDB, PROMPT, Terminal, ex, run_json
 
 pytestmark = [pytest.mark.mpi]
@@ -80,8 +81,11 @@ def test_the_launcher_goes_on_without_pgdb(way: str, builder: Builder) -> None:
         wait_until(lambda: not state_of(launcher), "it has ended", RUN_TIMEOUT_S)
 
 
-def test_the_rank_that_has_died_is_named_where_nothing_can_be_held(builder: Builder) -> None:
-    mpi = find_mpi("mpich")
+@pytest.mark.parametrize("name", ["mpich", "intel"])
+def test_the_rank_that_has_died_is_named_where_nothing_can_be_held(
+    name: str, builder: Builder
+) -> None:
+    mpi = find_mpi(name)
     program = builder.build(mpi, "deaths.c")
     finished = run_json("launch", *ex("continue"), *mpi.line(RANKS, program, str(DEAD)))
     ends = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
@@ -90,3 +94,40 @@ def test_the_rank_that_has_died_is_named_where_nothing_can_be_held(builder: Buil
     named = {each.get("after", "") for each in ends if each is not first}
     # The ends of the others can come before its own, from GDBs of their own.
     assert named <= {str(DEAD), ""}
+
+
+@pytest.mark.slurm
+def test_srun_with_pmix_ends_the_others_at_once(slurm: Slurm, builder: Builder) -> None:
+    mpi = find_mpi("slurm-pmix")
+    line = mpi.line(4, builder.build(mpi, "deaths.c"), str(DEAD))
+    try:
+        finished = run_json("launch", *ex("continue"), *line, changes=slurm.environment)
+    finally:
+        slurm.cancel_all()
+    ends = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
+    (first,) = [each for each in ends if each.get("code") == 5]
+    assert first["ranks"] == str(DEAD)
+    others = [each for each in ends if each is not first]
+    assert {each.get("signal") for each in others} == {"SIGKILL"}
+    assert {each.get("after", "") for each in others} <= {str(DEAD), ""}
+
+
+@pytest.mark.slurm
+def test_srun_without_pmix_lets_the_others_run(
+    slurm: Slurm, builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = find_mpi("slurm")
+    line = mpi.line(4, builder.build(mpi, "deaths.c"), str(DEAD))
+    for name, value in slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    try:
+        with pgdb.launch(line) as session:
+            session.continue_(wait=False)
+            end = session.ranks(str(DEAD)).wait(timeout_s=RUN_TIMEOUT_S).for_rank(DEAD)
+            assert isinstance(end, Exit) and end.code == 5
+            others = session.ranks(f"all!{DEAD}")
+            answer = others.interrupt(timeout_s=RUN_TIMEOUT_S)
+            assert all(isinstance(each.record, Stop) for each in answer), answer
+            assert {*others.evaluate("1 + 1").check().values} == {*range(4)} - {DEAD}
+    finally:
+        slurm.cancel_all()
