@@ -276,10 +276,14 @@ class GroupFaults:
 
             mover = threading.Thread(target=move)
             mover.start()
-            self._soak._wait(lambda: rank in self._dead(session), f"[{rank}] has ended", DEADLINE_S)
             mover.join(DEADLINE_S)
             if not has_ended:
-                raise Wrong(f"{what} has not ended after the end of [{rank}], or has failed")
+                raise Wrong(f"{what} has not ended with the end of [{rank}], or has failed")
+            # The motion may end before the rank does: its way parts from that of the others.
+            left = self._soak._state(session)["stopped"] - self._dead(session)
+            if left and rank not in self._dead(session):
+                session.ranks(left).continue_(wait=False)
+            self._soak._wait(lambda: rank in self._dead(session), f"[{rank}] has ended", DEADLINE_S)
             # The launcher may end other ranks, but no command waits for them in vain.
             if late := session.evaluate("1", timeout_s=DEADLINE_S).missing.late:
                 raise Wrong(f"[{late}] do not answer beside [{rank}], which has ended")

@@ -376,7 +376,11 @@ class Soak(Notes):
 
     def _all_free(self, job: Job, ranks: RankSet) -> None:
         alive = [job.ranks[rank] for rank in ranks if is_alive(job.ranks[rank])]
-        self._wait(lambda: all(map(is_free, alive)), "all ranks run on free", LEAVE_S)
+        self._wait(
+            lambda: all(self._is_as(pid, "free") or not is_alive(pid) for pid in alive),
+            "all ranks run on free",
+            LEAVE_S,
+        )
 
     # -- commands ------------------------------------------------------------------------------
 
