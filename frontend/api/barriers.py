@@ -8,7 +8,6 @@ when events come, so that a barrier of many ranks costs what their stops cost.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import absentees, sampling
+from pgdb.frontend.api import absentees, held_waits
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
@@ -26,7 +25,6 @@ from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay.messages import ListMpiCalls
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stop
 
@@ -296,7 +294,7 @@ class Barriers:
         calls: tuple[EquivalenceClass[Record], ...] = ()
         if moving:
             try:
-                stacks, calls = await sampling.glance_at(session, moving, self._places)
+                stacks, calls = await held_waits.glance(session, moving)
             except PgdbError:
                 return
         does_one_run = False
@@ -319,19 +317,6 @@ class Barriers:
         if does_one_run and awaited == self._awaited:
             self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
             self._start_timer()
-
-    async def _places(
-        self, ranks: RankSet
-    ) -> tuple[tuple[EquivalenceClass[Record], ...], tuple[EquivalenceClass[Record], ...]]:
-        """Return the stacks and the calls of MPI of ranks that are stopped for a look."""
-        session = self._session
-        stacks = (await sampling.innermost(session, ranks)).classes
-        if len(session.worlds) > 1:
-            return stacks, ()  # the ranks in a call are those of its own world
-        with contextlib.suppress(PgdbError):
-            answer = await session.ask("mpi calls", ListMpiCalls(threads=False), ranks)
-            return stacks, answer.classes
-        return stacks, ()
 
     # -- facts -------------------------------------------------------------------------------
 

@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import held_waits
+from pgdb.frontend.api.absentees import Absent, listed
 from pgdb.frontend.commands.table import Call
 from pgdb.frontend.show.shown import Waiting
 from pgdb.ranks import RankSet
 
 PROGRESS_S = 1.0
 """Time between two reports of progress, and before the first one, in seconds."""
+LOOK_S = 3.0
+"""Time after which PGDB looks whether ranks wait for held ones, in seconds."""
+_MOST_LOOK_S = 64.0
 
 
 async def with_places(call: Call, answer: Answer) -> Answer:
@@ -48,11 +53,19 @@ def foreground(
 async def _show_progress(call: Call, ranks: RankSet) -> None:
     """Show how many ranks still run, once a second."""
     begun_s = time.monotonic()
-    state, display = call.session.state, call.dispatcher.display
+    session, display = call.session, call.dispatcher.display
+    state, look_s = session.state, LOOK_S
+    told: tuple[Absent, ...] = ()
     while True:
         await asyncio.sleep(PROGRESS_S)
+        elapsed_s = time.monotonic() - begun_s
         if running := ranks & (state.running | state.passing):
-            elapsed_s = time.monotonic() - begun_s
             display.waiting(Waiting(call.line, ranks - state.exited, running, elapsed_s))
         else:
             display.waiting(None)
+        if running and elapsed_s >= look_s:
+            found = await held_waits.waits_for_held(session, running)
+            look_s = min(2 * elapsed_s, elapsed_s + _MOST_LOOK_S)
+            if found and found != told:
+                told = found
+                session.note(f"{listed(found)}; 'release' lets held ranks run")

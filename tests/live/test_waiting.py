@@ -79,3 +79,22 @@ def test_a_terminal_shows_progress(line: list[str]) -> None:
         terminal.line("proc 3 print spins = 0")
         terminal.line("continue")
         terminal.expect(r"exited normally")
+
+
+def test_ranks_that_wait_for_a_held_one_are_named(mpi: Mpi, meet: Program) -> None:
+    line = [str(word) for word in mpi.line(RANKS, meet, str(ODD), "2", "recv")]
+    with Terminal(*PGDB, "launch", "--settle", "600", "--", *line) as terminal:
+        terminal.expect(PROMPT)
+        terminal.line("tbreak meet if step == 2 && rank == 0")
+        terminal.line("continue &")
+        terminal.expect(r"breakpoint 1, meet")
+        terminal.line("hold 0")
+        terminal.line("wait")
+        terminal.expect(
+            r"note: .*\[3\] is in MPI_Recv from 0 with tag 1 .*, and may wait for \[0\], "
+        )
+        terminal.control_c()
+        terminal.expect(r"interrupted in P?MPI_")
+        terminal.line("release 0")
+        terminal.line("continue")
+        terminal.expect(r"exited normally")

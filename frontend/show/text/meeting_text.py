@@ -100,6 +100,8 @@ def differ(found: Differ, width: int = 0) -> str:
                 else f"[{out}] still {runs} {after}; 'interrupt' stops [{out}]"
             )
         case "interrupted":
+            if not found.hit and found.check is None and found.comparison is None:
+                return f"interrupted before the first hit of {found.location}"
             return f"interrupted {after}; {found.expression} was the same so far"
         case "lost":
             missing = found.answer.missing

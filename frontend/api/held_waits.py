@@ -1,0 +1,54 @@
+"""Ranks that run and wait in MPI for held ranks: named before the user waits for ever."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.api import absentees, sampling
+from pgdb.frontend.api.absentees import Absent
+from pgdb.frontend.api.job_state import BY_USER
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import ListMpiCalls
+from pgdb.ranks import RankSet
+from pgdb.records import Record
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.session import Session
+
+Classes = tuple[EquivalenceClass[Record], ...]
+
+
+async def glance(session: Session, ranks: RankSet) -> tuple[Classes, Classes]:
+    """List the stacks and the calls of MPI of *ranks* that run, without a report; they run on."""
+
+    async def look(stopped: RankSet) -> tuple[Classes, Classes]:
+        stacks = (await sampling.innermost(session, stopped)).classes
+        if len(session.worlds) > 1:
+            return stacks, ()  # the ranks in a call are those of its own world
+        with contextlib.suppress(PgdbError):
+            answer = await session.ask("mpi calls", ListMpiCalls(threads=False), stopped)
+            return stacks, answer.classes
+        return stacks, ()
+
+    return await sampling.glance_at(session, ranks, look)
+
+
+async def waits_for_held(session: Session, ranks: RankSet) -> tuple[Absent, ...]:
+    """Return those of *ranks* that run in MPI and may wait for ranks that the user holds.
+
+    Ranks that ``continue`` has set running are stopped for a moment, unless the option
+    ``look_at_running`` is off. Others are left alone, and are none of the answer.
+    """
+    state = session.state
+    moving = ranks & state.running & session.runs.continued - state.passing
+    held = state.held_for.get(BY_USER, RankSet()) & state.stopped
+    if not (held and moving and session.options.look_at_running) or session.has_ended:
+        return ()
+    try:
+        stacks, calls = await glance(session, moving)
+    except PgdbError:
+        return ()
+    found = absentees.waited_for(state, moving, stacks, calls)
+    return tuple(each for each in found if each.kind == "in MPI")

@@ -1,0 +1,81 @@
+"""Commands that wait for ranks which wait for held ones."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pgdb.frontend.api.notifications import SessionNotice
+from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands import waiting
+from pgdb.records import Frame
+from tests.fakes.moving import MovingJob, at, run
+from tests.fakes.recorded import User
+from tests.support.why_jobs import outside, recv
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(waiting, "LOOK_S", 0.0)
+
+
+class Notes:
+    """The notes of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self.texts: list[str] = []
+        session.subscribe(self._take)
+
+    def _take(self, notification: object) -> None:
+        if isinstance(notification, SessionNotice):
+            self.texts.append(notification.text)
+
+
+def job_in_calls() -> MovingJob:
+    """Return a job whose ranks 2 and 3 run for ever."""
+    job = MovingJob({rank: [None] * 999 for rank in range(4)})
+    job.frames[3] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
+    job.calls = {2: outside(), 3: recv(0)}
+    return job
+
+
+def test_a_rank_that_waits_for_a_held_one_is_named_once() -> None:
+    job = job_in_calls()
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        await user.type("hold 0-1")
+        command = asyncio.create_task(user.type("continue"))
+        while not notes.texts or len(job.interrupted) < 5:
+            await asyncio.sleep(0)
+        assert not command.done()
+        (text,) = notes.texts
+        assert text.startswith("[3] is in MPI_Recv from 0 with tag 1 in MPI_COMM_WORLD")
+        assert "may wait for [0], which is held; 'release' lets held ranks run" in text
+        while len(job.resumed) <= len(job.interrupted):  # a look is in progress
+            await asyncio.sleep(0)
+        job.happen({2: at(9), 3: at(9)})
+        await command
+
+    run(job, test)
+
+
+@pytest.mark.parametrize("line", ["set look-at-running off", "proc 0-1 print 1"])
+def test_no_rank_is_stopped_where_none_is_held_or_the_user_does_not_want_it(line: str) -> None:
+    job = job_in_calls()
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        await user.type(line)
+        if "off" in line:
+            await user.type("hold 0-1")
+        command = asyncio.create_task(user.type("continue"))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert not notes.texts and not job.interrupted
+        job.happen({rank: at(9) for rank in session.state.running})
+        await command
+
+    run(job, test)
