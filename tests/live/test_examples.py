@@ -230,7 +230,7 @@ def test_page_has_the_commands_of_the_session(session: Path) -> None:
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda path: path.stem)
 def test_page_shows_the_source_as_it_is(session: Path) -> None:
     source = source_of(session.stem).read_text(encoding="utf-8").splitlines()
-    shown = re.findall(r"^(\d+)\t(.*)$", transcript_of(session.stem), re.MULTILINE)
+    shown = re.findall(r"^(?:\[[^]]*\] +)?(\d+)\t(.*)$", transcript_of(session.stem), re.MULTILINE)
     assert shown or session.stem.startswith("python")
     for number, line in shown:
         if line.endswith(": No such file or directory."):

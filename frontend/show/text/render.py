@@ -108,7 +108,7 @@ def answer(
         lines = _blocks(said, layout)
         if said.command.startswith("display"):
             lines += notes_on_displays(said.classes)
-    lines += _selected_lines(said, read_source)
+    lines += _selected_lines(said, read_source, layout)
     if (layout.is_shortened or has_more) and not whole and number:
         lines.append(f"(expand {number} shows all of it)")
     elif number and not whole and _hides_addresses(said):
@@ -290,17 +290,26 @@ def _heading(each: EquivalenceClass[Record], said: Answer, layout: Layout) -> st
     return heading
 
 
-def _selected_lines(said: Answer, read_source: ReadSource) -> list[str]:
+def _selected_lines(said: Answer, read_source: ReadSource, layout: Layout) -> list[str]:
     """Return the source lines of the frames that frame, up or down selected."""
     if said.command.partition(" ")[0] not in ("frame", "up", "down"):
         return []
-    places = {
-        (each.record.frames[0].fullname, each.record.frames[0].line)
-        for each in said.classes
-        if isinstance(each.record, Stack) and each.record.frames
-    }
-    found = [(line, read_source(path, line)) for path, line in sorted(places)]
-    return [f"{line}\t{source}" for line, source in found if source is not None]
+    places: dict[tuple[str, int], RankSet] = {}
+    for each in said.classes:
+        if isinstance(each.record, Stack) and each.record.frames:
+            frame = each.record.frames[0]
+            place = (frame.fullname, frame.line)
+            places[place] = places.get(place, RankSet()) | each.ranks
+    found = [
+        (ranks, line, source)
+        for (path, line), ranks in places.items()
+        if (source := read_source(path, line)) is not None
+    ]
+    column = layout.column([ranks for ranks, *_ in found]) if len(places) > 1 else 0
+    return [
+        f"{layout.brackets(ranks):<{column}} {line}\t{source}" if column else f"{line}\t{source}"
+        for ranks, line, source in found
+    ]
 
 
 def _is_event(each: EquivalenceClass[Record]) -> bool:
