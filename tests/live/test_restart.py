@@ -97,6 +97,7 @@ def test_breakpoints_settings_and_displays_outlive_the_job(
         *ex("restart", "print argc", "continue", "delete", "continue", "run -- 1 abort", "bt"),
         *ex("start 2", "print counter"),
         *mpi.line(2, program),
+        deadline_s=600,  # five launches
     )
     before, after = listed(finished)
     assert before == after
