@@ -431,6 +431,8 @@ class Output(Struct, frozen=True, tag="output"):
     """Text that GDB printed without a request: displays, commands attached to a breakpoint."""
 
     text: str
+    of_stop: bool = False
+    """Whether it is a part of the report of a stop, as displays are."""
 
 
 class Progress(Struct, frozen=True, tag="progress"):

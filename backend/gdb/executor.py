@@ -390,7 +390,7 @@ class Executor:
         await self.turn.wait_for_others()
         self.feed(events.Described(described))
         if text:
-            self.notify(Output(text=text))
+            self.notify(Output(text=text, of_stop=True))
 
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""

@@ -13,7 +13,7 @@ from pgdb.frontend.api.absentees import Barrier
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.proctable import World
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Running, Stop
+from pgdb.records import Event, Output, Running, Stop
 
 Events = tuple[EquivalenceClass[Event], ...]
 
@@ -190,6 +190,8 @@ class Notifier:
         self.is_quiet = False
         """Whether no listener is called any longer."""
         self._hushed: list[_Hushed] = []
+        self._unreported = RankSet()
+        """Ranks whose last stop was an interrupt that was not reported."""
         self._listeners: list[Listener] = []
         self._held_back: list[Notification] | None = []
 
@@ -245,8 +247,12 @@ class Notifier:
             each.ranks -= ranks
 
     def audible(self, news: Events) -> Events:
-        """Return *news* without the continuations and stops of hushed ranks."""
-        if not self._hushed:
+        """Return *news* without the continuations and stops of hushed ranks.
+
+        The displays of an interrupt that is not reported are not reported either, also if they come
+        after the hush.
+        """
+        if not self._hushed and not self._unreported:
             return news
         kept = []
         for each in news:
@@ -254,6 +260,12 @@ class Notifier:
             for hushed in self._hushed:
                 if isinstance(event, Running) or (isinstance(event, Stop) and hushed.hides(event)):
                     ranks -= hushed.ranks
+            if isinstance(event, Stop):
+                self._unreported -= each.ranks
+                if was_interrupted(event):
+                    self._unreported |= each.ranks - ranks
+            elif isinstance(event, Output) and event.of_stop:
+                ranks -= self._unreported
             if ranks:
                 kept.append(each if ranks == each.ranks else each.part(ranks))
         return tuple(kept)

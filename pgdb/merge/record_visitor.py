@@ -95,7 +95,7 @@ def map_texts(record: R, change: Change) -> R:
             process = change(process, "hidden") if process else ""
             mapped = replace(record, process=process, text=change(text, "text") if text else "")
         case Output(text=text):
-            mapped = Output(text=change(text, "text"))
+            mapped = replace(record, text=change(text, "text"))
         case Failure(message=message, output=output):
             output = change(output, "text") if output else ""
             mapped = replace(record, message=change(message, "message"), output=output)

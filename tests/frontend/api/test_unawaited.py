@@ -20,6 +20,7 @@ from pgdb.records import (
     Exit,
     Failure,
     Gone,
+    Output,
     Running,
     Stop,
     Value,
@@ -257,3 +258,23 @@ def test_who_is_hushed_twice_is_heard_when_both_are_over() -> None:
     assert str(notifier.hushed) == "1"
     other.__exit__(None, None, None)
     assert not notifier.hushed
+
+
+def test_displays_of_an_interrupt_that_is_not_reported_are_not_reported() -> None:
+    def shown(*news: tuple[str, Event]) -> list[str]:
+        classes = tuple(
+            EquivalenceClass(ranks=RankSet.parse(ranks), record=record) for ranks, record in news
+        )
+        heard = notifier.audible(classes)
+        return [f"{each.ranks} {type(each.record).__name__}" for each in heard]
+
+    notifier = Notifier()
+    interrupt, displays = Stop(reason="interrupted"), Output(text="1: x = 3", of_stop=True)
+    hit, printed = Stop(reason="breakpoint-hit"), Output(text="a line of dprintf")
+    with notifier.hush(RankSet.parse("0-1")):
+        assert shown(("0-2", interrupt), ("0-2", displays)) == ["2 Stop", "2 Output"]
+        assert shown(("0-1", printed)) == ["0-1 Output"]
+        assert shown(("0", hit), ("0", displays)) == ["0 Stop", "0 Output"]
+    # The displays of rank 1 can come late; those of its next stop are shown again.
+    assert shown(("1", displays), ("2", displays)) == ["2 Output"]
+    assert shown(("0-1", interrupt), ("0-1", displays)) == ["0-1 Stop", "0-1 Output"]
