@@ -22,6 +22,7 @@ from pgdb.frontend.analysis.comparing import By, Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.progress import Progress
 from pgdb.frontend.analysis.still_running import StillRunning
+from pgdb.frontend.analysis.unknown_breakpoints import known_to_some
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts, whereabouts
 from pgdb.frontend.api.explaining import WATCH_S, explain_waits
@@ -350,12 +351,8 @@ class RankView(RankGroups):
         Without *numbers*, on all breakpoints.
         """
         line = " ".join(part for part in (command, *numbers, argument) if part)
-        return await self._session.ask(
-            line,
-            ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument),
-            self.set,
-            of_ended=True,
-        )
+        operation = ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument)
+        return known_to_some(await self._session.ask(line, operation, self.set, of_ended=True))
 
     async def delete(self, *numbers: int) -> Answer:
         """Delete breakpoints by their job-wide numbers, or all."""
@@ -364,12 +361,9 @@ class RankView(RankGroups):
     async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
         """Attach GDB commands to breakpoints, which run at each hit."""
         commands = gdb_commands.with_files_for_ranks(commands, len(self.set))
-        return await self._session.ask(
-            f"commands {' '.join(numbers)}",
-            BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands)),
-            self.set,
-            of_ended=True,
-        )
+        operation = BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands))
+        line = f"commands {' '.join(numbers)}"
+        return known_to_some(await self._session.ask(line, operation, self.set, of_ended=True))
 
     async def breakpoints(self, *numbers: str, kind: BreakpointKind = "") -> Answer:
         """List the breakpoints: all, or some numbers and ranges (``"3"``, ``"5-7"``), or one

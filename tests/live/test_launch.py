@@ -72,6 +72,9 @@ def test_two_programs_in_one_job(mpi: Mpi, build: Build) -> None:
         f"proc 2 break {other.at('gather')}",
         "c",
         "break ask",
+        "disable 3",
+        "delete 3",
+        "delete 9",
         "delete",
         "c",
     )
@@ -91,6 +94,9 @@ def test_two_programs_in_one_job(mpi: Mpi, build: Build) -> None:
     made, failed = finished.answer("break ask")["classes"]
     assert (made["ranks"], made["record"]["breakpoints"][0]["number"]) == ("0-1", 3)
     assert (failed["ranks"], failed["error"]) == ("2", True)
+    for command, error in (("disable 3", False), ("delete 3", False), ("delete 9", True)):
+        (only,) = finished.answer(command)["classes"]
+        assert (only["ranks"], only.get("error", False)) == ("0-2", error), command
     assert {each["record"]["code"] for each in second["classes"]} == {0}
 
 

@@ -1,0 +1,67 @@
+"""Answers about breakpoints of which some ranks have none: no error, if another rank has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Done, Failure, Record, Text
+
+_COMPLAINT = pattern(r"No (?:break|trace)point number [0-9.]+\.\Z")
+
+
+def known_to_some(answer: Answer) -> Answer:
+    """Return an answer without the complaints about breakpoints that another rank of it has.
+
+    Programs of one job have different functions, and a temporary breakpoint is gone from the ranks
+    that have met it. So a number can be right on some ranks only.
+    """
+    complaints = [set(_complaints(each.record)) for each in answer.classes]
+    of_knowing = [
+        some
+        for each, some in zip(answer.classes, complaints, strict=True)
+        if isinstance(each.record, Done | Text)
+    ]
+    if not of_knowing:
+        return answer
+    hidden = set[str]().union(*complaints) - of_knowing[0].intersection(*of_knowing)
+    if not hidden:
+        return answer
+    joined: dict[Record, EquivalenceClass[Record]] = {}
+    classes = []
+    for each in answer.classes:
+        left = replace(each, record=_without(each.record, hidden))
+        if left.slots or left.columns or not isinstance(left.record, Done | Failure | Text):
+            classes.append(left)
+            continue
+        other = joined.get(left.record)
+        joined[left.record] = replace(
+            left, ranks=left.ranks | (other.ranks if other else RankSet())
+        )
+    classes += joined.values()
+    return replace(answer, classes=tuple(sorted(classes, key=lambda each: each.ranks.first)))
+
+
+def _complaints(record: Record) -> Iterator[str]:
+    if isinstance(record, Failure | Text):
+        for line in _text_of(record).splitlines():
+            if _COMPLAINT.match(line):
+                yield line
+
+
+def _without(record: Record, hidden: set[str]) -> Record:
+    if not isinstance(record, Failure | Text) or hidden.isdisjoint(_complaints(record)):
+        return record
+    text = "\n".join(line for line in _text_of(record).splitlines() if line not in hidden)
+    if not text:
+        return Done()
+    return Text(text=text) if isinstance(record, Text) else Failure(message=text)
+
+
+def _text_of(record: Failure | Text) -> str:
+    return record.text if isinstance(record, Text) else record.message
