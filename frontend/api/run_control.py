@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -118,6 +119,18 @@ class RunControl:
         words = {other: left for other, those in self.words.items() if (left := those - ranks)}
         self.words = {**words, word: words.get(word, RankSet()) | ranks}
 
+    @contextlib.contextmanager
+    def passing(self, ranks: RankSet) -> Iterator[None]:
+        """Count *ranks* as running within the context, for those who wait for their stops."""
+        state = self._core.state
+        state.passing |= ranks
+        try:
+            yield
+        finally:
+            state.passing -= ranks
+            # They may have stopped for good meanwhile.
+            self._core.wake()
+
     def take_passing(self, ranks: RankSet) -> RankSet:
         """Leave ranks stopped that PGDB has stopped for itself; return them.
 
@@ -130,6 +143,7 @@ class RunControl:
             notifier.end_hush(ranks)
             if classes := state.latest(ranks & state.stopped):
                 notifier.notify(RankEvents(classes=classes))
+            self._core.wake()
         return ranks
 
     async def finish(

@@ -153,14 +153,9 @@ async def glance_at(
     Meanwhile they count as running for those who wait for their stops (:attr:`JobState.passing`).
     Ranks that the user interrupts meanwhile stay stopped.
     """
-    state = session.state
-    state.passing |= ranks
-    try:
-        with session.hushed(ranks):
-            # Shielded from cancellation: a rank that stops afterwards would stay stopped.
-            return await to_its_end(_glance(session, ranks, look))
-    finally:
-        state.passing -= ranks
+    with session.runs.passing(ranks), session.hushed(ranks):
+        # Shielded from cancellation: a rank that stops afterwards would stay stopped.
+        return await to_its_end(_glance(session, ranks, look))
 
 
 async def _glance(
