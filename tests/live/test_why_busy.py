@@ -88,7 +88,7 @@ def test_the_work_of_an_awaited_thread_is_that_of_the_rank(
     build: Build, mpi: Mpi, tmp_path: Path
 ) -> None:
     program = build("join_computes.c")
-    with started(mpi, program, tmp_path) as pid, pgdb.attach(pid) as session:
+    with started(mpi.line(RANKS, program), RANKS, tmp_path) as pid, pgdb.attach(pid) as session:
         found = verdict(session, "cannot tell")
     assert "rank 0, which computes in thread" in found.text
     assert "slow, or in a loop that does not end" in found.decides
