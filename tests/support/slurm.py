@@ -41,7 +41,7 @@ _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 # not answer in time has no part in the tests that follow.
 CONFIG = """\
 ClusterName=pgdb
-FirstJobId=50000000
+FirstJobId={first_job}
 SlurmctldHost={machine}({address})
 SlurmctldPort={port}
 SlurmUser=root
@@ -236,7 +236,11 @@ class Slurm:
             addresses = [self._hosts.address(node) for node in self.nodes]
         port, *ports = _free_ports(1 + len(self.nodes))
         text = CONFIG.format(
-            machine=machine, address=addresses[0], port=port, directory=self.directory
+            machine=machine,
+            address=addresses[0],
+            port=port,
+            directory=self.directory,
+            first_job=_first_job(),
         )
         for name, address, each in zip(self.nodes, addresses, ports, strict=True):
             text += _NODE.format(name=name, address=address, port=each, cores=CORES)
@@ -298,6 +302,16 @@ def _missing() -> str:
     if wanted:
         return f"there is no {', '.join(wanted)}"
     return forbidden("mount -t tmpfs tmpfs /dev/shm", "--uts", "--ipc", "--mount")
+
+
+def _first_job() -> int:
+    """Return the number of a Slurm's first job, which is no number of another Slurm's here.
+
+    PGDB finds the ranks of a job by its number. Two workers have a Slurm each, on one
+    host: with equal numbers a session attached to the ranks of the other worker's job. The numbers
+    are greater than any pid, and below Slurm's limit (MaxJobId).
+    """
+    return 10_000_000 + 1000 * random.SystemRandom().randrange(50_000)
 
 
 def _free_ports(count: int) -> list[int]:
