@@ -98,7 +98,7 @@ def test_a_rank_at_a_breakpoint_stays_there(build: Build, start_job: StartJob) -
 def test_a_program_without_mpi_has_nothing_to_explain(build: Build, start_job: StartJob) -> None:
     with start_job(2, build("nompi.c"), in_mpi=False) as job:
         finished = run_pgdb("attach", str(job.pid), "--batch", *ex("why"))
-    assert "No rank is known to use MPI" in finished.out
+    assert "No rank is in a call of MPI" in finished.out
 
 
 @pytest.mark.parametrize(

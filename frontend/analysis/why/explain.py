@@ -215,10 +215,7 @@ def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
     if parties and all(each.status.state == "no_mpi" for each in parties):
         if any(each.status.note for each in parties):
             return "no rank is known to use MPI: 'tree' shows where ranks are"
-        return (
-            "no rank is known to use MPI, and none is in a call of torch.distributed: 'tree' shows "
-            "where ranks are"
-        )
+        return "no rank is in a call of MPI or of torch.distributed: 'tree' shows where ranks are"
     if watch.moved:
         calls = "call" if len(watch.moved) == 1 else "calls"
         return (
