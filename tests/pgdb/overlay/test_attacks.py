@@ -5,91 +5,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import gc
-import logging
 import os
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pgdb.errors import LinkError
 from pgdb.overlay import channel as channel_module
-from pgdb.overlay.channel import Channel, Listener, connect, listen
+from pgdb.overlay.channel import Channel, connect, listen
 from pgdb.overlay.credentials import make_credentials, tls_context
 from pgdb.overlay.message_codec import encode
-from pgdb.overlay.messages import AnyMessage, Lost
-from pgdb.ranks import RankSet
+from pgdb.overlay.messages import AnyMessage
+from tests.support.listening_node import (
+    CREDENTIALS,
+    DEADLINE_S,
+    ListeningNode,
+    check_works,
+    listening_node,
+    run_in_time,
+    say,
+    wait_left,
+)
 
-CREDENTIALS = make_credentials()
-DEADLINE_S = 60.0
 NOBODY = 65534
-
-
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            await test()
-
-    asyncio.run(bounded())
-
-
-def say(what: str) -> Lost:
-    return Lost(nodes=(), ranks=RankSet(), why=what)
-
-
-class Session:
-    """A listening node that counts admitted peers and decoded messages."""
-
-    def __init__(self) -> None:
-        self.admitted = 0
-        self.channels: asyncio.Queue[Channel] = asyncio.Queue()
-        self.listener: Listener
-        self._over = asyncio.Event()
-
-    async def serve(self, channel: Channel) -> None:
-        self.admitted += 1
-        self.channels.put_nowait(channel)
-        await self._over.wait()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.listener.port}"
-
-    async def close(self) -> None:
-        self._over.set()
-        await self.listener.close()
-
-
-@contextlib.asynccontextmanager
-async def session() -> AsyncIterator[Session]:
-    made = Session()
-    made.listener = await listen("127.0.0.1", CREDENTIALS, made.serve)
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-async def works(made: Session) -> None:
-    """Check that the listener still admits and hears a node of the session."""
-    near = await connect(made.address, CREDENTIALS)
-    far = await made.channels.get()
-    near.send(say("hello"))
-    assert await far.receive() == say("hello")
-    for each in (near, far):
-        each.close()
-        await each.wait_closed(5.0)
-
-
-async def left(made: Session, count: int = 0) -> None:
-    """Wait until at most *count* connections have not proved that they belong to the session."""
-    while len(made.listener._pending) > count:
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -138,7 +80,7 @@ def test_who_has_no_key_of_the_session_is_not_heard(
     context: ssl.SSLContext | None, decoded: list[bytes]
 ) -> None:
     async def test() -> None:
-        async with session() as made:
+        async with listening_node() as made:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection(
                     "127.0.0.1", made.listener.port, ssl=context
@@ -146,11 +88,11 @@ def test_who_has_no_key_of_the_session_is_not_heard(
                 writer.write(FRAME * 100)
                 assert await reader.read() == b"", "it gets no reply"
                 writer.close()
-            await left(made)
+            await wait_left(made)
             assert not made.admitted and not decoded
-            await works(made)
+            await check_works(made)
 
-    run(test)
+    run_in_time(test)
 
 
 def test_a_certificate_that_names_the_session_as_its_issuer_is_not_enough() -> None:
@@ -179,34 +121,34 @@ def test_a_certificate_that_names_the_session_as_its_issuer_is_not_enough() -> N
     forgery = private + forged.public_bytes(serialization.Encoding.PEM)
 
     async def test() -> None:
-        async with session() as made:
+        async with listening_node() as made:
             with contextlib.suppress(OSError):
                 reader, _ = await asyncio.open_connection(
                     "127.0.0.1", made.listener.port, ssl=trusting(forgery)
                 )
                 assert await reader.read() == b""
-            await left(made)
+            await wait_left(made)
             assert not made.admitted
 
-    run(test)
+    run_in_time(test)
 
 
 def test_sessions_do_not_take_each_other_for_their_own() -> None:
     async def test() -> None:
         other = make_credentials()
-        async with session() as made:
+        async with listening_node() as made:
             # The client proves that it holds the other session's key, and so does the server.
             with pytest.raises(LinkError, match="cannot connect"):
                 await connect(made.address, other)
-            await left(made)
+            await wait_left(made)
             assert not made.admitted
-        impostor = Session()
+        impostor = ListeningNode()
         impostor.listener = await listen("127.0.0.1", other, impostor.serve)
         with pytest.raises(LinkError, match="cannot connect"):
             await connect(impostor.address, CREDENTIALS)
         await impostor.close()
 
-    run(test)
+    run_in_time(test)
 
 
 INTRUDER = """
@@ -243,7 +185,7 @@ def test_another_user_of_the_host_sees_and_reaches_nothing(
     (tmp_path / "secret").write_bytes(CREDENTIALS)
 
     async def test() -> None:
-        async with session() as made:
+        async with listening_node() as made:
             process = await asyncio.create_subprocess_exec(
                 "/usr/bin/env",
                 "python3",
@@ -263,11 +205,11 @@ def test_another_user_of_the_host_sees_and_reaches_nothing(
             )
             _, said = await process.communicate()
             assert process.returncode == 0, said.decode()
-            await left(made)
+            await wait_left(made)
             assert not made.admitted and not decoded
-            await works(made)
+            await check_works(made)
 
-    run(test)
+    run_in_time(test)
 
 
 # -- on the way ----------------------------------------------------------------------------------
@@ -346,7 +288,7 @@ def test_records_that_were_tampered_with_end_the_link(how: str) -> None:
     change, most_count = CHANGES[how]
 
     async def test() -> None:
-        async with session() as made, Wiretap(made.listener.port) as wire:
+        async with listening_node() as made, Wiretap(made.listener.port) as wire:
             near = await connect(f"127.0.0.1:{wire.port}", CREDENTIALS)
             far = await made.channels.get()
             near.send(say("before"))
@@ -363,14 +305,14 @@ def test_records_that_were_tampered_with_end_the_link(how: str) -> None:
             with pytest.raises(LinkError):
                 await near.receive()
             assert b"before" not in wire.seen, "it could not be read either"
-            await works(made)
+            await check_works(made)
 
-    run(test)
+    run_in_time(test)
 
 
 def test_what_was_recorded_cannot_be_replayed(decoded: list[bytes]) -> None:
     async def test() -> None:
-        async with session() as made, Wiretap(made.listener.port) as wire:
+        async with listening_node() as made, Wiretap(made.listener.port) as wire:
             near = await connect(f"127.0.0.1:{wire.port}", CREDENTIALS)
             far = await made.channels.get()
             near.send(say("detach all"))
@@ -385,16 +327,16 @@ def test_what_was_recorded_cannot_be_replayed(decoded: list[bytes]) -> None:
                 while await reader.read(65536):
                     pass
             writer.close()
-            await left(made)
+            await wait_left(made)
             assert made.admitted == 1 and len(decoded) == 1
-            await works(made)
+            await check_works(made)
 
-    run(test)
+    run_in_time(test)
 
 
 def test_no_ticket_lets_a_later_link_in_without_the_key() -> None:
     async def test() -> None:
-        async with session() as made:
+        async with listening_node() as made:
             context = tls_context(CREDENTIALS, server=False)
 
             def fetch() -> ssl.SSLSession | None:
@@ -410,170 +352,7 @@ def test_no_ticket_lets_a_later_link_in_without_the_key() -> None:
             far.send(say("hello"))
             assert await fetching is None
 
-    run(test)
-
-
-# -- too many, too slow --------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def silent_connections(port: int, count: int, first_bytes: bytes = b"") -> Any:
-    with contextlib.ExitStack() as stack:
-        made = []
-        for _ in range(count):
-            each = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-            each.sendall(first_bytes)
-            each.setblocking(False)
-            made.append(each)
-        yield made
-
-
-def is_closed(each: socket.socket) -> bool:
-    try:
-        return each.recv(4096) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-# The beginning of a TLS record of 512 bytes that is never completed.
-BEGUN = b"\x16\x03\x01\x02\x00\x01"
-
-
-@pytest.mark.parametrize("first_bytes", [b"", BEGUN], ids=["silent", "begun"])
-def test_connections_that_say_nothing_do_not_keep_others_out(
-    first_bytes: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channel_module, "MAX_PENDING", 8)
-    monkeypatch.setattr(channel_module, "PATIENCE_S", 0.1)
-
-    async def test() -> None:
-        async with session() as made:
-            with silent_connections(made.listener.port, 40, first_bytes):
-                await works(made)
-                assert 0 < len(made.listener._pending) <= 8
-
-    run(test)
-
-
-def test_a_handshake_that_drips_is_ended_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_module, "HANDSHAKE_TIMEOUT_S", 0.5)
-
-    async def test() -> None:
-        async with session() as made:
-            with silent_connections(made.listener.port, 3, BEGUN) as slow:
-                while not all(map(is_closed, slow)):
-                    for each in slow:
-                        with contextlib.suppress(OSError):
-                            each.send(b"\x00")
-                    await asyncio.sleep(0.05)
-            await left(made)
-            assert not made.admitted
-            await works(made)
-
-    run(test)
-
-
-def test_a_crowd_from_one_address_gives_way_to_another_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(channel_module, "MAX_PENDING", 8)
-    monkeypatch.setattr(channel_module, "CROWD_COUNT", 4)
-
-    async def test() -> None:
-        async with session() as made:
-            with silent_connections(made.listener.port, 8) as crowd:
-                while len(made.listener._pending) < 8:
-                    await asyncio.sleep(0.01)
-                began = asyncio.get_running_loop().time()
-                with socket.create_connection(
-                    ("127.0.0.1", made.listener.port), source_address=("127.0.0.2", 0)
-                ):
-                    while not is_closed(crowd[0]):
-                        await asyncio.sleep(0.01)
-                waited_s = asyncio.get_running_loop().time() - began
-                assert waited_s < channel_module.PATIENCE_S
-                assert not any(map(is_closed, crowd[1:]))
-
-    run(test)
-
-
-def test_a_flood_waits_on_the_side_of_who_sends_it() -> None:
-    count, padding = 640, "x" * 100_000
-
-    async def test() -> None:
-        async with session() as made:
-            near = await connect(made.address, CREDENTIALS)
-            far = await made.channels.get()
-
-            async def flood() -> None:
-                for number in range(count):
-                    near.send(say(f"{number} {padding}"))
-                    await near._writer.drain()
-
-            flooding = asyncio.create_task(flood())
-            # The node processes none of it for now.
-            while not (far._reader._paused and near._writer._protocol._paused):  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
-            await works(made)
-            assert not flooding.done()
-            assert len(far._reader._buffer) < 1 << 20  # type: ignore[attr-defined]
-            for number in range(count):
-                message = await far.receive()
-                assert isinstance(message, Lost) and message.why == f"{number} {padding}"
-            await flooding
-            near.close()
-
-    run(test)
-
-
-def test_many_that_start_at_once_are_all_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_module, "MAX_PENDING", 4)
-    monkeypatch.setattr(channel_module, "PATIENCE_S", DEADLINE_S)
-
-    async def test() -> None:
-        async with session() as made:
-            links = await asyncio.gather(*(connect(made.address, CREDENTIALS) for _ in range(40)))
-            while made.admitted < 40:
-                await asyncio.sleep(0.01)
-            for each in links:
-                each.close()
-            await asyncio.gather(*(each.wait_closed(5.0) for each in links))
-
-    run(test)
-
-
-def test_without_descriptors_it_goes_on_when_there_are_some(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    import resource
-
-    monkeypatch.setattr(channel_module, "ACCEPT_RETRY_S", 0.05)
-    # Tests of the command line leave the logger of the whole package at another level.
-    caplog.set_level(logging.WARNING, channel_module.LOG.name)
-
-    async def test() -> None:
-        async with session() as made:
-            await works(made)
-            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            # Leftovers of earlier tests would free descriptors in the middle of this one.
-            gc.collect()
-            lowest_free = os.open(os.devnull, os.O_RDONLY)
-            os.close(lowest_free)
-            with socket.socket() as plain:
-                plain.setblocking(False)
-                resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
-                try:
-                    with contextlib.suppress(BlockingIOError):
-                        plain.connect(("127.0.0.1", made.listener.port))
-                    while "cannot accept a connection" not in caplog.text:
-                        await asyncio.sleep(0.01)
-                finally:
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            await works(made)
-
-    run(test)
+    run_in_time(test)
 
 
 def test_a_link_whose_service_fails_is_closed_with_a_report(
@@ -583,7 +362,7 @@ def test_a_link_whose_service_fails_is_closed_with_a_report(
         raise ValueError("a bug")
 
     async def test() -> None:
-        made = Session()
+        made = ListeningNode()
         serve: Callable[[Channel], Awaitable[None]] = fail
         made.listener = await listen("127.0.0.1", CREDENTIALS, serve)
         near = await connect(made.address, CREDENTIALS)
@@ -591,5 +370,5 @@ def test_a_link_whose_service_fails_is_closed_with_a_report(
             await near.receive()
         await made.close()
 
-    run(test)
+    run_in_time(test)
     assert "serving a link failed" in caplog.text and "a bug" in caplog.text
