@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 import pytest
 
@@ -12,66 +11,11 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check, ask_condition, check, truth, where
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.show.text import comparison_text
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import Missing
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Failure, Record, Value
-
-ERROR = Failure(message='No symbol "x" in current context.')
-
-
-def ranks(text: str) -> RankSet:
-    return RankSet.parse(text) if text else RankSet()
-
-
-def answer(
-    said: Mapping[str, str | Record], missing: Missing | None = None, command: str = "print x"
-) -> Answer:
-    gone = missing or Missing()
-    classes = tuple(
-        EquivalenceClass[Record](
-            ranks=ranks(members),
-            record=Value(text=record) if isinstance(record, str) else record,
-        )
-        for members, record in said.items()
-    )
-    asked = RankSet.union([each.ranks for each in classes]) | gone.ranks
-    return Answer(command=command, ranks=asked, classes=classes, missing=gone)
-
-
-async def no_recall(answer: Answer, ranks: RankSet) -> Answer:
-    raise AssertionError(f"{answer.command} was recalled for {ranks}")
-
-
-def checked(
-    condition: str,
-    *said: tuple[str, Mapping[str, str | Record]],
-    running: str = "",
-    ok: bool = False,
-) -> Check:
-    """Check a condition on ranks that give the answers *said* to each expression, in order."""
-    left = [*said]
-
-    async def ask(expression: str, asked: RankSet) -> Answer:
-        wanted, values = left.pop(0)
-        assert expression == wanted
-        whole = answer(values, Missing(running=ranks(running)))
-        classes = tuple(
-            EquivalenceClass[Record](ranks=each.ranks & asked, record=each.record)
-            for each in whole.classes
-            if each.ranks & asked
-        )
-        gone = Missing(running=asked & ranks(running))
-        return Answer(command=f"print {expression}", ranks=asked, classes=classes, missing=gone)
-
-    everybody = RankSet.union([ranks(members) for members in said[0][1]]) | ranks(running)
-    found = asyncio.run(check(parse(condition), everybody, ask, no_recall, running_ok=ok))
-    assert not left, f"not asked for: {left}"
-    # Every rank is in exactly one of the sets.
-    sets = [found.passed, found.failed, found.missing.ranks]
-    assert RankSet.union(sets) == everybody
-    assert sum(map(len, sets)) == len(everybody)
-    return found
-
+from pgdb.records import SLOT, Failure
+from tests.support.answers import answer, ranks
+from tests.support.canned_checks import ERROR, checked, no_recall
 
 # -- where -------------------------------------------------------------------------------------
 
@@ -99,7 +43,7 @@ def checked(
     ],
 )
 def test_truth_of_values(text: str, holds: bool | None) -> None:
-    found = truth(answer({"0": text}))
+    found = truth(answer(("0", text)))
     assert (bool(found.true), bool(found.false), bool(found.errors)) == (
         holds is True,
         holds is False,
@@ -108,15 +52,15 @@ def test_truth_of_values(text: str, holds: bool | None) -> None:
 
 
 def test_where_it_holds() -> None:
-    said = answer({"0-3": "1", "4-5": "0", "6": ERROR}, Missing(running=ranks("7")))
+    said = answer(("0-3", "1"), ("4-5", "0"), ("6", ERROR), missing=Missing(running=ranks("7")))
     assert where(said) == ranks("0-3")
-    assert where(answer({"4-5": "0", "6": ERROR})) == RankSet()
+    assert where(answer(("4-5", "0"), ("6", ERROR))) == RankSet()
     with pytest.raises(CommandError, match=r"'x' failed on \[0-6\]: No symbol"):
-        where(answer({"0-6": ERROR}))
+        where(answer(("0-6", ERROR)))
     with pytest.raises(CommandError, match=r"\[7\] run"):
-        where(answer({}, Missing(running=ranks("7"))))
+        where(answer(missing=Missing(running=ranks("7"))))
     with pytest.raises(CommandError, match="no answer"):
-        where(answer({}, Missing(late=ranks("7"))))
+        where(answer(missing=Missing(late=ranks("7"))))
 
 
 # -- checks ------------------------------------------------------------------------------------
@@ -375,6 +319,21 @@ def test_structures_that_should_be_the_same_are_reported_by_field() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_the_error_of_an_operand_comes_in_place_of_what_it_has_led_to() -> None:
+    cause = Failure(message="u has an impossible size: its bounds are not set yet")
+    wrong = Failure(message="Invalid type combination in ordering comparison.")
+    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": cause}), ("u > 0", {"1-2": wrong}))
+    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
+    assert found.failing[0].value == cause.message
+
+
+@pytest.mark.parametrize("word", ["allocated", "associated"])
+def test_a_variable_without_memory_is_named_as_such(word: str) -> None:
+    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": f"<not {word}>"}))
+    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
+    assert found.failing[0].value == f"u is not {word}" and found.failing[0].is_error
+
+
 # -- conditions of sets ------------------------------------------------------------------------
 
 
@@ -391,7 +350,7 @@ def test_an_array_makes_no_condition() -> None:
 
     async def ask(expression: str, members: RankSet) -> Answer:
         asked.append((expression, str(members)))
-        return answer(said[expression])
+        return answer(*said[expression].items())
 
     found = asyncio.run(ask_condition("u > 0", RankSet.range(0, 4), ask, no_recall))
     assert asked == [("u", "0-3"), ("u > 0", "2-3")]
@@ -402,12 +361,12 @@ def test_an_array_makes_no_condition() -> None:
 
 
 def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
-    probed = answer({"0,2": ".TRUE.", "1,3": Failure(message="Left operand of assignment is …")})
+    probed = answer(("0,2", ".TRUE."), ("1,3", Failure(message="Left operand of assignment is …")))
     asked: list[tuple[str, str]] = []
 
     async def ask(expression: str, members: RankSet) -> Answer:
         asked.append((expression, str(members)))
-        return probed if expression == "1 /= 2" else answer({str(members): ".TRUE."})
+        return probed if expression == "1 /= 2" else answer((str(members), ".TRUE."))
 
     everybody = RankSet.range(0, 4)
     found = asyncio.run(ask_condition("u /= 3", everybody, ask, no_recall))
@@ -428,105 +387,8 @@ def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
 def test_a_condition_of_arrays_alone_fails() -> None:
     async def ask(expression: str, members: RankSet) -> Answer:
         assert expression == "u"
-        return answer({"0-1": "{1, -2}"})
+        return answer(("0-1", "{1, -2}"))
 
     found = asyncio.run(ask_condition("u", RankSet.range(0, 2), ask, no_recall))
     with pytest.raises(CommandError, match=r"\[0-1\]: u is an array"):
         where(found)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1", "x xor_eq 1", "1 > x or_eq 2"],
-)
-def test_what_would_assign_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="would change the program"):
-        parse(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["x == 1", "x <= 1", "x >= 1", "x != 1", 's == "a = b"', "c == '='", "x /= 3"]
-)
-def test_what_compares_assigns_nothing(text: str) -> None:
-    assert parse(text)
-
-
-# -- expressions that are no comparison --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "is_bare"),
-    [
-        ("0", "true", False),
-        ("1", "true", False),
-        ("0x0", "true", False),
-        ("3 - 3", "true", False),
-        ("(1.5e3)", "true", False),
-        ("x", "same", True),
-        ("e3", "same", True),
-        ("$rip", "same", True),
-        ("x same", "same", False),
-        ("!ok", "true", False),
-        ("x == 3", "true", False),
-        (".not. ok", "true", False),
-    ],
-)
-def test_a_bare_constant_is_a_condition(text: str, kind: str, is_bare: bool) -> None:
-    found = parse(text)
-    assert (found.kind, found.is_bare) == (kind, is_bare)
-
-
-def test_a_false_constant_fails() -> None:
-    found = checked("0", ("0", {"0-3": "0"}))
-    assert not found.ok
-    assert comparison_text.check(found).splitlines()[0] == "0 is true: FAILED on [0-3] (4 of 4)"
-    assert checked("1", ("1", {"0-3": "1"})).ok
-
-
-@pytest.mark.parametrize("word", ["false", ".FALSE.", ".false."])
-def test_a_false_truth_value_fails_though_it_is_the_same_everywhere(word: str) -> None:
-    found = checked("ok", ("ok", {"0-3": word}))
-    assert (found.ok, str(found.failed)) == (False, "0-3")
-    assert comparison_text.check(found).splitlines() == [
-        "ok is true: FAILED on [0-3] (4 of 4)",
-        f"[0-3] ok = {word}",
-    ]
-    # The user has asked for just this.
-    assert checked("ok same", ("ok", {"0-3": word})).ok
-
-
-def test_truth_values_fail_where_they_are_false_or_cannot_be_told() -> None:
-    found = checked("ok", ("ok", {"0-1": "true", "2": "false", "3": ERROR}), running="4")
-    assert (str(found.passed), str(found.failed), str(found.unexcused)) == ("0-1", "2-3", "4")
-
-
-@pytest.mark.parametrize("zero", ["0", "0x0", "(int *) 0x0", "-0", "0 '\\000'"])
-def test_a_zero_on_all_ranks_is_pointed_out(zero: str) -> None:
-    found = checked("done", ("done", {"0-3": zero}))
-    assert found.ok
-    assert comparison_text.check(found).splitlines() == [
-        "done is the same on all ranks: passed on [0-3]",
-        f"(the value is {zero}; 'assert done true' fails for a zero)",
-    ]
-    assert "fails for" not in comparison_text.check(checked("d same", ("d", {"0-3": zero})))
-
-
-@pytest.mark.parametrize("other", ["7", "(int *) 0x55555575", "{p = 0x0}", '"0"'])
-def test_other_values_need_no_note(other: str) -> None:
-    found = checked("done", ("done", {"0-3": other}))
-    assert comparison_text.check(found) == "done is the same on all ranks: passed on [0-3]"
-
-
-def test_the_error_of_an_operand_comes_in_place_of_what_it_has_led_to() -> None:
-    cause = Failure(message="u has an impossible size: its bounds are not set yet")
-    wrong = Failure(message="Invalid type combination in ordering comparison.")
-    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": cause}), ("u > 0", {"1-2": wrong}))
-    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
-    assert found.failing[0].value == cause.message
-
-
-@pytest.mark.parametrize("word", ["allocated", "associated"])
-def test_a_variable_without_memory_is_named_as_such(word: str) -> None:
-    found = checked("u > 0", ("u", {"0": "(1, 2)", "1-2": f"<not {word}>"}))
-    assert (str(found.passed), str(found.failed)) == ("0", "1-2")
-    assert found.failing[0].value == f"u is not {word}" and found.failing[0].is_error

@@ -136,3 +136,41 @@ def test_what_is_nested_deeper_than_anybody_would_is_refused() -> None:
     for text in (f"{'(a && ' * 400}b{')' * 400}", f"{'!(' * 400}b{')' * 400}"):
         with pytest.raises(UsageError, match="100 deep"):
             parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = 1", "x += 2", "(y = 3) > 2", "a[i = 1] same", "x <<= 1", "x xor_eq 1", "1 > x or_eq 2"],
+)
+def test_what_would_assign_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="would change the program"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x == 1", "x <= 1", "x >= 1", "x != 1", 's == "a = b"', "c == '='", "x /= 3"]
+)
+def test_what_compares_assigns_nothing(text: str) -> None:
+    assert parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "is_bare"),
+    [
+        ("0", "true", False),
+        ("1", "true", False),
+        ("0x0", "true", False),
+        ("3 - 3", "true", False),
+        ("(1.5e3)", "true", False),
+        ("x", "same", True),
+        ("e3", "same", True),
+        ("$rip", "same", True),
+        ("x same", "same", False),
+        ("!ok", "true", False),
+        ("x == 3", "true", False),
+        (".not. ok", "true", False),
+    ],
+)
+def test_a_bare_constant_is_a_condition(text: str, kind: str, is_bare: bool) -> None:
+    found = parse(text)
+    assert (found.kind, found.is_bare) == (kind, is_bare)
