@@ -18,7 +18,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +27,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from why_patterns import Pattern, broken
-
 import pgdb
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
@@ -38,18 +35,21 @@ from pgdb.frontend.mpi_recorder.library import build as build_recorder
 from pgdb.frontend.show.text import why_text
 from pgdb.ranks import RankSet
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.why_patterns import Pattern, broken
+from tests.support.ready_jobs import started
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "why"
 PAGE = ROOT / "docs" / "internals" / "why-score.md"
 RANKS = 4
 _MOST_RANKS = 16
-READY_S = 60.0
 SETTLE_S = 2.0
 """Seconds until a program that does not say when it is ready has come to its place.
 
 Ranks that poll in MPI are at work in /proc before they come to their place, and there.
 """
-POLL_S = 0.02
 MOST_BETWEEN_S = 0.2
 """Longest time for which a healthy job runs between two looks."""
 LATER_S = 0.3
@@ -208,43 +208,24 @@ def ask(
 
     Return the answers, and whether the attach ended with a hint to ``why``.
     """
-    with tempfile.TemporaryDirectory(dir=folder) as ready:
-        environment = {**os.environ, **kit.environment, "WHY_READY": ready}
-        job = subprocess.Popen(
-            [*kit.launcher, "-n", str(program.count), *preloading(recorder), *program.command],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            until = time.monotonic() + READY_S
-            if not program.reports:
-                time.sleep(SETTLE_S)  # no event exists
-            while program.reports and len(os.listdir(ready)) < program.count:
-                if job.poll() is not None or time.monotonic() > until:
-                    raise PgdbError("it has not started")
-                time.sleep(POLL_S)
-            time.sleep(LATER_S)  # no event exists
-            found = []
-            with pgdb.attach(job.pid) as session:
-                is_hinted = bool(hint(session.start_answer.classes))
-                for _ in range(looks):
-                    found.append(session.why())
-                    if looks > 1:
-                        session.continue_(wait=False)
-                        # The looks come at random moments: the length is the experiment.
-                        time.sleep(random.random() * MOST_BETWEEN_S)
-                        session.interrupt()
-            return found, is_hinted
-        finally:
-            os.killpg(job.pid, signal.SIGTERM)
-            try:
-                job.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+    line = [*kit.launcher, "-n", str(program.count), *preloading(recorder), *program.command]
+    reporting = program.count if program.reports else 0
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as ready,
+        started(line, reporting, Path(ready), kit.environment, output=subprocess.DEVNULL) as pid,
+    ):
+        time.sleep(LATER_S if program.reports else SETTLE_S)  # no event exists
+        found = []
+        with pgdb.attach(pid) as session:
+            is_hinted = bool(hint(session.start_answer.classes))
+            for _ in range(looks):
+                found.append(session.why())
+                if looks > 1:
+                    session.continue_(wait=False)
+                    # The looks come at random moments: the length is the experiment.
+                    time.sleep(random.random() * MOST_BETWEEN_S)
+                    session.interrupt()
+        return found, is_hinted
 
 
 def preloading(recorder: str) -> tuple[str, ...]:
@@ -321,7 +302,7 @@ def score(
                     try:
                         looks = arguments.looks if is_healthy else 1
                         answers, is_hinted = ask(kit, program, folder, looks, recorder)
-                    except (PgdbError, OSError) as error:
+                    except (PgdbError, OSError, AssertionError) as error:
                         row["not run"] += 1
                         print(f"{kit.name} {optimisation} {program.name}: {error}", flush=True)
                         continue

@@ -17,14 +17,26 @@ END_TIMEOUT_S = 30.0
 
 @contextlib.contextmanager
 def started(
-    line: Sequence[str], ranks: int, folder: Path, changes: Mapping[str, str] | None = None
+    line: Sequence[str],
+    ranks: int,
+    folder: Path,
+    changes: Mapping[str, str] | None = None,
+    output: int | None = None,
 ) -> Iterator[int]:
     """Run a job until *ranks* files are in the empty *folder*; yield the launcher's process id.
 
-    *changes* are made to the environment.
+    *changes* are made to the environment. *output* is the file of the job's output, by default that
+    of the caller.
     """
     environment = {**os.environ, **(changes or {}), "WHY_READY": str(folder)}
-    job = subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+    job = subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=environment,
+        start_new_session=True,
+    )
     try:
 
         def are_up() -> bool:
