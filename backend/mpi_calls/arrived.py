@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import MpiLibrary
@@ -20,8 +21,6 @@ _MOST_MESSAGES = 4
 """Most messages of one communicator. They make ranks differ, and one is mostly enough."""
 _MOST_COMMUNICATORS = 4
 _STATUS_BYTES = 64
-_AT_PROGRESS = ("opal_progress", "MPIDI_progress_test", "MPID_Progress_test")
-"""Functions that look for further messages, which nothing brings here."""
 _RECEIVES = frozenset({"recv", "persistent recv"})
 _SOURCE_AT = {"mpich": 8}
 """Place of ``MPI_SOURCE`` in a status of MPICH, behind two words of a count; 0 elsewhere."""
@@ -46,7 +45,9 @@ def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arr
 
 
 def _receives(call: MpiCall) -> bool:
-    """Return whether a call needs a message."""
+    """Return whether a call waits for a message, or looks for one."""
+    if call.blocking is False and call.kind not in ("test", "probe"):
+        return False
     return call.kind in ("recv", "sendrecv", "probe") or any(map(_is_open_receive, call.requests))
 
 
@@ -60,8 +61,8 @@ def _of_communicator(library: MpiLibrary, handle: int) -> Iterator[ArrivedMessag
     flag, message = emulator.allocate(16), emulator.allocate(16)
     status = emulator.allocate(_STATUS_BYTES)
     source_at = _SOURCE_AT.get(library.family, 0)
-    emulator.halts = frozenset(at for name in _AT_PROGRESS for at in library.addresses(name))
-    try:
+    # Nothing brings further messages here: a search for them means that none is left.
+    with emulator.halted_at(library.progress), suppress(HaltError):
         for _ in range(_MOST_MESSAGES):
             emulator.write(flag, bytes(4))
             library.query(
@@ -74,8 +75,3 @@ def _of_communicator(library: MpiLibrary, handle: int) -> Iterator[ArrivedMessag
             if not isinstance(source, int) or not isinstance(tag, int):
                 return
             yield ArrivedMessage(source, tag, parts.record)
-    except HaltError:
-        # No message is left.
-        return
-    finally:
-        emulator.halts = frozenset()

@@ -51,8 +51,7 @@ class Emulator(PrivateCopy):
         self._zero = self._sign = self._carry = self._overflow = False
         self._pc = 0
         self._reads: list[tuple[int, int]] | None = None
-        self.halts: frozenset[int] = frozenset()
-        """Addresses of functions that are not to be run: a call of one is a HaltError."""
+        self._halts: frozenset[int] = frozenset()
         self.steps = 0
         """Number of instructions so far."""
 
@@ -64,6 +63,15 @@ class Emulator(PrivateCopy):
             yield reads
         finally:
             self._reads = None
+
+    @contextmanager
+    def halted_at(self, functions: frozenset[int]) -> Iterator[None]:
+        """Do not run the functions at some addresses: a call of one raises a HaltError."""
+        self._halts = functions
+        try:
+            yield
+        finally:
+            self._halts = frozenset()
 
     # -- running -------------------------------------------------------------------------------
 
@@ -212,7 +220,7 @@ class Emulator(PrivateCopy):
             target = self._get(insn, operand)
             if operand.kind == "mem" and operand.base == "rip":
                 target = self._resolved(insn.next + self._bias + operand.disp, target)
-        if target in self.halts:
+        if target in self._halts:
             raise HaltError(f"a call of {target:#x}")
         if is_call:
             self._push(insn.next + self._bias)

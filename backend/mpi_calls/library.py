@@ -72,6 +72,7 @@ _CONSTANTS: dict[Family, Constants] = {
     ),
 }
 _OPERATION_SYMBOL = "ompi_mpi_op_"
+_AT_PROGRESS = ("opal_progress", "MPIDI_progress_test", "MPID_Progress_test")
 
 
 class CommunicatorParts(msgspec.Struct, frozen=True):
@@ -134,10 +135,15 @@ class MpiLibrary:
         described = int.from_bytes(data[:8], "little")
         return self.memory.text(self.memory.word(described) or 0)
 
-    def addresses(self, name: str) -> frozenset[int]:
-        """Return the addresses in the process of all symbols with a name."""
-        images = (each for each in self.images.all() if name in each.symbols)
-        return frozenset(each.symbols[name] + each.bias for each in images)
+    @cached_property
+    def progress(self) -> frozenset[int]:
+        """The addresses in the process of the functions that look for messages."""
+        return frozenset(
+            each.symbols[name] + each.bias
+            for each in self.images.all()
+            for name in _AT_PROGRESS
+            if name in each.symbols
+        )
 
     @cached_property
     def _with_data(self) -> tuple[Image, ...]:

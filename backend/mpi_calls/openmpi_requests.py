@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -102,25 +101,17 @@ class OpenMpiRequests:
         """
         emulator = self._library.emulator
         flag = emulator.allocate(16)
-        emulator.halts = self._progress
         try:
-            with emulator.recorded_reads() as reads:
+            with emulator.halted_at(self._library.progress), emulator.recorded_reads() as reads:
                 self._library.query("Request_get_status", address, flag, 0)
         except HaltError:
             return False
         except EmulationError:
             return None
-        finally:
-            emulator.halts = frozenset()
         words = [at for at, size in reads if size == 8 and 0 <= at - address < _OBJECT_BYTES]
         if not emulator.number(flag, 4):
             return None
         return emulator.number(words[-1], 8) == 1 if words else True
-
-    @cached_property
-    def _progress(self) -> frozenset[int]:
-        """The addresses of the function that looks for messages."""
-        return self._library.addresses("opal_progress")
 
     def _communicator_in(self, data: bytes) -> int | None:
         """Return the communicator that an object points to, None if there is none or several."""
