@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from pgdb.frontend.analysis.why import words
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.patterns import pattern
+from pgdb.mpi_functions import called_name, properties_of
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Record, Stop
 
-_WAITS = pattern(
-    r"p?mpi_(?:recv|s?send|bsend|rsend|sendrecv|wait|test|i?probe|i?mprobe|barrier|bcast"
-    r"|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|comm_|win_|file_|init"
-    r"|finalize|neighbor|intercomm_|cart_|graph_|dist_graph|fetch_|compare_and|r?get|r?put"
-    r"|r?accumulate|parrived|request_get_status)",
-    re.IGNORECASE,
-)
-"""Calls that wait, and calls of loops that wait: tests, probes, and one-sided ones."""
+_WITHOUT_RANKS = ("test", "probe", "rma", "file")
+"""Kinds of calls that wait for no call of another rank. Loops make them until another rank has done
+its part; those of files wait for the file system."""
 
 
 def hint(classes: Iterable[EquivalenceClass[Record] | EquivalenceClass[Event]]) -> str:
@@ -36,7 +30,7 @@ def hint(classes: Iterable[EquivalenceClass[Record] | EquivalenceClass[Event]]) 
             return ""
         stopped = stopped | each.ranks
         names = (stop.inside, stop.frame.function if stop.frame is not None else "")
-        if any(_WAITS.match(name) for name in names):
+        if any(map(_may_wait, names)):
             waiting = waiting | each.ranks
     if not waiting:
         return ""
@@ -49,3 +43,12 @@ def hint(classes: Iterable[EquivalenceClass[Record] | EquivalenceClass[Event]]) 
         )
     )
     return f"{who} of MPI; if the job hangs, 'why' explains"
+
+
+def _may_wait(symbol: str) -> bool:
+    """Return whether a symbol names a function of MPI in which a rank may hang."""
+    found = called_name(symbol)
+    if found is None:
+        return False
+    kind, blocking = properties_of(found.function)
+    return bool(blocking) or kind in _WITHOUT_RANKS
