@@ -71,8 +71,7 @@ class PythonGenerator(Generator):
 
     def _fields(self, call: Call) -> dict[str, str]:
         unsaid = _ONLY_AT_THE_ROOT.get(call.function, ())
-        fields = {name: value for name, value in call.truth.items() if name not in unsaid}
-        return fields
+        return {name: value for name, value in call.truth.items() if name not in unsaid}
 
 
 def _statements(text: str) -> list[str]:

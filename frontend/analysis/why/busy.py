@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from pgdb.frontend.analysis.why import graph, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.parties import Party, part
-from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict, VerdictKind
+from pgdb.frontend.analysis.why.verdict import (
+    LONGER,
+    NO_STEP,
+    Confidence,
+    Step,
+    Verdict,
+    VerdictKind,
+)
 from pgdb.frontend.analysis.why.waiting import Waiting
 from pgdb.ranks import RankSet
 
@@ -15,7 +22,6 @@ KINDS: tuple[VerdictKind, ...] = ("missing-from-collective", "waits-for-busy-ran
 _BLOCKED = ("sleeping", "lock", "thread", "deadlock", "io", "exiting", "dying")
 _LONG_SLEEP_S = 600
 """Least length of a sleep that is no pause of a program that works, in seconds."""
-_LONGER = ("why --for 30",)
 
 
 def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> Iterator[Verdict]:
@@ -80,7 +86,7 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
         return "cannot tell", Step(text, ("why",))
     if not party.ranks | victims <= watch.still:
         text = f"it is at work: it moved within {watch.seconds:g} s; a longer watch would tell"
-        return "cannot tell", Step(text, _LONGER)
+        return "cannot tell", Step(text, LONGER)
     if status.loop == "no way out" or status.activity == "deadlock":
         return "certain", NO_STEP
     if status.loop == "spins":
@@ -91,29 +97,29 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
         return "likely", Step(text, ("tree --threads",))
     if party.is_polling:
         text = f"it polled for {watch.seconds:g} s; a longer watch would tell"
-        return "likely", Step(text, _LONGER)
+        return "likely", Step(text, LONGER)
     if not is_blocked(party):
         text = (
             f"it computed for {watch.seconds:g} s: it is slow, or in a loop that does not end; a "
             "longer watch shows whether it moves"
         )
-        return "cannot tell", Step(text, ("progress", *_LONGER))
+        return "cannot tell", Step(text, ("progress", *LONGER))
     if status.worked or status.worked is None:
         text = (
             "its other threads or child processes are at work; the stacks of its threads, and a "
             "longer watch, would tell"
         )
-        return "cannot tell", Step(text, ("tree --threads", *_LONGER))
+        return "cannot tell", Step(text, ("tree --threads", *LONGER))
     if status.activity == "sleeping":
         if status.sleeps_s is not None and status.sleeps_s < _LONG_SLEEP_S:
             text = f"it sleeps for {words.sleep(status.sleeps_s)}, and wakes up then"
-            return "cannot tell", Step(f"{text}; a longer watch would tell", _LONGER)
-        return "likely", Step("it may wake up; a longer watch would tell", _LONGER)
+            return "cannot tell", Step(f"{text}; a longer watch would tell", LONGER)
+        return "likely", Step("it may wake up; a longer watch would tell", LONGER)
     if status.activity == "io" and _others_work(waiting, number):
         text = "another rank is at work, and may end its input or output; a longer watch would tell"
-        return "cannot tell", Step(text, _LONGER)
+        return "cannot tell", Step(text, LONGER)
     text = f"it did not leave this place in {watch.seconds:g} s, and used no processor"
-    return "likely", Step(f"{text}; a longer watch would tell", _LONGER)
+    return "likely", Step(f"{text}; a longer watch would tell", LONGER)
 
 
 def is_blocked(party: Party) -> bool:

@@ -13,13 +13,12 @@ from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
-from pgdb.frontend.analysis.why.verdict import NO_STEP, Confidence, Step, Verdict
+from pgdb.frontend.analysis.why.verdict import LONGER, NO_STEP, Confidence, Step, Verdict
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
-_LONGER = ("why --for 30",)
 _ORDER: tuple[Confidence, ...] = ("certain", "likely", "cannot tell")
 
 
@@ -168,7 +167,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
             confidence="likely",
             rule="all ranks are at the begin or the end of MPI, and none waits for another",
             evidence=words.evidence(parties),
-            step=Step("the output of the launcher, and a longer watch", _LONGER),
+            step=Step("the output of the launcher, and a longer watch", LONGER),
         )
         return
     yield Verdict(
@@ -178,7 +177,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
         confidence="cannot tell",
         rule="all members of the communicator are in the call",
         evidence=words.evidence(parties),
-        step=Step("a large message may need longer; a longer watch would tell", _LONGER),
+        step=Step("a large message may need longer; a longer watch would tell", LONGER),
     )
 
 
@@ -202,7 +201,7 @@ def _unexplained(waiting: Waiting) -> Iterator[Verdict]:
         confidence="cannot tell",
         rule="all ranks are in calls of MPI, and the known arguments do not say what is missing",
         evidence=words.evidence(parties),
-        step=Step("all calls with their arguments, and a longer watch", ("why --all", *_LONGER)),
+        step=Step("all calls with their arguments, and a longer watch", ("why --all", *LONGER)),
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FEW_TARGETS = 8
 _MANY_PARTIES = 2000
 _MOST_EDGES = 32
+"""Most parties that one need of a party points to, in a graph of many parties."""
 
 
 class Edge(msgspec.Struct, frozen=True):

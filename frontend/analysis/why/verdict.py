@@ -44,6 +44,8 @@ class Step(msgspec.Struct, frozen=True):
 
 
 NO_STEP = Step()
+LONGER = ("why --for 30",)
+"""The command that watches for longer."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

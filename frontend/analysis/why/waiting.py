@@ -21,8 +21,6 @@ from pgdb.mpi_calls import ANY_SOURCE, MpiCall
 from pgdb.ranks import RankSet
 
 _FEW_TARGETS = 8
-MOST_EDGES = 32
-"""Most parties that one need of a party points to in the graph."""
 
 
 class Watch(msgspec.Struct, frozen=True):
