@@ -23,6 +23,7 @@ from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
+from pgdb.frontend.api.run_control import Passing
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -243,23 +244,22 @@ class Barriers:
         point.is_over = is_last
         if going or is_last:
             # They do not count as stopped for a command that waits for them.
-            state.passing |= going
-            self._core.begin(self._go_on(point, going, deletes=is_last))
+            passing = self._session.runs.begin_passing(going)
+            self._core.begin(self._go_on(point, passing, deletes=is_last))
 
-    async def _go_on(self, point: _Point, going: RankSet, *, deletes: bool) -> None:
+    async def _go_on(self, point: _Point, passing: Passing, *, deletes: bool) -> None:
         core, session = self._core, self._session
         try:
             with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
                 if deletes:
                     await session.ranks(point.ranks).delete(point.number)
                 # An interrupt takes ranks out of those that are about to run.
-                if run := going & core.state.passing & core.state.stopped - core.state.held:
+                if run := passing.ranks & core.state.stopped - core.state.held:
                     await session.runs.start("continue", "", run)
         except PgdbError as error:
-            core.note(f"{point.reason}: [{going}] could not be set running: {error}")
+            core.note(f"{point.reason}: [{passing.ranks}] could not be set running: {error}")
         finally:
-            core.state.passing -= going
-            core.wake()
+            session.runs.end_passing(passing)
 
     # -- ranks that do not come --------------------------------------------------------------
 

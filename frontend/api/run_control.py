@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
@@ -22,6 +23,12 @@ from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Record, Running, Stop
 
 
+class Passing(msgspec.Struct):
+    """Ranks that PGDB has stopped for one purpose of its own, and is about to set running."""
+
+    ranks: RankSet
+
+
 class RunControl:
     """Starts runs of ranks, and waits for their stops."""
 
@@ -34,6 +41,7 @@ class RunControl:
         """The ranks by the word of their last run command, such as ``next``."""
         self.interrupted = RankSet()
         """Ranks that the user has interrupted since they were set running last."""
+        self._passing: list[Passing] = []
         self.begin = core.begin
         """Starts work that outlives a command."""
 
@@ -120,16 +128,33 @@ class RunControl:
         self.words = {**words, word: words.get(word, RankSet()) | ranks}
 
     @contextlib.contextmanager
-    def passing(self, ranks: RankSet) -> Iterator[None]:
+    def passing(self, ranks: RankSet) -> Iterator[Passing]:
         """Count *ranks* as running within the context, for those who wait for their stops."""
-        state = self._core.state
-        state.passing |= ranks
+        passing = self.begin_passing(ranks)
         try:
-            yield
+            yield passing
         finally:
-            state.passing -= ranks
-            # They may have stopped for good meanwhile.
-            self._core.wake()
+            self.end_passing(passing)
+
+    def begin_passing(self, ranks: RankSet) -> Passing:
+        """Count *ranks* as running until :meth:`end_passing`; return those that still are to run.
+
+        Two purposes can have the same ranks: each sets running those that it has stopped.
+        """
+        passing = Passing(ranks)
+        self._passing.append(passing)
+        self._count_passing()
+        return passing
+
+    def end_passing(self, passing: Passing) -> None:
+        """Count the ranks as what they are again, except for those of another purpose."""
+        self._passing = [each for each in self._passing if each is not passing]
+        self._count_passing()
+        # They may have stopped for good meanwhile.
+        self._core.wake()
+
+    def _count_passing(self) -> None:
+        self._core.state.passing = RankSet.union(each.ranks for each in self._passing)
 
     def take_passing(self, ranks: RankSet) -> RankSet:
         """Leave ranks stopped that PGDB has stopped for itself; return them.
@@ -139,7 +164,9 @@ class RunControl:
         state, notifier = self._core.state, self._core.notifier
         ranks = ranks & state.passing
         if ranks:
-            state.passing -= ranks
+            for each in self._passing:
+                each.ranks -= ranks
+            self._count_passing()
             notifier.end_hush(ranks)
             if classes := state.latest(ranks & state.stopped):
                 notifier.notify(RankEvents(classes=classes))

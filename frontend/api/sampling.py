@@ -27,6 +27,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Stop, is_error
 
 if TYPE_CHECKING:
+    from pgdb.frontend.api.run_control import Passing
     from pgdb.frontend.api.session import Session
 
 Found = TypeVar("Found")
@@ -153,15 +154,15 @@ async def glance_at(
     Meanwhile they count as running for those who wait for their stops (:attr:`JobState.passing`).
     Ranks that the user interrupts meanwhile stay stopped.
     """
-    with session.runs.passing(ranks), session.hushed(ranks):
+    with session.runs.passing(ranks) as passing, session.hushed(ranks):
         # Shielded from cancellation: a rank that stops afterwards would stay stopped.
-        return await to_its_end(_glance(session, ranks, look))
+        return await to_its_end(_glance(session, passing, look))
 
 
 async def _glance(
-    session: Session, ranks: RankSet, look: Callable[[RankSet], Awaitable[Found]]
+    session: Session, passing: Passing, look: Callable[[RankSet], Awaitable[Found]]
 ) -> Found:
-    state = session.state
+    state, ranks = session.state, passing.ranks
     try:
         with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
             asked = await session.ask("interrupt", Interrupt(), ranks)
@@ -169,7 +170,7 @@ async def _glance(
             await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
             return await look(ranks & state.stopped)
     finally:
-        await go_on(session, ranks & state.passing)
+        await go_on(session, passing.ranks)
 
 
 async def go_on(session: Session, ranks: RankSet) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.still_running import listed
-from pgdb.frontend.api import whereabouts
+from pgdb.frontend.api import sampling, whereabouts
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import render
 from pgdb.overlay.messages import Interrupt
@@ -18,6 +19,7 @@ from tests.fakes.moving import MovingJob, at, frame, run
 
 HIT = at(57, "solve", breakpoint=1)
 WAIT_S = 0.02
+ZERO = RankSet([0])
 
 
 def test_ranks_that_continue_are_looked_at_and_run_on() -> None:
@@ -38,6 +40,49 @@ def test_ranks_that_continue_are_looked_at_and_run_on() -> None:
         assert len(news) == before
         text = render.missing(replace(answer, still_running=found))
         assert text == ["3 of 4 still running: [1,3] in work, [2] in f"]
+
+    run(job, test)
+
+
+def test_two_looks_at_a_rank_both_let_it_run_on() -> None:
+    """The stop for the second look comes when the first one has set the rank running again."""
+    job = MovingJob({0: [None, None, None], 1: [HIT]})
+
+    async def test(session: Session) -> None:
+        await session.runs.start("continue", "", ZERO)
+        may_end = [asyncio.Event(), asyncio.Event()]
+        begun = [asyncio.Event(), asyncio.Event()]
+
+        async def look(number: int, ranks: RankSet) -> RankSet:
+            begun[number].set()
+            await may_end[number].wait()
+            return ranks
+
+        looks = []
+        for number in range(2):
+            looking = sampling.glance_at(session, ZERO, functools.partial(look, number))
+            looks.append(asyncio.create_task(looking))
+            await begun[number].wait()
+        may_end[0].set()
+        assert await looks[0] == ZERO
+        assert session.state.running == session.state.passing == ZERO
+        job.happen({0: Stop(reason="interrupted", frame=frame(3))})
+        may_end[1].set()
+        assert await looks[1] == ZERO
+        assert session.state.running == ZERO and not session.state.passing
+
+    run(job, test)
+
+
+def test_an_interrupt_takes_a_rank_out_of_all_looks() -> None:
+    job = MovingJob({0: [None], 1: [HIT]})
+
+    async def test(session: Session) -> None:
+        await session.runs.start("continue", "", ZERO)
+        with session.runs.passing(ZERO) as one, session.runs.passing(session.set) as other:
+            assert session.state.passing == session.set
+            assert session.runs.take_passing(ZERO) == ZERO
+            assert not one.ranks and other.ranks == session.state.passing == session.set - ZERO
 
     run(job, test)
 
