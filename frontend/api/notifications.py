@@ -242,9 +242,10 @@ class Notifier:
             self._hushed = [each for each in self._hushed if each is not hushed]
 
     def end_hush(self, ranks: RankSet) -> None:
-        """Report all of *ranks* again."""
+        """Report all of *ranks* again, the displays of their last stops too."""
         for each in self._hushed:
             each.ranks -= ranks
+        self._unreported -= ranks
 
     def audible(self, news: Events) -> Events:
         """Return *news* without the continuations and stops of hushed ranks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from dataclasses import replace
 
 import pytest
@@ -260,15 +261,18 @@ def test_who_is_hushed_twice_is_heard_when_both_are_over() -> None:
     assert not notifier.hushed
 
 
-def test_displays_of_an_interrupt_that_is_not_reported_are_not_reported() -> None:
-    def shown(*news: tuple[str, Event]) -> list[str]:
-        classes = tuple(
-            EquivalenceClass(ranks=RankSet.parse(ranks), record=record) for ranks, record in news
-        )
-        heard = notifier.audible(classes)
-        return [f"{each.ranks} {type(each.record).__name__}" for each in heard]
+def heard(notifier: Notifier, *news: tuple[str, Event]) -> list[str]:
+    """Return the ranks and classes of the events that are reported."""
+    classes = tuple(
+        EquivalenceClass(ranks=RankSet.parse(ranks), record=record) for ranks, record in news
+    )
+    found = notifier.audible(classes)
+    return [f"{each.ranks} {type(each.record).__name__}" for each in found]
 
+
+def test_displays_of_an_interrupt_that_is_not_reported_are_not_reported() -> None:
     notifier = Notifier()
+    shown = functools.partial(heard, notifier)
     interrupt, displays = Stop(reason="interrupted"), Output(text="1: x = 3", of_stop=True)
     hit, printed = Stop(reason="breakpoint-hit"), Output(text="a line of dprintf")
     with notifier.hush(RankSet.parse("0-1")):
@@ -278,3 +282,12 @@ def test_displays_of_an_interrupt_that_is_not_reported_are_not_reported() -> Non
     # The displays of rank 1 can come late; those of its next stop are shown again.
     assert shown(("1", displays), ("2", displays)) == ["2 Output"]
     assert shown(("0-1", interrupt), ("0-1", displays)) == ["0-1 Stop", "0-1 Output"]
+
+
+def test_displays_of_a_stop_that_the_user_wants_after_all_are_reported() -> None:
+    notifier = Notifier()
+    interrupt, displays = Stop(reason="interrupted"), Output(text="1: x = 3", of_stop=True)
+    with notifier.hush(RankSet.parse("0-1")):
+        assert heard(notifier, ("0-1", interrupt)) == []
+        notifier.end_hush(RankSet([0]))
+        assert heard(notifier, ("0-1", displays)) == ["0 Output"]
