@@ -29,6 +29,8 @@ from pgdb.records import Frame, Record, Stack, Stop, Text
 
 ASK_S = 0.5
 """Longest time for the content of a pane, in seconds."""
+RETRY_S = 1.0
+"""Time after which ranks that have not answered are asked again, in seconds."""
 _BYTES_OF_AN_INSTRUCTION = 15
 _LEFT = 6
 """Rows of the screen that a pane leaves free."""
@@ -60,6 +62,8 @@ class Pane:
         self._drawn_for: os.terminal_size | None = None
         self.is_incomplete = False
         """Whether a rank that is shown has not answered in time."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._retrying: asyncio.Task[None] | None = None
 
     @property
     def is_outdated(self) -> bool:
@@ -70,6 +74,20 @@ class Pane:
     def rows(self) -> list[Row]:
         """The rows to be drawn; none if no pane is wanted."""
         return self._rows if self._workspace.pane.kind else []
+
+    async def follow(self, draw: Callable[[], None]) -> None:
+        """Ask for the content anew, and again while ranks are late; call *draw* at a change."""
+        if await self.update():
+            draw()
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self.is_incomplete:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._ask_again, draw)
+
+    def _ask_again(self, draw: Callable[[], None]) -> None:
+        if self._workspace.pane.kind:
+            self._retrying = asyncio.create_task(self.follow(draw))
 
     async def update(self) -> bool:
         """Ask for the content anew; return whether it has changed.
@@ -87,10 +105,9 @@ class Pane:
         before, pane = self._rows, self._workspace.pane
         size = self._drawn_for = self._size()
         height = max(1, min(pane.height, size.lines - _LEFT))
-        self.is_incomplete = False
         rank = self._rank()
-        if rank is None and self._workspace.focus & self._stopped():
-            self.is_incomplete = True
+        self.is_incomplete = rank is None and bool(self._workspace.focus & self._stopped())
+        if self.is_incomplete:
             return False
         if rank is None:
             self._rows = [title("no rank of the focus is stopped", size.columns), *before[1:]]

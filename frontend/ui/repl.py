@@ -383,10 +383,7 @@ class Repl:
             self._start(self._follow())
 
     async def _follow(self) -> None:
-        if await self._pane.update():
-            self._prompt.app.invalidate()
-        if self._pane.is_incomplete:
-            self._loop.call_later(_TICK_S, self._update_pane)
+        await self._pane.follow(self._prompt.app.invalidate)
 
     def _toggle_pane(self) -> None:
         pane = self.workspace.pane

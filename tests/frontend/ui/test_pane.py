@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +205,36 @@ def test_the_content_stays_while_a_rank_does_not_answer(workspace: Workspace) ->
         assert not await pane.update() and not pane.is_incomplete
         workspace.pane.hide()
         assert pane.rows == []
+
+    typed(workspace, "layout src")
+    asyncio.run(work())
+
+
+def test_late_ranks_are_asked_again_once(workspace: Workspace) -> None:
+    """However often the pane was asked to follow meanwhile."""
+
+    async def work() -> None:
+        session: Any = workspace.session
+        session.traffic.late = ALL
+        loop, drawn = asyncio.get_running_loop(), asyncio.Event()
+        timers: list[tuple[asyncio.TimerHandle, Callable[[], None]]] = []
+
+        def later(delay_s: float, call: Any, *arguments: Any) -> asyncio.TimerHandle:
+            timer = loop.call_at(loop.time() + 3600, call, *arguments)
+            timers.append((timer, functools.partial(call, *arguments)))
+            return timer
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "call_later", later)
+            pane = Pane(workspace, lambda: os.terminal_size((60, 24)))
+            await asyncio.gather(*(pane.follow(drawn.set) for _ in range(3)))
+            await pane.follow(drawn.set)
+        (ask_again,) = [call for timer, call in timers if not timer.cancelled()]
+        assert not drawn.is_set()
+        session.traffic.late = RankSet()
+        ask_again()
+        await asyncio.wait_for(drawn.wait(), 20)
+        assert "· rank 0 ─" in pane.rows[0][1] and not pane.is_incomplete
 
     typed(workspace, "layout src")
     asyncio.run(work())
