@@ -41,9 +41,7 @@ _SAME_SIZES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather_into_t
 _TENSORS = ("tensor", "input_tensor")
 _ROOTS = ("src", "dst")
 _REDUCER = pattern(r"c10d::Reducer::")
-_WAITS = pattern(
-    r"c10d::(?:\w+::)*(?:Work|wait_tensor|\w*Work)\b.*\bwait|c10d::\w*::?wait_tensor\b"
-)
+_WAITS = pattern(r"c10d::(?:\w+::)*(?:\w*Work\w*::wait|wait_tensors?)\b")
 BACKWARD = "backward of DistributedDataParallel"
 """The call in which a reducer of gradients waits for those of the other ranks."""
 WAIT = "Work.wait"

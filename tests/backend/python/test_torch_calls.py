@@ -68,8 +68,23 @@ def test_a_rank_elsewhere_is_in_no_call() -> None:
 def test_a_call_without_frames_of_python_is_known_by_those_of_c() -> None:
     inner = ("std::condition_variable::wait(std::unique_lock<std::mutex>&)",)
     backward = call_of((), (*inner, "c10d::Reducer::finalize_backward()"), None)
-    waits = call_of((), (*inner, "c10d::Work::wait(std::chrono::duration<long>)"), None)
-    assert backward is not None and waits is not None
+    assert backward is not None
     assert (backward.function, backward.kind) == (BACKWARD, "collective")
-    assert (waits.function, waits.kind) == (WAIT, "wait")
     assert call_of((), (*inner, "c10::ThreadPool::main_loop(unsigned long)"), None) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "waits"),
+    [
+        ("c10d::Work::wait(std::chrono::duration<long, std::ratio<1l, 1000l> >)", True),
+        ("c10d::ProcessGroupGloo::RecvWork::wait(std::chrono::duration<long>)", True),
+        ("c10d::ProcessGroupNCCL::WorkNCCL::wait(std::chrono::duration<long>)", True),
+        ("c10d::wait_tensor(at::Tensor const&)", True),
+        ("c10d::ProcessGroupNCCL::WorkNCCL::isCompleted()", False),
+        ("c10d::ProcessGroupGloo::runLoop(int)", False),
+        ("c10d::TCPStore::wait(std::vector<std::string> const&)", False),
+    ],
+)
+def test_waits_of_all_back_ends_of_pytorch_are_known(function: str, waits: bool) -> None:
+    found = call_of((), (function,), None)
+    assert (found == MpiCall(WAIT, "wait", blocking=True)) is waits
