@@ -40,8 +40,9 @@ _GLUE = pattern(
     """,
     re.X,
 )
+# Without main: that of a program that embeds an interpreter is the user's.
 _START = pattern(
-    r"_start|__libc_start_\w+|main|Py_(?:Bytes)?Main|start_thread|__?clone3?|clone3?|thread_start"
+    r"_start|__libc_start_\w+|Py_(?:Bytes)?Main|start_thread|__?clone3?|clone3?|thread_start"
     r"|execute_native_thread_routine"
 )
 _C_LIBRARY = pattern(r"(?:lib(?:c|pthread)|ld)[-.]")
@@ -80,15 +81,14 @@ def says_where_it_waits(function: str) -> bool:
 def is_start(function: str, path: str) -> bool:
     """Return whether a frame belongs to the start of the interpreter, or of a thread."""
     known = _C_LIBRARY.match(os.path.basename(path)) is not None or is_interpreter(path)
-    # The main function of a program that embeds an interpreter is the user's.
-    return known or (function != "main" and _START.fullmatch(function) is not None)
+    return known or _START.fullmatch(function) is not None
 
 
 @lru_cache(maxsize=4096)
 def starts_all(function: str, path: str) -> bool:
     """Return whether nothing has called a frame but the start of the program or of the thread."""
     is_of_c = _C_LIBRARY.match(os.path.basename(path)) is not None
-    return is_of_c or _START.fullmatch(function) is not None
+    return is_of_c or function == "main" or _START.fullmatch(function) is not None
 
 
 class Rules:
