@@ -1,8 +1,8 @@
-"""Facts about a debugged process; runs inside GDB, in its Python (3.7 or later)."""
+"""Facts about a debugged process; imported by PGDB, and inside GDB, in its Python."""
 
 
 def auxiliary_vector(pid: int) -> bytes:
-    """Return the auxiliary vector of a process; nothing if it has ended.
+    """Return the auxiliary vector of a process (proc_pid_auxv(5)); nothing if it has ended.
 
     The kernel gives each program that the process executes a vector of its own (random bytes, its
     entry), which a fork copies.

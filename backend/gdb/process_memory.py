@@ -44,18 +44,6 @@ def _pieces_of_process(pid: int, pieces: Sequence[tuple[int, int]]) -> bytes:
     return b"".join([_memory_of_process(pid, *each) for each in pieces])
 
 
-def auxiliary_vector(pid: int) -> bytes:
-    """Return the auxiliary vector of a process (proc_pid_auxv(5)); nothing if it has ended.
-
-    The kernel gives each program that the process executes random addresses in it.
-    """
-    try:
-        with open(f"/proc/{pid}/auxv", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
 def read_some(pid: int, address: int, size_bytes: int) -> bytes:
     """Return the bytes at an address, fewer where the memory ends, none where there is none."""
     try:

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from pgdb.backend.gdb import decode, python_calls
-from pgdb.backend.gdb.process_memory import auxiliary_vector, read_some
+from pgdb.backend.gdb.process_in_gdb import auxiliary_vector
+from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import injection
 from pgdb.backend.python.agent_points import FIRST, STEP, UNCAUGHT

@@ -15,7 +15,8 @@ from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.decode import is_of_library
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Objects, Owner, Place
-from pgdb.backend.gdb.process_memory import auxiliary_vector, read_some
+from pgdb.backend.gdb.process_in_gdb import auxiliary_vector
+from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import glue, runtime, values
