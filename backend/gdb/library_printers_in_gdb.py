@@ -43,17 +43,7 @@ def _name_of(kind: gdb.Type) -> str:
     return found[1] if found is not None else ""
 
 
-def is_pointing(kind: gdb.Type) -> bool:
-    """Return whether a type is that of an iterator, whose value GDB shows as that of its element.
-
-    >>> is_pointing(gdb.lookup_type("int"))  # doctest: +SKIP  # inside GDB only
-    False
-    """
-    name = _name_of(kind.strip_typedefs())
-    return name in _POINTERS or name in _NODES
-
-
-def target(value: gdb.Value) -> gdb.Value:
+def _target(value: gdb.Value) -> gdb.Value:
     """Return the object to which an iterator points, or that an optional has.
 
     :raises gdb.GdbError: if there is none.
@@ -99,7 +89,7 @@ class _Star(gdb.xmethod.XMethodWorker):  # type: ignore[misc]
 
     def __call__(self, value: gdb.Value) -> gdb.Value:
         """Return the element."""
-        return target(value)
+        return _target(value)
 
 
 class _Arrow(_Star):
@@ -107,14 +97,14 @@ class _Arrow(_Star):
 
     def __call__(self, value: gdb.Value) -> gdb.Value:
         """Return the address of the element."""
-        return target(value).address
+        return _target(value).address
 
 
 class _Method(gdb.xmethod.XMethod):  # type: ignore[misc]
     """The entry of one operator in ``info xmethod``."""
 
 
-class TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
+class _TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
     """Finds the operator for a class of the library."""
 
     def __init__(self) -> None:
@@ -125,7 +115,8 @@ class TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
         """Return the operator *method_name* of a class; None if it is none of these."""
         if not any(each.enabled and each.name == method_name for each in self.methods):
             return None
-        if not is_pointing(class_type) and _name_of(class_type) != "optional":
+        name = _name_of(class_type.strip_typedefs())
+        if name not in _POINTERS and name not in _NODES and name != "optional":
             return None
         return _Arrow() if method_name == "operator->" else _Star()
 
@@ -163,7 +154,7 @@ class _UnorderedIterator:
         if not self._value[member]:
             return "non-dereferenceable iterator for unordered container"
         options = printers.options_for_parts(levels=0)
-        return "..." if options is None else str(target(self._value).format_string(**options))
+        return "..." if options is None else str(_target(self._value).format_string(**options))
 
 
 def _printer_of(value: gdb.Value) -> _Valarray | _UnorderedIterator | None:
@@ -177,6 +168,6 @@ def main() -> None:
     """Register printers and operators; without them all works, only less can be read and typed."""
     printers.register(_printer_of, "library")
     try:
-        gdb.xmethod.register_xmethod_matcher(None, TargetMatcher(), replace=True)
+        gdb.xmethod.register_xmethod_matcher(None, _TargetMatcher(), replace=True)
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
         sys.stderr.write(f"pgdb: iterators cannot be dereferenced: {error}\n")
