@@ -183,14 +183,15 @@ def _with_component(chain: str, value: gdb.Value, name: str) -> str:
             return f"{chain}%{name}"
         whole = f"$_object({chain})"
         return whole if name == "_data" else _with_component(whole, found, name)
-    names = [field.name for field in kind.fields()]
+    fields = kind.fields()
+    names = [field.name for field in fields]
     word = name.lower()
     if word in WORDS and word in names:
         return f"$_component({chain}, {names.index(word)})"
     if word in objects.strings_in(kind):
         # GDB's parser for Fortran has no texts that a function could be given.
         return f"$_string({chain}, {names.index(word)})"
-    parent = kind.fields()[0] if names and word not in names else None
+    parent = fields[0] if fields and word not in names else None
     if parent is not None and parent.name == parent.type.strip_typedefs().name:
         # gfortran names the component of an extended type after its parent.
         inner = _with_component(chain, value, parent.name)
