@@ -344,7 +344,7 @@ def end_threads() -> None:
     while len(os.listdir("/proc/self/task")) > 1:
         if time.monotonic() > due:
             raise OSError("GDB's worker threads do not end")
-        time.sleep(0.001)  # the kernel reports the end of a thread to no other thread
+        time.sleep(0.001)  # only Linux 6.9 and later can report the end of a thread (PIDFD_THREAD)
 
 
 def rehearse(pid: int) -> None:
