@@ -140,13 +140,11 @@ class Seats:
         # those that have a GDB now answer with it before another core gets their seat.
         loop.call_soon(self._give)
         try:
-            idle = await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.leave(holder)
+            if (idle := await turn) is not None:
+                await idle.give_up()
+        except BaseException:
+            self.leave(holder)
             raise
-        if idle is not None:
-            await idle.give_up()
 
     def release(self, holder: Holder) -> None:
         """Let another debugger have the seat of *holder* if it wants it."""

@@ -124,6 +124,25 @@ def test_a_cancelled_wait_gives_the_seat_to_the_next() -> None:
     asyncio.run(run())
 
 
+def test_a_wait_cancelled_while_another_gdb_ends_gives_the_seat_to_the_next() -> None:
+    async def run() -> None:
+        seats, first, second, third = Seats(1), Core(), Core(), Core()
+        await seats.take(first)
+        seats.release(first)
+        first.ending.clear()
+        waiting = asyncio.create_task(seats.take(second))
+        while not first.ended:
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled()
+        async with asyncio.timeout(10.0):
+            await seats.take(third)
+        assert (seats.count, second.ended) == (1, 0)
+
+    asyncio.run(run())
+
+
 def test_limits_of_the_user_bound_the_number() -> None:
     async def run() -> tuple[int, int]:
         free, given = Seats(limit=9), Seats(1000, limit=9)
