@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from pgdb.backend.gdb.core_debugger import CoreDebugger
-from pgdb.backend.gdb.core_seats import Seats, most_by_limits, own_limits
+from pgdb.backend.gdb.core_seats import Seats, most_by_limits, own_limits, raise_file_limit
 from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 
@@ -19,11 +19,12 @@ class CoreDebuggers:
         setup, notice = context.setup, context.notice
         assert setup.cores is not None
         self._context, self._cores = context, setup.cores
-        self._seats = Seats(
-            self._cores.most_gdbs,
-            limit=most_by_limits(*own_limits()),
-            on_fitted=self._note_limit,
-        )
+        raise_file_limit()
+        self._limit = most_by_limits(*own_limits())
+        asked = self._cores.most_gdbs
+        self._seats = Seats(asked, limit=self._limit, on_fitted=self._note_limit)
+        if self._limit < asked:
+            self._note_limit(self._limit)
         self._gdb_factory, self._nurseries = open_gdbs(
             setup, notice, shares_nursery=context.rank_count > 1
         )
@@ -44,11 +45,16 @@ class CoreDebuggers:
 
     def _note_limit(self, most_gdbs: int) -> None:
         """Tell the user that not all core files have a GDB at a time."""
-        if most_gdbs < (count := self._context.rank_count):
-            self._context.notice(
-                f"{most_gdbs} of {count} core files have a GDB at a time, as memory and limits "
-                "allow; GDBs start again for the others (--core-gdbs sets another number)"
-            )
+        if most_gdbs >= (count := self._context.rank_count):
+            return
+        if most_gdbs == self._limit:
+            why = "the limits of open files and processes allow (ulimit -Hn, ulimit -u)"
+        else:
+            why = "memory allows (--core-gdbs sets another number)"
+        self._context.notice(
+            f"{most_gdbs} of {count} core files have a GDB at a time, as {why}; GDBs start again "
+            "for the others"
+        )
 
     def pause(self, pids: Iterable[int]) -> None:
         """Do nothing: core files do not compute."""

@@ -48,15 +48,19 @@ def most_by_limits(files: int, processes: int) -> int:
     return max(LEAST_GDBS, min(by_files, processes // 2))
 
 
-def own_limits() -> tuple[int, int]:
-    """Return the most open files and processes that this process can have.
+def raise_file_limit() -> None:
+    """Raise this process's limit of open files as far as the user may.
 
-    The limit of open files is raised as far as the user may: in most places it is 1024, which is
-    enough for a few hundred GDBs. GDB waits with poll(2), to which large numbers are no harm.
+    In most places it is 1024, which is enough for a few hundred GDBs. GDB, which inherits the
+    limit, waits with poll(2), to which large numbers are no harm.
     """
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+
+def own_limits() -> tuple[int, int]:
+    """Return the most open files and processes that this process can have."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     return (_limited(files), _limited(processes))

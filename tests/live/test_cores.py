@@ -209,7 +209,7 @@ def test_many_cores_answer_where_limits_allow_few_gdbs(builder: Builder, tmp_pat
     commands = ex("bt", "stat cell->step", "stat cell->step")
     done = run_json("core", *commands, tmp_path, command=limited)
     notes = "".join(each["text"] for each in done.of_type("output"))
-    assert f"12 of {MANY} core files have a GDB at a time" in notes
+    assert f"12 of {MANY} core files have a GDB at a time, as the limits of open files" in notes
     (stack,) = done.answer("backtrace")["classes"]
     assert stack["ranks"] == f"0-{MANY - 1}"
     assert [each["function"] for each in stack["record"]["frames"]] == ["die", "main"]
@@ -218,6 +218,11 @@ def test_many_cores_answer_where_limits_allow_few_gdbs(builder: Builder, tmp_pat
     for each in sums:
         assert (each["count"], each["low"], each["high"]) == (MANY, 10, 10 + MANY - 1)
         assert (each["at_low"], each["at_high"]) == ("0", str(MANY - 1))
+    # More GDBs than the limits allow were asked for.
+    done = run_json("core", "--core-gdbs=30", *ex("bt"), tmp_path, command=limited)
+    notes = "".join(each["text"] for each in done.of_type("output"))
+    assert f"12 of {MANY} core files have a GDB at a time, as the limits of open files" in notes
+    assert [each["ranks"] for each in done.answer("backtrace")["classes"]] == [f"0-{MANY - 1}"]
 
 
 def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:
