@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,6 @@ _POLL_S = 0.05
 _IN_FREEZER = "freezer"
 """A part of the names of the kernel's functions in which a frozen thread sleeps (Linux 6.18:
 ``do_freezer_trap``)."""
-_PROC = Path("/proc")
 
 
 async def why_unstoppable(pid: int) -> str:
@@ -31,19 +31,19 @@ async def why_unstoppable(pid: int) -> str:
     """
     loop = asyncio.get_running_loop()
     end_s = loop.time() + PATIENCE_S
-    while True:
-        group = frozen_group(pid)
-        thread = None if group else _unstoppable_thread(pid)
-        if not group and thread is None:
-            return ""
-        if loop.time() >= end_s:
-            break
-        await asyncio.sleep(_POLL_S)  # the kernel reports the end of such a sleep to nobody
-    if group:
+    while (why := _why_now(pid)) and loop.time() < end_s:
+        await asyncio.sleep(_POLL_S)  # the kernel reports the end of state D to nobody
+    return why
+
+
+def _why_now(pid: int) -> str:
+    if group := frozen_group(pid):
         return (
             f"its control group is frozen ({group}), as that of a container that was paused or of "
             "a job that was suspended; 'reattach' attaches to it once it has been resumed"
         )
+    if (thread := _unstoppable_thread(pid)) is None:
+        return ""
     function = _function_of(pid, thread)
     where = f" in {function}" if function not in ("", "0") else ""
     return (
@@ -54,7 +54,7 @@ async def why_unstoppable(pid: int) -> str:
 
 
 def _unstoppable_thread(pid: int) -> int | None:
-    threads = _PROC / str(pid) / "task"
+    threads = procfs.PROC / str(pid) / "task"
     with contextlib.suppress(OSError):
         for thread in map(int, os.listdir(threads)):
             _, is_unstoppable = procfs.work_done(thread, threads)
@@ -63,9 +63,9 @@ def _unstoppable_thread(pid: int) -> int | None:
     return None
 
 
-def _function_of(pid: int, thread: int | None) -> str:
+def _function_of(pid: int, thread: int) -> str:
     with contextlib.suppress(OSError):
-        return (_PROC / str(pid) / "task" / str(thread) / "wchan").read_text()
+        return (procfs.PROC / str(pid) / "task" / str(thread) / "wchan").read_text()
     return ""
 
 
@@ -86,10 +86,14 @@ def frozen_group(pid: int) -> str:
     return f"wchan: {function}" if _IN_FREEZER in function else ""
 
 
-def _groups_of(pid: int) -> Iterator[Path]:
-    """Yield the folders of a process's control groups that can freeze it."""
+@functools.cache
+def _freezers() -> dict[str, tuple[str, str]]:
+    """Return root and mount point of each hierarchy that can freeze, by its controller.
+
+    A host may have thousands of mounts, and those of control groups stay.
+    """
     mounts: dict[str, tuple[str, str]] = {}
-    for line in (_PROC / "self" / "mountinfo").read_text().splitlines():
+    for line in (procfs.PROC / "self" / "mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         _, _, _, root, place, *_ = before.split(" ")
         kind, _, options = after.split(" ", 2)
@@ -97,9 +101,14 @@ def _groups_of(pid: int) -> Iterator[Path]:
             mounts.setdefault("", (root, place))
         elif kind == "cgroup" and "freezer" in options.split(","):
             mounts.setdefault("freezer", (root, place))
-    for line in (_PROC / str(pid) / "cgroup").read_text().splitlines():
+    return mounts
+
+
+def _groups_of(pid: int) -> Iterator[Path]:
+    """Yield the folders of a process's control groups that can freeze it."""
+    for line in (procfs.PROC / str(pid) / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",")
-        for name, (root, place) in mounts.items():
+        for name, (root, place) in _freezers().items():
             if name in names:
                 yield Path(os.path.normpath(f"{place}/{os.path.relpath(path, root)}"))
