@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.classes import Merger
 from pgdb.patterns import pattern
-from pgdb.ranks import RankSet
 from pgdb.records import Done, Failure, Record, Text
 
 _COMPLAINT = pattern(r"No (?:break|trace)point number [0-9.]+\.\Z")
@@ -32,19 +31,10 @@ def known_to_some(answer: Answer) -> Answer:
     hidden = set[str]().union(*complaints) - of_knowing[0].intersection(*of_knowing)
     if not hidden:
         return answer
-    joined: dict[Record, EquivalenceClass[Record]] = {}
-    classes = []
+    merger: Merger[Record] = Merger()
     for each in answer.classes:
-        left = replace(each, record=_without(each.record, hidden))
-        if left.slots or left.columns or not isinstance(left.record, Done | Failure | Text):
-            classes.append(left)
-            continue
-        other = joined.get(left.record)
-        joined[left.record] = replace(
-            left, ranks=left.ranks | (other.ranks if other else RankSet())
-        )
-    classes += joined.values()
-    return replace(answer, classes=tuple(sorted(classes, key=lambda each: each.ranks.first)))
+        merger.add(each.ranks, _without(each.record, hidden), each.slots, each.columns)
+    return replace(answer, classes=merger.classes)
 
 
 def _complaints(record: Record) -> Iterator[str]:
