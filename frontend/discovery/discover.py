@@ -170,7 +170,7 @@ def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> Found
 def _torch_job(job: FoundJob, search: Search) -> FoundJob:
     """Return the job of PyTorch's workers if the ranks of *job* on this host are agents of it."""
     processes = search.processes
-    if not job.local_ranks and starts_torch(procfs.command_line(job.launcher_pid) or ()):
+    if not job.local_ranks and starts_torch(job.launcher_pid):
         return _of_agents_elsewhere(job, search)
     here = [each.pid for each in job.table.processes if each.rank in job.local_ranks]
     workers = environment_scan.with_torch_workers(here, processes)

@@ -151,7 +151,7 @@ def _of_launchers(
         if stat.pid in by_srun:
             step = by_srun[stat.pid]
             # The tasks may be agents of PyTorch, and the ranks their workers.
-            tasks = None if starts_torch(words) else step.tasks or None
+            tasks = None if starts_torch(stat.pid) else step.tasks or None
             ranks, hosts = sizes.get(step.target, tasks), len(step.hosts) or None
         elif is_ours and time.monotonic() < until:
             ranks, hosts, spawned = _count(stat.pid)
