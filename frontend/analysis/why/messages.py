@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pgdb.frontend.analysis.why import graph, matching, untaken, words
 from pgdb.frontend.analysis.why.knot import Knot
@@ -179,19 +179,20 @@ def cycle(knot: Knot) -> Verdict | None:
     own = knot.having(_MESSAGES)
     waiters = {*own}
     network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
-    found = graph.cycle_in(network, own)
+    receivers = knot.having("message")
+    misses = untaken.missed(knot, receivers, of_sender=True)
+    # A circle of ranks that miss no message is a deadlock of its own.
+    others = [each for each in own if each not in misses]
+    found = graph.cycle_in(network, others) or graph.cycle_in(network, own)
     if not found or not all(
         isinstance(need.peer, int) for each in found for need in knot.open_needs(each, _MESSAGES)
     ):
         return None
     parties = [knot.party(each) for each in found]
     ranks = RankSet.union(each.ranks for each in parties)
-    receivers = knot.having("message")
-    waiting = [knot.party(each) for each in receivers]
-    needs = [knot.open_needs(each, "message") for each in receivers]
-    if misses := untaken.missed(waiting, needs, of_sender=True):
-        return _other_came(knot, misses, f"so {_circle(parties, ranks)}")
-    is_sends = not {*knot.having("message")} & {*found}
+    if not misses.keys().isdisjoint(found):
+        return _other_came(knot, misses.values(), f"so {_circle(parties, ranks)}")
+    is_sends = not {*receivers} & {*found}
     if is_sends:
         kind: VerdictKind = "head-to-head-sends"
         rule = "each sends to a rank that is itself in a send, and nobody receives"
@@ -199,12 +200,12 @@ def cycle(knot: Knot) -> Verdict | None:
         kind = "cycle"
         rule = "each waits for a send or a receive of the next one, and the last for the first"
     text = _circle(parties, ranks)
-    if others := untaken.missed(waiting, needs, of_sender=False):
-        text += f"; {others[0].text}"
+    for each in [*untaken.missed(knot, receivers, of_sender=False).values()][:1]:
+        text += f"; {each.text}"
     return knot.verdict(kind, text, rule, ranks=ranks)
 
 
-def _other_came(knot: Knot, misses: Sequence[Missed], behind: str) -> Verdict:
+def _other_came(knot: Knot, misses: Iterable[Missed], behind: str) -> Verdict:
     """Return the verdict about receives that wait, where the awaited rank has sent another
     message."""
     first, *others = misses
@@ -281,9 +282,9 @@ def _nobody(
     if others:
         there = part(others[0], targets)
         elsewhere = f"{words.named(there.ranks)} {words.states(there)}"
-    open_needs = [knot.open_needs(each, need_kind) for each in numbers]
-    if misses := untaken.missed(parties, open_needs, of_sender=True):
-        return _other_came(knot, misses, elsewhere or "nobody sends it")
+    receivers = numbers if need_kind == "message" else ()
+    if misses := untaken.missed(knot, receivers, of_sender=True):
+        return _other_came(knot, misses.values(), elsewhere or "nobody sends it")
     made = parties[0].call
     has_requests = len(parties) == 1 and made is not None and bool(made.requests)
     text = (
@@ -295,7 +296,7 @@ def _nobody(
         text += f": {words.any_of([words.wanted(each) for each in own])}"
     if elsewhere:
         text += f"; {elsewhere}"
-    for each in untaken.missed(parties, open_needs, of_sender=False)[:1]:
+    for each in [*untaken.missed(knot, receivers, of_sender=False).values()][:1]:
         text += f"; one with that tag has come from rank {each.message.source}"
     if kind == "unmatched-receive" and needs[0].tag is not None:
         rule = (

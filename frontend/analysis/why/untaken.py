@@ -6,11 +6,12 @@ which differs in one property, the two may have been meant for each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from pgdb.frontend.analysis.why import matching, words
+from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage
@@ -44,25 +45,24 @@ class Missed(msgspec.Struct, frozen=True):
         return f"{waits}{came} has tag {message.tag}"
 
 
-def missed(
-    parties: Sequence[Party], needs: Sequence[Sequence[Need]], *, of_sender: bool
-) -> list[Missed]:
-    """Return, for each of *parties* with its open *needs*, the first message that one of them
-    misses by one property.
+def missed(knot: Knot, members: Iterable[int], *, of_sender: bool) -> dict[int, Missed]:
+    """Return, by the *members* of a knot, the first message that an open receive of each misses by
+    one property.
 
     *of_sender* selects messages of the rank that is waited for; the others have another source.
     """
-    found = []
-    for party, own in zip(parties, needs, strict=True):
-        every = (_missed(party, need, each) for need in own for each in party.status.arrived)
+    found = {}
+    for number in members:
+        party, needs = knot.party(number), knot.open_needs(number, "message")
+        every = (_missed(party, need, each) for need in needs for each in party.status.arrived)
         first = next((each for each in every if each and each.is_of_sender is of_sender), None)
         if first is not None:
-            found.append(first)
+            found[number] = first
     return found
 
 
 def _missed(party: Party, need: Need, message: ArrivedMessage) -> Missed | None:
-    if need.kind != "message" or need.tag is None or need.peer is None:
+    if need.tag is None or need.peer is None:
         return None
     same_rank = need.peer in (message.source, ANY_SOURCE)
     same_tag = matching.same_tag(message.tag, need.tag)

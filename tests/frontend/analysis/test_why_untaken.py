@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus
+from pgdb.ranks import RankSet
 from tests.support.why_jobs import BARRIER, WORLD, Job, explained, recv, request, send, waits
 
 OTHER = Communicator(name="other", members="0-3", identity="other")
@@ -44,6 +45,22 @@ def test_one_that_misses_a_message_is_the_cause_of_a_circle() -> None:
     job: Job = {"0": recv(1, 8), "1": having(recv(2, 8), (2, 9)), "2": recv(0, 8), "3": BARRIER}
     found = only(job)
     assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "1", "0,2-3")
+
+
+@pytest.mark.parametrize(("whole", "missing"), [(1, 2), (2, 1)])
+def test_a_circle_beside_a_rank_that_misses_a_message_is_a_deadlock_of_its_own(
+    whole: int, missing: int
+) -> None:
+    needs = [request("recv", each, 8, complete=False) for each in (whole, missing)]
+    job: Job = {
+        "0": waits("MPI_Waitall", "all", *needs),
+        str(whole): recv(0, 8),
+        str(missing): having(recv(0, 8), (0, 7)),
+        "3": BARRIER,
+    }
+    found = only(job)
+    assert (found.kind, found.ranks) == ("cycle", RankSet([0, whole]))
+    assert found.victims == RankSet([missing, 3])
 
 
 def test_a_request_that_misses_a_message_is_named() -> None:
