@@ -481,6 +481,12 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0-1",
         "2-3",
     ),
+    "a lock of an unknown target": (
+        {"0": win_call("MPI_Win_lock", dest=3), "1": win_call("MPI_Win_lock"), "2-3": FREE},
+        "unmatched-rma",
+        "0-1",
+        "2-3",
+    ),
     "a window that is not exposed": (
         {
             "0": win_call("MPI_Win_wait"),

@@ -62,9 +62,9 @@ def one_sided(knot: Knot) -> Verdict | None:
 
 def _locks(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | None:
     """Find ranks that want different locks, of which each may hold the one of another."""
-    wanted = {(made.window, made.dest) for each in parties for made in each.calls}
-    functions = {made.function for each in parties for made in each.calls}
-    if len(wanted) < 2 or functions != {_LOCKS}:
+    calls = [made for each in parties for made in each.calls]
+    wanted = {(made.window, made.dest) for made in calls if made.dest is not None}
+    if len(wanted) < 2 or any(made.function != _LOCKS for made in calls):
         return None
     others = [
         each
@@ -74,8 +74,8 @@ def _locks(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | No
     ]
     holders = RankSet.union(each.ranks for each in others)
     text = (
-        f"{words.named(ranks)} wait {words.in_calls(parties)} for locks that no rank gives back: "
-        "each may hold the lock that the other wants"
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)} for locks "
+        "that no rank gives back: each may hold a lock that another one wants"
     )
     if holders:
         text += (
