@@ -21,15 +21,7 @@ from pgdb.overlay.messages import (
     Resume,
 )
 from pgdb.records import Breakpoint, Done, Failure, Stack, Stop, Text, Value
-from tests.support.nursery_ranks import (
-    LIBRARY,
-    build_opener,
-    functions,
-    ranks,
-    run,
-    running,
-    told_by,
-)
+from tests.support.nursery_ranks import LIBRARY, functions, ranks, run, running, told_by
 from tests.support.processes import (
     has_opened,
     is_alive,
@@ -40,6 +32,7 @@ from tests.support.processes import (
     wait_until,
 )
 from tests.support.programs import Program
+from tests.support.real_gdb import NEEDS_CC_AND_GDB
 
 SAY = """
 #include <string>
@@ -47,22 +40,10 @@ SAY = """
 static int say(const std::string &who, int times) { for (;;) usleep(1000); return times; }
 int main() { return say("the rank", 1); }
 """
-pytestmark = [
-    pytest.mark.gdb,
-    pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no C compiler"),
-    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
-]
+pytestmark = NEEDS_CC_AND_GDB
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the program, under two names, and the object that it opens."""
-    folder = tmp_path_factory.mktemp("nursery")
-    build_opener(folder)
-    return folder
-
-
-def test_all_ranks_are_forked_from_one(built: Path) -> None:
+def test_all_ranks_are_forked_from_one(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             stops = await found.attach(pids)
@@ -87,7 +68,7 @@ def test_all_ranks_are_forked_from_one(built: Path) -> None:
         assert found.notices == []
         assert not any(is_traced(pid) for pid in pids)
 
-    with running(*([str(built / "opener")] for _ in range(5))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(5))) as pids:
         run(test(pids))
 
 
@@ -119,7 +100,7 @@ def test_values_of_classes_are_printed_as_by_any_gdb(tmp_path: Path) -> None:
         run(test(pids))
 
 
-def test_they_run_and_stop_apart(built: Path) -> None:
+def test_they_run_and_stop_apart(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids)
@@ -142,11 +123,11 @@ def test_they_run_and_stop_apart(built: Path) -> None:
         for pid in pids:
             wait_progress(pid)
 
-    with running(*([str(built / "opener")] for _ in range(6))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(6))) as pids:
         run(test(pids))
 
 
-def test_each_program_has_a_nursery(built: Path) -> None:
+def test_each_program_has_a_nursery(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids)
@@ -154,7 +135,7 @@ def test_each_program_has_a_nursery(built: Path) -> None:
             names = [each.text for each in await found.ask(Console(command="info inferiors"))]
             assert ["another one" in each for each in names] == [False, True, False, True]
 
-    lines = [[str(built / name)] for name in ("opener", "another one") * 2]
+    lines = [[str(openers / name)] for name in ("opener", "another one") * 2]
     with running(*lines) as pids:
         run(test(pids))
 
@@ -177,7 +158,7 @@ def test_a_static_program_has_a_nursery(tmp_path: Path) -> None:
         run(test(pids))
 
 
-def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
+def test_what_is_loaded_later_is_found(openers: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
 
     async def test(pids: list[int]) -> None:
@@ -187,7 +168,7 @@ def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
                 assert isinstance(each, Failure)
             await found.ask(Resume(command="continue"), 3)
             go.touch()
-            wait_opened(pids, built / "visit.so")
+            wait_opened(pids, openers / "visit.so")
             await found.ask(Interrupt(), 4)
             await found.heard(Stop, 1)
             await found.ask(InsertBreakpoint(command="break visit", first_number=1))
@@ -197,12 +178,12 @@ def test_what_is_loaded_later_is_found(built: Path, tmp_path: Path) -> None:
             for stack in await found.ask(Backtrace()):
                 assert functions(stack) == ["visit", "main"]
 
-    with running(*([str(built / "opener"), str(go), str(built / "visit.so")],) * 3) as pids:
+    with running(*([str(openers / "opener"), str(go), str(openers / "visit.so")],) * 3) as pids:
         run(test(pids))
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_library_that_one_rank_has_opened(built: Path, tmp_path: Path, is_first: bool) -> None:
+def test_a_library_that_one_rank_has_opened(openers: Path, tmp_path: Path, is_first: bool) -> None:
     """The nursery has the libraries of the first, so that it knows this one as well, or not."""
     go = tmp_path / "go"
     go.touch()
@@ -228,7 +209,7 @@ def test_a_library_that_one_rank_has_opened(built: Path, tmp_path: Path, is_firs
                     assert isinstance(line, Failure) and "not defined" in line.message
         assert found.notices == []
 
-    program, library = str(built / "opener"), Program(built / "visit.so", LIBRARY)
+    program, library = str(openers / "opener"), Program(openers / "visit.so", LIBRARY)
     with running([program, str(go), str(library.path)], [program], [program]) as pids:
         visiting, *others = pids
         wait_opened([visiting], library.path)
@@ -236,7 +217,7 @@ def test_a_library_that_one_rank_has_opened(built: Path, tmp_path: Path, is_firs
         run(test([visiting, *others] if is_first else [*others, visiting], visiting))
 
 
-def test_a_rehearsal_leaves_nothing(built: Path) -> None:
+def test_a_rehearsal_leaves_nothing(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids[:1])
@@ -255,11 +236,11 @@ def test_a_rehearsal_leaves_nothing(built: Path) -> None:
                 assert number == "1"
         assert found.notices == []
 
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
         run(test(pids))
 
 
-def test_a_gdb_ends_when_its_last_process_is_free(built: Path) -> None:
+def test_a_gdb_ends_when_its_last_process_is_free(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids[:2])
@@ -276,12 +257,12 @@ def test_a_gdb_ends_when_its_last_process_is_free(built: Path) -> None:
             assert not is_traced(pid)
             wait_progress(pid)
 
-    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(3))) as pids:
         run(test(pids))
 
 
-def test_what_the_linker_has_loaded(built: Path) -> None:
-    with running([str(built / "opener")]) as (pid,):
+def test_what_the_linker_has_loaded(openers: Path) -> None:
+    with running([str(openers / "opener")]) as (pid,):
         names = linked(pid)
         assert any("libc.so" in Path(name).name for name in names)
         assert all(Path(name).exists() for name in names)

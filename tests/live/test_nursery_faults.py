@@ -18,26 +18,15 @@ from pgdb.errors import GdbError
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.overlay.messages import Backtrace, Console, InsertBreakpoint, Resume
 from pgdb.records import Failure, Gone, Running, Stack, Stop, Text
-from tests.support.nursery_ranks import build_opener, functions, ranks, run, running
+from tests.support.nursery_ranks import functions, ranks, run, running
 from tests.support.processes import is_alive, is_traced, wait_progress, wait_until, write_gdb
+from tests.support.real_gdb import NEEDS_CC_AND_GDB
 from tests.support.terminal import DEADLINE_S
 
-pytestmark = [
-    pytest.mark.gdb,
-    pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no C compiler"),
-    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
-]
+pytestmark = NEEDS_CC_AND_GDB
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the program, under two names, and the object that it opens."""
-    folder = tmp_path_factory.mktemp("nursery")
-    build_opener(folder)
-    return folder
-
-
-def test_a_gdb_that_is_killed_costs_its_own_rank(built: Path) -> None:
+def test_a_gdb_that_is_killed_costs_its_own_rank(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids)
@@ -51,11 +40,11 @@ def test_a_gdb_that_is_killed_costs_its_own_rank(built: Path) -> None:
             assert isinstance(answers[0], Stack) and isinstance(answers[2], Stack)
             wait_progress(pids[1])
 
-    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(3))) as pids:
         run(test(pids))
 
 
-def test_a_nursery_that_dies_is_done_without(built: Path) -> None:
+def test_a_nursery_that_dies_is_done_without(openers: Path) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks() as found:
             await found.attach(pids[:2])
@@ -71,11 +60,31 @@ def test_a_nursery_that_dies_is_done_without(built: Path) -> None:
                 assert isinstance(each, Running)
         assert not any(is_traced(pid) for pid in pids)
 
-    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(3))) as pids:
         run(test(pids))
 
 
-def test_a_gdb_without_python_is_enough(built: Path, tmp_path: Path) -> None:
+def notice_without_nursery(openers: Path, gdb: str) -> str:
+    """Attach to two processes with a GDB that makes no nursery; return what PGDB says of that."""
+    notices: list[str] = []
+
+    async def test(pids: list[int]) -> None:
+        async with ranks(gdb) as found:
+            for each in await found.attach(pids):
+                assert isinstance(each, Stop)
+            assert found.parents() == {os.getpid()}
+            for stack in await found.ask(Backtrace()):
+                assert functions(stack)[-1] == "main"
+        notices.extend(found.notices)
+
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
+        run(test(pids))
+    (notice,) = notices
+    assert "without the nursery" in notice
+    return notice
+
+
+def test_a_gdb_without_python_is_enough(openers: Path, tmp_path: Path) -> None:
     gdb = tmp_path / "gdb"
     gdb.write_text(
         f"#!{sys.executable}\nimport os, sys\n"
@@ -83,59 +92,28 @@ def test_a_gdb_without_python_is_enough(built: Path, tmp_path: Path) -> None:
         f"os.execv({shutil.which('gdb')!r}, words)\n"
     )
     gdb.chmod(0o755)
-
-    async def test(pids: list[int]) -> None:
-        async with ranks(str(gdb)) as found:
-            for each in await found.attach(pids):
-                assert isinstance(each, Stop)
-            assert found.parents() == {os.getpid()}
-            for stack in await found.ask(Backtrace()):
-                assert functions(stack)[-1] == "main"
-        (notice,) = found.notices
-        assert "without the nursery" in notice and "as a GDB without Python does" in notice
-
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
-        run(test(pids))
+    assert "as a GDB without Python does" in notice_without_nursery(openers, str(gdb))
 
 
-def test_what_a_nursery_says_last_has_no_zeros(built: Path, tmp_path: Path) -> None:
-    """As GDB 13.1 says when it has no memory for Python: that, and nothing else."""
+def test_what_a_nursery_says_last_has_no_zeros(openers: Path, tmp_path: Path) -> None:
+    """GDB 13.1 writes a zero byte, and nothing else, when it has no memory for Python."""
     says = 'case "$*" in *forking_in_gdb*) printf "\\0" >&2; exit 1;; esac'
-    gdb = write_gdb(tmp_path, says)
-
-    async def test(pids: list[int]) -> None:
-        async with ranks(gdb) as found:
-            for each in await found.attach(pids):
-                assert isinstance(each, Stop)
-        (notice,) = found.notices
-        assert "without the nursery" in notice and "ended (1)" in notice
-        assert notice.isprintable() and "\\0" not in notice and "ended (1):" not in notice
-
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
-        run(test(pids))
+    notice = notice_without_nursery(openers, write_gdb(tmp_path, says))
+    assert "ended (1)" in notice
+    assert notice.isprintable() and "\\0" not in notice and "ended (1):" not in notice
 
 
 def test_a_nursery_that_stalls_is_done_without(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    openers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nursery, "STALL_S", 0.5)
     stalls = 'case "$*" in *forking_in_gdb*) exec tail -f /dev/null;; esac'
-    gdb = write_gdb(tmp_path, stalls)
-
-    async def test(pids: list[int]) -> None:
-        async with ranks(gdb) as found:
-            for each in await found.attach(pids):
-                assert isinstance(each, Stop)
-            assert found.parents() == {os.getpid()}
-            (notice,) = found.notices
-            assert "without the nursery" in notice and "has not computed for 0.5 s" in notice
-
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
-        run(test(pids))
+    notice = notice_without_nursery(openers, write_gdb(tmp_path, stalls))
+    assert "has not computed for 0.5 s" in notice
 
 
 def test_a_nursery_that_dies_in_its_rehearsal_is_done_without(
-    built: Path, monkeypatch: pytest.MonkeyPatch
+    openers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(self: nursery.Nursery, pid: int) -> None:
         os.kill(self.pid, signal.SIGSTOP)
@@ -157,16 +135,16 @@ def test_a_nursery_that_dies_in_its_rehearsal_is_done_without(
             assert not is_traced(pid)
             wait_progress(pid)
 
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
         run(test(pids))
 
 
-def test_a_damaged_index_cache_is_done_without(built: Path, tmp_path: Path) -> None:
+def test_a_damaged_index_cache_is_done_without(openers: Path, tmp_path: Path) -> None:
     """A full disk leaves an index that is cut off, of which GDB 13.1 crashes."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     line = [
         "gdb", "-nx", "-q", "-batch", "-iex", "set index-cache enabled on",
-        "-iex", "maint set worker-threads 0", "-ex", "info line go_on", str(built / "opener"),
+        "-iex", "maint set worker-threads 0", "-ex", "info line go_on", str(openers / "opener"),
     ]  # fmt: skip
 
     def look() -> int:
@@ -203,23 +181,23 @@ def test_a_damaged_index_cache_is_done_without(built: Path, tmp_path: Path) -> N
         assert found.notices == [f"removed a damaged index of GDB's: {index}"]
         assert is_whole(index)
 
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
         run(test(pids))
 
 
 @pytest.mark.parametrize("expected", ["", "12.9"])
-def test_another_version_is_told_once(built: Path, expected: str) -> None:
+def test_another_version_is_told_once(openers: Path, expected: str) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks(expected=expected or check_gdb("gdb")) as found:
             await found.attach(pids)
             assert len(found.notices) == bool(expected)
             assert all("12.9 at the front end" in each for each in found.notices)
 
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
         run(test(pids))
 
 
-def test_one_that_is_too_old_is_named(built: Path, tmp_path: Path) -> None:
+def test_one_that_is_too_old_is_named(openers: Path, tmp_path: Path) -> None:
     """It is looked at on each host: the front end knows its own only."""
     version = (
         'class V(gdb.Command):\n def __init__(s): super().__init__("show version", 0)\n'
@@ -238,11 +216,11 @@ def test_one_that_is_too_old_is_named(built: Path, tmp_path: Path) -> None:
                     await found.attach([pid])
             assert len([each for each in found.notices if "13.1 at the front end" in each]) == 1
 
-    with running(*([str(built / "opener")] for _ in range(2))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(2))) as pids:
         run(test(pids))
 
 
-def test_gdbs_let_go_when_nobody_listens(built: Path) -> None:
+def test_gdbs_let_go_when_nobody_listens(openers: Path) -> None:
     """Their sockets are closed when the aggregator is killed."""
 
     async def test(pids: list[int]) -> None:
@@ -261,5 +239,5 @@ def test_gdbs_let_go_when_nobody_listens(built: Path) -> None:
             assert not is_traced(pid)
             wait_progress(pid)
 
-    with running(*([str(built / "opener")] for _ in range(3))) as pids:
+    with running(*([str(openers / "opener")] for _ in range(3))) as pids:
         run(test(pids))

@@ -11,21 +11,9 @@ import pgdb
 from pgdb.frontend.analysis.calltree import CallTree, label
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi, Program
-from tests.support.terminal import (
-    PGDB,
-    Terminal,
-    assert_untouched,
-    ex,
-    run_json,
-    run_pgdb,
-)
+from tests.support.terminal import PGDB, Terminal, assert_untouched, ex, run_json, run_pgdb
 
 pytestmark = pytest.mark.mpi
-
-
-@pytest.fixture
-def ring(build: Build) -> Program:
-    return build("ring.c")
 
 
 def functions(tree: CallTree) -> set[str]:

@@ -21,14 +21,11 @@ from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.overlay.messages import Console
 from pgdb.records import Event, Stop, Text
 from tests.support.processes import wait_progress
+from tests.support.real_gdb import NEEDS_CC_AND_GDB
 
 DEADLINE_S = 120.0
 
-pytestmark = [
-    pytest.mark.gdb,
-    pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no C compiler"),
-    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
-]
+pytestmark = NEEDS_CC_AND_GDB
 
 # Scripts in a program (GDB manual, "The .debug_gdb_scripts section"): one that stands there, and a
 # file whose name looks like a further line of what GDB lists, of a script that it has loaded.

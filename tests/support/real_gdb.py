@@ -1,4 +1,4 @@
-"""Questions to the GDB of this machine, for tests that PGDB does as GDB does."""
+"""The GDB of this machine: the marks of tests that need it, and questions to it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+NEEDS_CC_AND_GDB = [
+    pytest.mark.gdb,
+    pytest.mark.skipif(not shutil.which("cc"), reason="this machine has no C compiler"),
+    pytest.mark.skipif(not shutil.which("gdb"), reason="this machine has no GDB"),
+]
+"""Marks of live tests that need no MPI."""
 
 
 def ask_gdb(directory: Path, code: str, cases: Sequence[object]) -> list[Any]:
