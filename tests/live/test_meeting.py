@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +11,9 @@ import pgdb
 from pgdb.frontend.api.notifications import BarrierNews, JobEnded
 from pgdb.records import BreakpointList, Exit, Stop
 from tests.conftest import Build
+from tests.support.example_scripts import run_example
 from tests.support.processes import wait_until
-from tests.support.programs import ROOT, Mpi, Program
+from tests.support.programs import Mpi, Program
 from tests.support.terminal import PGDB, PROMPT, Terminal
 
 pytestmark = [pytest.mark.mpi]
@@ -238,16 +237,9 @@ def test_ctrl_c_ends_each_wait(mpi: Mpi, meet: Program) -> None:
         terminal.expect(r"detached; they run on")
 
 
-def run_example(name: str, *args: str) -> list[str]:
+def lines_of_example(name: str, *args: str) -> list[str]:
     """Run an example; return its output by lines."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "scripts" / name), *args],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT_S,
-        check=False,
-    )
+    done = run_example(name, *args)
     assert not done.stderr, done.stderr
     return done.stdout.splitlines()
 
@@ -255,7 +247,7 @@ def run_example(name: str, *args: str) -> list[str]:
 @pytest.mark.any_mpi
 def test_example_parting(mpi: Mpi, meet: Program) -> None:
     job = mpi.line(RANKS, meet, str(ODD), "2")
-    lines = run_example("parting.py", meet.at("call"), "value", *job)
+    lines = lines_of_example("parting.py", meet.at("call"), "value", *job)
     assert lines[:3] == [f"hit 3 of {meet.at('call')}: most ranks have 4", "  [3] 4.5", lines[2]]
     assert lines[2].startswith("after hit 2: ")
     assert lines[2].endswith("then parted")
@@ -264,7 +256,7 @@ def test_example_parting(mpi: Mpi, meet: Program) -> None:
 @pytest.mark.any_mpi
 def test_example_two_ranks(mpi: Mpi, meet: Program) -> None:
     job = mpi.line(RANKS, meet, str(ODD), "2", "recv")
-    lines = run_example("two_ranks.py", meet.at("call"), "1", str(ODD), *job)
+    lines = lines_of_example("two_ranks.py", meet.at("call"), "1", str(ODD), *job)
     assert lines[0] == "held: [0,2]"
     assert lines[-3:] == [
         f"[1] main at meet.c:{meet.line('call')}",

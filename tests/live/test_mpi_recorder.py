@@ -13,19 +13,18 @@ from pgdb.backend.gdb.rank_image import ProcessImage
 from pgdb.backend.mpi_calls.recorder import read_recorded
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, MpiCall, MpiCallStatus
 from tests.conftest import Build
-from tests.support.processes import kill_all, programs_with, wait_until
+from tests.support.processes import kill_all, pids_of_run, wait_until
 from tests.support.programs import Mpi, Program
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 RANKS = 4
-RUN = os.environ["PGDB_TEST_RUN"]
 WAITS = ("MPI_Waitall", "MPI_Recv", "MPI_Bcast")
 
 
 def calls_of(program: Program) -> dict[int, str]:
     """Return the function that each process of this run of the tests is in, by its number."""
     found = {}
-    for pid in programs_with(f"PGDB_TEST_RUN={RUN}", program):
+    for pid in pids_of_run(program):
         recorded = read_recorded(ProcessImage(pid))
         calls = [] if recorded is None else list(recorded.calls.values())
         found[pid] = calls[0].function if calls else ""
@@ -118,7 +117,7 @@ def test_the_environment_that_records_a_job_without_pgdb(mpi: Mpi, build: Build)
             with pgdb.attach(job.pid) as session:
                 check_common(session.mpi_calls())
         finally:
-            kill_all(lambda: programs_with(f"PGDB_TEST_RUN={RUN}", program), "its ranks")
+            kill_all(lambda: pids_of_run(program), "its ranks")
             job.kill()
 
 

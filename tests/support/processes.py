@@ -166,6 +166,11 @@ def programs_with(variable: str, *programs: Program) -> dict[int, dict[str, str]
     return found
 
 
+def pids_of_run(program: Program) -> list[int]:
+    """Return the processes of a program that this worker's tests have started."""
+    return list(programs_with(f"PGDB_TEST_RUN={os.environ['PGDB_TEST_RUN']}", program))
+
+
 def ranks_with(variable: str, *programs: Program) -> dict[int, int]:
     """Return the processes of programs that have ``NAME=value``, by rank."""
     found = {}

@@ -16,12 +16,7 @@ from pgdb.backend.node.aggregator import Aggregator, Place
 from pgdb.frontend.transport.overlay_root import Root
 from pgdb.overlay.channel import Listener, connect, listen, listen_on
 from pgdb.overlay.credentials import make_credentials
-from pgdb.overlay.messages import (
-    Found,
-    Lost,
-    Shutdown,
-    Table,
-)
+from pgdb.overlay.messages import Found, Lost, Shutdown, Table
 from pgdb.overlay.topology import Topology
 from tests.fakes.canned_debugger import CannedOpener
 

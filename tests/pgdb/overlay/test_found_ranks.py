@@ -10,10 +10,7 @@ import sys
 import pytest
 
 from pgdb.jobs import environment_scan, hold
-from pgdb.overlay.messages import (
-    Find,
-    FoundRanks,
-)
+from pgdb.overlay.messages import Find, FoundRanks
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
 from tests.support.wired_session import DEADLINE_S, WiredSession, run_wired

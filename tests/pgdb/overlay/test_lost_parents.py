@@ -10,9 +10,7 @@ import pytest
 from pgdb.backend.node import aggregator as aggregator_module
 from pgdb.overlay import channel as channel_module
 from pgdb.overlay.channel import SILENT
-from pgdb.overlay.messages import (
-    Table,
-)
+from pgdb.overlay.messages import Table
 from tests.support.wired_session import DEADLINE_S, WiredSession, run_wired
 
 

@@ -14,13 +14,7 @@ import pytest
 from pgdb.errors import LinkError
 from pgdb.overlay.channel import connect
 from pgdb.overlay.credentials import make_credentials
-from pgdb.overlay.messages import (
-    PROTOCOL_VERSION,
-    Find,
-    Hello,
-    Setup,
-    Table,
-)
+from pgdb.overlay.messages import PROTOCOL_VERSION, Find, Hello, Setup, Table
 from pgdb.overlay.node import release
 from pgdb.overlay.topology import Topology
 from tests.support.wired_session import CREDENTIALS, WiredSession, run_wired
