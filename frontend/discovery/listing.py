@@ -159,7 +159,7 @@ def _of_launchers(
             RunningJob(
                 target=str(stat.pid),
                 launcher=stat.comm,
-                command=shlex.join(_without_hold(words)),
+                command=_command_of(words),
                 ranks=ranks,
                 hosts=hosts,
                 age_s=_age_s(stat),
@@ -182,7 +182,7 @@ def _of_torch(jobs: Iterable[TorchJob]) -> list[RunningJob]:
             RunningJob(
                 target=str(each.target),
                 launcher=stat.comm,
-                command=shlex.join(_without_hold(words)),
+                command=_command_of(words),
                 ranks=each.size,
                 # Nothing on this host names the others.
                 hosts=1 if each.size == len(each.group.processes) else None,
@@ -221,6 +221,13 @@ def _no_pmix(launcher_pid: int) -> tuple[RankProcess, ...]:
     raise DiscoveryError(f"{launcher_pid} is not asked through PMIx for a list")
 
 
+def _command_of(words: Sequence[str]) -> str:
+    """Return a command line as the user has written it."""
+    # A title that the process has written over its line, such as a Ray worker's, has an empty rest.
+    is_title = not any(words[1:])
+    return shlex.join(words[:1] if is_title else _without_hold(words))
+
+
 def _without_hold(words: Sequence[str]) -> list[str]:
     """Return a launcher's command line without the words that ``pgdb launch`` put before the
     program.
@@ -229,9 +236,6 @@ def _without_hold(words: Sequence[str]) -> list[str]:
     """
     kept: list[str] = []
     at = 0
-    if not any(words[1:]):
-        # A title that the process has written over its line, such as a Ray worker's, and its rest.
-        return list(words[:1])
     while at < len(words):
         if "--" in words[at:] and _is_hold(words[at : at + 5]):
             at = words.index("--", at)

@@ -87,8 +87,8 @@ def instruction_rows(
     :param ranks: the ranks that stand at an instruction, by function and offset.
     :param breakpoints: the addresses with a breakpoint, and whether one of them is enabled.
     """
-    lines = [each for each in text.split("\n") if each.strip()]
-    lines = [each for each in lines if not each.startswith(("Dump of", "End of"))]
+    around = ("Dump of", "End of")
+    lines = [each for each in text.split("\n") if each.strip() and not each.startswith(around)]
     here = next((at for at, each in enumerate(lines) if each.startswith("=>")), 0)
     first = max(0, here - height // 3)
     rows: list[Row] = []

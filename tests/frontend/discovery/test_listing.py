@@ -190,8 +190,8 @@ def test_command_is_the_users(line: str, shown: str) -> None:
 
 
 def test_a_title_has_no_empty_words_behind_it() -> None:
-    assert listing._without_hold(["ray::Worker.run", "", "", ""]) == ["ray::Worker.run"]
-    assert listing._without_hold(["mpirun", "./ring", ""]) == ["mpirun", "./ring", ""]
+    assert listing._command_of(["ray::Worker.run", "", "", ""]) == "ray::Worker.run"
+    assert listing._command_of(["mpirun", "./ring", ""]) == "mpirun ./ring ''"
 
 
 def test_shipped_hold_program_is_left_out() -> None:
