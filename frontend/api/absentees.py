@@ -32,6 +32,8 @@ class Absent(msgspec.Struct, frozen=True):
     text: str
     """The reason in words, such as ``is in MPI_Recv from 0, and may wait for [0], which is held``.
     """
+    awaited: RankSet = RankSet()
+    """The ranks that they may wait for in MPI, if all of these are known."""
 
 
 class Barrier(msgspec.Struct, frozen=True):
@@ -128,7 +130,8 @@ def _on_the_way(state: JobState, calls: Sequence[EquivalenceClass[Record]]) -> I
     asked = RankSet.union(each.ranks for each in calls)
     stand = state.stopped - asked
     for each in on_the_way(calls, state.held & stand, stand, state.exited, state.ranks):
-        yield Absent(each.ranks, "in MPI" if each.is_stuck else "running", each.text)
+        kind: AbsenceKind = "in MPI" if each.is_stuck else "running"
+        yield Absent(each.ranks, kind, each.text, each.awaited)
 
 
 def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:

@@ -51,4 +51,6 @@ async def waits_for_held(session: Session, ranks: RankSet) -> tuple[Absent, ...]
     except PgdbError:
         return ()
     found = absentees.waited_for(state, moving, stacks, calls)
-    return tuple(each for each in found if each.kind == "in MPI")
+    in_mpi = tuple(each for each in found if each.kind == "in MPI")
+    # Where all wait for ranks that have stopped elsewhere, the held ones are no reason.
+    return in_mpi if any(not each.awaited or each.awaited & held for each in in_mpi) else ()

@@ -24,6 +24,8 @@ class OnTheWay(msgspec.Struct, frozen=True):
     is_stuck: bool
     """Whether they wait for ranks that do not run, or for each other, unless a message is in
     flight."""
+    awaited: RankSet = RankSet()
+    """The ranks that they may wait for, if all of these are known."""
 
 
 def on_the_way(
@@ -68,10 +70,10 @@ def _on_the_way(
     polls_in_vain = party.is_polling and bool(targets) and targets.isdisjoint(waiting.free)
     is_stuck = bool(waiting.stuck(number)) or polls_in_vain
     if not all(each.is_known for each in needs):
-        whom = "a held rank"
+        whom, targets = "a held rank", RankSet()
     elif is_stuck and (found := [(part, how) for each, how in blocks if (part := each & targets)]):
         whom = " and ".join(f"[{part}], which {words.verb(part, how)}" for part, how in found)
     else:
         whom = f"[{targets}]" if targets else ""
     text = f"{does}, and may wait for {whom}" if whom else does
-    return OnTheWay(ranks, text, is_stuck)
+    return OnTheWay(ranks, text, is_stuck, targets)

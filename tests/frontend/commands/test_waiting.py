@@ -62,6 +62,29 @@ def test_a_rank_that_waits_for_a_held_one_is_named_once() -> None:
     run(job, test)
 
 
+def test_held_ranks_are_no_reason_for_a_wait_for_another_rank() -> None:
+    job = job_in_calls()
+    job.calls[3] = recv(1)
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        await user.type("hold 0")
+        command = asyncio.create_task(user.type("proc 2-3 continue"))
+        while len(job.interrupted) < 3:
+            await asyncio.sleep(0)
+        assert not notes.texts
+        job.calls[3] = recv(0)
+        while not notes.texts:
+            await asyncio.sleep(0)
+        assert "may wait for [0], which is held" in notes.texts[0]
+        while len(job.resumed) <= len(job.interrupted):  # a look is in progress
+            await asyncio.sleep(0)
+        job.happen({2: at(9), 3: at(9)})
+        await command
+
+    run(job, test)
+
+
 @pytest.mark.parametrize("line", ["set look-at-running off", "proc 0-1 print 1"])
 def test_no_rank_is_stopped_where_none_is_held_or_the_user_does_not_want_it(line: str) -> None:
     job = job_in_calls()
