@@ -7,7 +7,7 @@ nothing has to be switched on in the job, and no code of it is executed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from pgdb.backend.python.arrays import ArrayPlace
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.values import Interpreter, Path
-from pgdb.mpi_calls import CallKind, Communicator, MpiCall, Peer
+from pgdb.mpi_calls import ANY_SOURCE, CallKind, Communicator, MpiCall, Peer
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -40,6 +40,7 @@ _SAME_SIZES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather_into_t
 """Functions whose tensor has one size on all ranks."""
 _TENSORS = ("tensor", "input_tensor")
 _ROOTS = ("src", "dst")
+_SOURCES = ("src", "group_src")
 _REDUCER = pattern(r"c10d::Reducer::")
 _WAITS = pattern(r"c10d::(?:\w+::)*(?:\w*Work\w*::wait|wait_tensors?)\b")
 BACKWARD = "backward of DistributedDataParallel"
@@ -130,8 +131,8 @@ class _Arguments:
             if call.kind == "collective":
                 return replace(call, root=peer)
             return replace(call, **{"dest" if name == "dst" else "source": peer})
-        if call.kind == "recv" and self._has("src"):
-            call = replace(call, source="MPI_ANY_SOURCE")
+        if call.kind == "recv" and self._are_none(_SOURCES):
+            return replace(call, source=ANY_SOURCE)
         return call
 
     def tensor(self, call: MpiCall) -> MpiCall:
@@ -154,8 +155,10 @@ class _Arguments:
             return self._ranks.get(self._objects.integer(address))
         return None
 
-    def _has(self, name: str) -> bool:
-        return any(each.name == name for each in self._frame.locals or ())
+    def _are_none(self, names: Collection[str]) -> bool:
+        """Return whether the call has arguments of these names, and all of them are None."""
+        texts = [each.repr for each in self._frame.locals or () if each.name in names]
+        return bool(texts) and all(each == "None" for each in texts)
 
     def _argument(self, name: str) -> int:
         """Return the address of an argument, 0 for None and for one that is not there."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
 from pgdb.backend.python import reader
+from pgdb.backend.python.objects import UnknownError
+from pgdb.backend.python.reader import Local, PythonFrame
 from pgdb.backend.python.torch_calls import BACKWARD, WAIT, call_of
-from pgdb.mpi_calls import ANY_SOURCE, Communicator, MpiCall
+from pgdb.mpi_calls import ANY_SOURCE, Communicator, MpiCall, Peer
 from tests.support.programs import ROOT
 from tests.support.python_processes import running
 from tests.support.pythons import interpreters
@@ -63,6 +66,42 @@ def test_the_group_is_read_in_each_interpreter(python: str) -> None:
 @needs_reader
 def test_a_rank_elsewhere_is_in_no_call() -> None:
     assert read(sys.executable, "sleep") is None
+
+
+class NoTables:
+    """An interpreter whose integers alone can be read."""
+
+    objects: NoTables
+
+    def __init__(self) -> None:
+        self.objects = self
+
+    def integer(self, address: int) -> int:
+        return address
+
+    def resolve(self, *_: Any) -> int:
+        raise UnknownError("a table is in change")
+
+
+@pytest.mark.parametrize(
+    ("source", "group_source", "found"),
+    [("3", "None", 3), ("None", "1", None), ("None", "None", ANY_SOURCE), ("None", "", ANY_SOURCE)],
+)
+def test_a_source_that_cannot_be_read_is_not_taken_for_any(
+    source: str, group_source: str, found: Peer | None
+) -> None:
+    """The rank in a group is known by the group's tables alone."""
+    texts = {"src": source, "group_src": group_source}
+    given = [
+        Local(name=name, addr=0 if text == "None" else int(text), arg=True, repr=text)
+        for name, text in texts.items()
+        if text
+    ]
+    frame = PythonFrame("recv", "/t/torch/distributed/distributed_c10d.py", 7, tuple(given))
+    interpreter: Any = NoTables()
+    call = call_of((frame,), (), interpreter)
+    assert call is not None
+    assert call.source == found
 
 
 def test_a_call_without_frames_of_python_is_known_by_those_of_c() -> None:
