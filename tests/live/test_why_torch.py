@@ -63,7 +63,11 @@ def test_a_rank_that_is_missing_from_a_collective_call_is_named() -> None:
 def test_a_call_of_a_group_does_not_wait_for_ranks_outside_of_it() -> None:
     with workers(["sleep", "barrier of group", "sleep", "barrier of group"]) as pid:
         done = run_json("attach", str(pid), *ex("why"))
-    assert not any(each["ranks"] != "" for each in done.of_type("why")[0]["verdicts"]), done.out
+    (why,) = done.of_type("why")
+    assert not any(each["ranks"] != "" for each in why["verdicts"]), done.out
+    # The call was recognized.
+    calls = {each["ranks"]: each.get("communicator") for each in why["waits"]}
+    assert calls["1,3"] == "process group 1", done.out
 
 
 def test_ranks_in_different_calls_of_one_group_differ() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pgdb.backend.gdb.process_memory import read_some
@@ -32,9 +33,7 @@ class PythonProcess:
         assert not found.why, found.why
         (self.frames,) = (each.frames for each in found.threads if each.frames)
 
-        def memory(address: int, size_bytes: int) -> bytes:
-            return read_some(pid, address, size_bytes)
-
+        memory = partial(read_some, pid)
         mappings = read_mappings(pid)
         at = runtime.runtime_address(mappings, lambda path: path)
         minor = values.minor_of(memory, at, [each.path for each in mappings])

@@ -21,8 +21,6 @@ from pgdb.records import Block, Failure
 from tests.fakes.gdb_events import GdbEvents
 
 DEADLINE_S = 60.0
-
-
 LIMIT_BYTES = 1 << 30
 
 

@@ -13,8 +13,6 @@ from pgdb.overlay.messages import Backtrace
 from pgdb.records import Record, Stack
 
 PID = 100
-
-
 NO_ARGUMENTS = '^done,stack-args=[frame={level="0",args=[]}]'
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,8 @@ pytestmark = pytest.mark.skipif(not reader.program(), reason="py-spy is not inst
 PROGRAM = ROOT / "tests" / "programs" / "python_values.py"
 
 
-@contextmanager
-def running(python: str, *words: str) -> Iterator[PythonProcess]:
-    with running_program(python, PROGRAM, *words) as process:
-        yield process
+def running(python: str, *words: str) -> AbstractContextManager[PythonProcess]:
+    return running_program(python, PROGRAM, *words)
 
 
 def value(process: PythonProcess, text: str, level: int = 1) -> str:
