@@ -24,20 +24,26 @@ class PythonProcess:
         self.interpreter: Interpreter
         self.frames: tuple[PythonFrame, ...] = ()
 
-    def look(self) -> None:
-        """Wait until the program waits, and read its frames."""
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait(self) -> None:
+        """Wait until the program waits, and find its interpreter."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"ready\n"
-        pid = self._process.pid
-        found = asyncio.run(Reader().read(pid))
-        assert not found.why, found.why
-        (self.frames,) = (each.frames for each in found.threads if each.frames)
-
-        memory = partial(read_some, pid)
-        mappings = read_mappings(pid)
+        memory = partial(read_some, self.pid)
+        mappings = read_mappings(self.pid)
         at = runtime.runtime_address(mappings, lambda path: path)
         minor = values.minor_of(memory, at, [each.path for each in mappings])
         self.interpreter = Interpreter(memory, at, minor)
+
+    def look(self) -> None:
+        """Wait until the program waits, and read its frames, for which py-spy is needed."""
+        self.wait()
+        found = asyncio.run(Reader().read(self.pid))
+        assert not found.why, found.why
+        (self.frames,) = (each.frames for each in found.threads if each.frames)
 
     def go_on(self) -> None:
         """End the wait of the program."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
-from pgdb.backend.gdb.process_memory import read_some
-from pgdb.backend.python import coroutines, runtime, values
+from pgdb.backend.python import coroutines, runtime
 from pgdb.backend.python.tasks import Task
 from pgdb.process_maps import read_mappings
 from tests.support.programs import ROOT
+from tests.support.python_processes import running
 from tests.support.pythons import interpreters
 
 PROGRAM = ROOT / "tests" / "programs" / "python_tasks.py"
@@ -19,24 +17,10 @@ LINES = PROGRAM.read_text().splitlines()
 
 def tasks_of(python: str) -> list[Task]:
     """Run the program until one task waits for input, and return its tasks."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([python, str(PROGRAM)], stdin=pipe, stdout=pipe)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        pid = process.pid
-
-        def memory(address: int, size_bytes: int) -> bytes:
-            return read_some(pid, address, size_bytes)
-
-        mappings = read_mappings(pid)
-        at = runtime.runtime_address(mappings, lambda path: path)
-        minor = values.minor_of(memory, at, [each.path for each in mappings])
-        table = runtime.tasks_address(mappings, lambda path: path)
-        return values.Interpreter(memory, at, minor).tasks(table)
-    finally:
-        process.kill()
-        process.communicate()
+    with running(python, PROGRAM) as process:
+        process.wait()
+        table = runtime.tasks_address(read_mappings(process.pid), lambda path: path)
+        return process.interpreter.tasks(table)
 
 
 def shown(task: Task) -> list[tuple[str, str]]:
