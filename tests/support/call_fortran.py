@@ -130,19 +130,18 @@ class FortranGenerator(Generator):
 
     def __init__(self, random: Random, interface: Interface) -> None:
         super().__init__(random)
-        self._is_f08 = interface == "mpi_f08"
+        is_f08 = interface == "mpi_f08"
         self._locals: list[str] = []
+        self._status = (
+            "type(MPI_Status) :: status" if is_f08 else "integer :: status(MPI_STATUS_SIZE)"
+        )
         self._words = {
             "use": "" if interface == "mpif.h" else f"use {interface}",
             "include": "include 'mpif.h'" if interface == "mpif.h" else "",
-            "status": "",
+            "status": self._status,
         }
         for kind in ("Comm", "Datatype", "Group", "Request"):
-            self._words[kind.lower()] = f"type(MPI_{kind})" if self._is_f08 else "integer"
-        self._status = (
-            "type(MPI_Status) :: status" if self._is_f08 else "integer :: status(MPI_STATUS_SIZE)"
-        )
-        self._words["status"] = self._status
+            self._words[kind.lower()] = f"type(MPI_{kind})" if is_f08 else "integer"
 
     def program(self, calls: int) -> tuple[str, dict[int, Truth]]:
         """Return the source of a program, and the truth about each of its calls."""
@@ -182,14 +181,7 @@ class FortranGenerator(Generator):
         """Return the procedures of a call, and the statements that call them."""
         random = self._random
         scope = Scope()
-        texts: dict[str, str] = {}
-        for key, value in call.values.items():
-            if key == "comm":
-                texts[key] = self.communicator(scope, str(value))
-            elif key == "datatype":
-                texts[key] = self.datatype(scope, str(value))
-            elif key != "begin":
-                texts[key] = self.expression(scope, value, random.choice([0, 1, 1, 2, 2, 3]))
+        texts = self._texts(scope, call)
         arguments = [_argument(each.format(**texts)) for each in call.arguments]
         before = list(scope.before)
         if "begin" in call.values:

@@ -310,10 +310,8 @@ class Generator(Expressions):
 
     # -- functions -----------------------------------------------------------------------------
 
-    def _function(self, number: int, call: Call) -> tuple[list[str], list[str]]:
-        """Return the functions of a call, and the statements that begin it."""
-        random = self._random
-        scope = Scope()
+    def _texts(self, scope: Scope, call: Call) -> dict[str, str]:
+        """Return an expression for each value of a call."""
         texts: dict[str, str] = {}
         for key, value in call.values.items():
             if key == "comm":
@@ -321,7 +319,15 @@ class Generator(Expressions):
             elif key == "datatype":
                 texts[key] = self.datatype(scope, str(value))
             elif key != "begin":
-                texts[key] = self.expression(scope, value, random.choice([0, 1, 1, 2, 2, 3]))
+                depth = self._random.choice([0, 1, 1, 2, 2, 3])
+                texts[key] = self.expression(scope, value, depth)
+        return texts
+
+    def _function(self, number: int, call: Call) -> tuple[list[str], list[str]]:
+        """Return the functions of a call, and the statements that begin it."""
+        random = self._random
+        scope = Scope()
+        texts = self._texts(scope, call)
         arguments = [each.format(**texts) for each in call.arguments]
         before = list(scope.before)
         if "requests" in arguments:
