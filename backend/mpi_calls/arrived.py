@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
-from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.library import CommunicatorParts, MpiLibrary
 from pgdb.mpi_calls import ArrivedMessage, MpiCall, Request
 
 LOG = logging.getLogger(__name__)
@@ -37,8 +37,8 @@ def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arr
     found: list[ArrivedMessage] = []
     try:
         library.communicator(library.world)
-        for handle in list(library.communicators)[:_MOST_COMMUNICATORS]:
-            found += _of_communicator(library, handle)
+        for handle, parts in list(library.communicators.items())[:_MOST_COMMUNICATORS]:
+            found += _of_communicator(library, handle, parts)
     except EmulationError as error:
         LOG.info("messages that have come: %s", error)
     return tuple(found)
@@ -55,9 +55,10 @@ def _is_open_receive(request: Request) -> bool:
     return request.kind in _RECEIVES and not request.complete
 
 
-def _of_communicator(library: MpiLibrary, handle: int) -> Iterator[ArrivedMessage]:
+def _of_communicator(
+    library: MpiLibrary, handle: int, parts: CommunicatorParts
+) -> Iterator[ArrivedMessage]:
     constants, emulator = library.constants, library.emulator
-    parts = library.communicators[handle]
     flag, message = emulator.allocate(16), emulator.allocate(16)
     status = emulator.allocate(_STATUS_BYTES)
     source_at = _SOURCE_AT.get(library.family, 0)

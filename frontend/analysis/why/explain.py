@@ -55,10 +55,7 @@ def explain(
     waiting = solve(parties, watch)
     edges = graph.edges_of(waiting)
     found, edges = followers.follow(waiting, edges, tuple(_verdicts(waiting, edges)))
-    verdicts = sorted(
-        found or _unexplained(waiting),
-        key=lambda each: (_ORDER.index(each.confidence), -len(each.ranks | each.victims)),
-    )
+    verdicts = sorted(found or _unexplained(waiting), key=_order_of)
     if notes := words.notes(parties):
         # Debug information and the recorder are no help where the library is the reason.
         step = Step(f"arguments of some calls are unknown: {'; '.join(notes)}")
@@ -93,10 +90,11 @@ def with_flight(found: Explanation, verdicts: Iterable[Verdict]) -> Explanation:
     every = (*found.verdicts, *verdicts)
     if len(every) == len(found.verdicts):
         return found
-    return replace(found, verdicts=tuple(sorted(every, key=_rank_of)), summary="")
+    return replace(found, verdicts=tuple(sorted(every, key=_order_of)), summary="")
 
 
-def _rank_of(verdict: Verdict) -> tuple[int, int]:
+def _order_of(verdict: Verdict) -> tuple[int, int]:
+    """Return the place of a verdict among others: sure ones first, of these that of most ranks."""
     return _ORDER.index(verdict.confidence), -len(verdict.ranks | verdict.victims)
 
 
