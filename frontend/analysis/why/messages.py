@@ -205,15 +205,24 @@ def cycle(knot: Knot) -> Verdict | None:
     return knot.verdict(kind, text, rule, ranks=ranks)
 
 
-def _other_came(knot: Knot, misses: Iterable[Missed], behind: str) -> Verdict:
+def _other_came(
+    knot: Knot, misses: Iterable[Missed], behind: str, others: Sequence[Party] = ()
+) -> Verdict:
     """Return the verdict about receives that wait, where the awaited rank has sent another
-    message."""
-    first, *others = misses
-    ranks = RankSet.union(each.party.ranks for each in misses)
+    message, and about *others* for which no message has come."""
+    first, *rest = misses
+    ranks = RankSet.union(each.party.ranks for each in (first, *rest))
     text = first.text
+    if rest:
+        alike = RankSet.union(each.party.ranks for each in rest)
+        text += f", and {words.named(alike)} {words.verb(alike, 'waits')} likewise"
     if others:
-        rest = RankSet.union(each.party.ranks for each in others)
-        text += f", and {words.named(rest)} {words.verb(rest, 'waits')} likewise"
+        alone = RankSet.union(each.ranks for each in others)
+        text += (
+            f", and {words.named(alone)} {words.verb(alone, 'waits')} {words.in_calls(others)} "
+            "for a message that nobody sends"
+        )
+        ranks = ranks | alone
     return knot.verdict(
         "communicator-mixup" if first.is_mixed_up else "unmatched-receive",
         f"{text}; {behind}",
@@ -266,12 +275,17 @@ def nobody(knot: Knot) -> Verdict | None:
     for kind, what, need_kind, numbers in own:
         chosen = [each for each in numbers if each in ends] or ([] if ends else numbers)
         if chosen:
-            return _nobody(knot, kind, what, need_kind, chosen)
+            return _nobody(knot, kind, what, need_kind, chosen, ends)
     return None
 
 
 def _nobody(
-    knot: Knot, kind: VerdictKind, what: str, need_kind: str, numbers: Sequence[int]
+    knot: Knot,
+    kind: VerdictKind,
+    what: str,
+    need_kind: str,
+    numbers: Sequence[int],
+    ends: set[int],
 ) -> Verdict:
     parties = [knot.party(each) for each in numbers]
     ranks = RankSet.union(each.ranks for each in parties)
@@ -284,7 +298,8 @@ def _nobody(
         elsewhere = f"{words.named(there.ranks)} {words.states(there)}"
     receivers = numbers if need_kind == "message" else ()
     if misses := untaken.missed(knot, receivers, of_sender=True):
-        return _other_came(knot, misses.values(), elsewhere or "nobody sends it")
+        rest = [knot.party(each) for each in numbers if each in ends and each not in misses]
+        return _other_came(knot, misses.values(), elsewhere or "nobody sends it", rest)
     made = parties[0].call
     has_requests = len(parties) == 1 and made is not None and bool(made.requests)
     text = (

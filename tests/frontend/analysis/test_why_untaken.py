@@ -47,6 +47,13 @@ def test_one_that_misses_a_message_is_the_cause_of_a_circle() -> None:
     assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "1", "0,2-3")
 
 
+def test_a_receive_for_which_nothing_has_come_is_a_cause_beside_one_that_misses_a_message() -> None:
+    found = only({"0": having(recv(1, 8), (1, 7)), "1,3": BARRIER, "2": recv(1, 9)})
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "0,2", "1,3")
+    assert "the one that has come from rank 1 has tag 7, and rank 2 waits in MPI_Recv" in found.text
+    assert "for a message that nobody sends; rank 1 is in MPI_Barrier" in found.text
+
+
 @pytest.mark.parametrize(("whole", "missing"), [(1, 2), (2, 1)])
 def test_a_circle_beside_a_rank_that_misses_a_message_is_a_deadlock_of_its_own(
     whole: int, missing: int
