@@ -149,14 +149,17 @@ def _roots(calls: Calls) -> tuple[Difference, MpiCall, Calls] | None:
     A rank may leave such a call before others have come, and the next call of that rank is none of
     the cause.
     """
-    for made, _ in calls:
-        if made.function not in ROOTED or not isinstance(made.root, int):
-            continue
+    rooted = [
+        (made.function, matching.plain(made).communicator)
+        for made, _ in calls
+        if made.function in ROOTED and isinstance(made.root, int)
+    ]
+    for function, communicator in dict.fromkeys(rooted):
         group = [
             each
             for each in calls
-            if each[0].function == made.function
-            and matching.same_communicator(each[0].communicator, made.communicator) is not False
+            if each[0].function == function
+            and matching.same_communicator(each[0].communicator, communicator) is not False
         ]
         found = _differences(group)
         if found is not None and found[0] == "root" and len(group) < len(calls):

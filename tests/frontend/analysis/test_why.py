@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from pgdb.frontend.analysis.why import collectives
 from pgdb.frontend.analysis.why.explain import slow, suspects
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
@@ -247,6 +249,31 @@ def test_a_ring_of_many_classes_is_one_cycle() -> None:
     (found,) = explained(job, watch).verdicts
     assert (found.kind, len(found.ranks)) == ("cycle", ranks)
     assert len(found.text) < 500
+
+
+def test_calls_with_a_root_are_compared_once_for_each_communicator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks, compared = 50, []
+    plain = collectives._differences
+
+    def counted(calls: collectives.Calls) -> object:
+        compared.append(len(calls))
+        return plain(calls)
+
+    monkeypatch.setattr(collectives, "_differences", counted)
+    comm = Communicator(name="MPI_COMM_WORLD", members=f"0-{ranks}")
+    # The counts of the recorder, and those of each rank, make classes of one rank.
+    job: Job = {
+        str(rank): in_call(
+            "MPI_Gatherv", root=0, count=rank, communicator=replace(comm, collectives=rank)
+        )
+        for rank in range(ranks)
+    }
+    job[str(ranks)] = in_call("MPI_Barrier", communicator=comm)
+    (found,) = explained(job, Watch(still=RankSet(range(ranks + 1)), seconds=1.0)).verdicts
+    assert (found.kind, str(found.ranks)) == ("different-collectives", str(ranks))
+    assert len(compared) <= 4, compared
 
 
 def test_ranks_that_stand_still_for_an_unknown_reason_are_told_so() -> None:
