@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +24,13 @@ from pgdb.frontend.discovery.discover import find_job
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support.jobs import run_job
+from tests.support.processes import wait_until
 from tests.support.programs import Builder, Mpi, find_mpi
 
 PLACE = Path(__file__).resolve().parent / "programs" / "place.c"
 LONG = PLACE.with_name("long.c")
 START_DEADLINE_S = 300.0
 END_DEADLINE_S = 5.0
-_POLL_S = 0.05
 _COUNTER = struct.Struct("l")
 
 
@@ -67,7 +66,7 @@ def placed_job(ranks: int, *, rest_us: int = 20_000, steps: int = 1000) -> Itera
         arguments = (str(counters), str(rest_us), str(steps))
         with _run(PLACE, ranks, arguments, Path(folder)) as process:
             job = Job(pid=process.pid, ranks=(), counters=counters)
-            _wait_until(lambda: all(job.rounds()), process, "the ranks do not come out of MPI_Init")
+            _wait_for(lambda: all(job.rounds()), process, "all ranks leave MPI_Init")
             yield Job(pid=process.pid, ranks=_pids(process, ranks), counters=counters)
 
 
@@ -138,18 +137,18 @@ def _pids(process: subprocess.Popen[bytes], ranks: int) -> tuple[int, ...]:
             found[:] = [each.pid for each in find_job(process.pid).table.processes]
         return len(found) == ranks
 
-    _wait_until(is_there, process, "the job's ranks are not found")
+    _wait_for(is_there, process, "the job's ranks are found")
     return tuple(found)
 
 
-def _wait_until(
-    holds: Callable[[], bool], process: subprocess.Popen[bytes], otherwise: str
-) -> None:
-    deadline = time.monotonic() + START_DEADLINE_S
-    while not holds():
+def _wait_for(holds: Callable[[], bool], process: subprocess.Popen[bytes], what: str) -> None:
+    """Wait until a job has come so far; a job that ends before ends the program."""
+
+    def is_so() -> bool:
+        if holds():
+            return True
         if process.poll() is not None:
             raise SystemExit(f"the job has ended, status {process.returncode}")
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{otherwise} within {START_DEADLINE_S:g} s")
-        # The kernel reports no event for this, so the loop polls.
-        time.sleep(_POLL_S)
+        return False
+
+    wait_until(is_so, what, START_DEADLINE_S)
