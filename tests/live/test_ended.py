@@ -25,11 +25,6 @@ def program(build: Build) -> Program:
     return build("leaves.c")
 
 
-def values(finished: Finished, line: str) -> dict[str, str]:
-    """Return the text of each class that answered *line*."""
-    return {each["ranks"]: each["record"]["text"] for each in finished.answer(line)["classes"]}
-
-
 def errors(finished: Finished, line: str) -> dict[str, str]:
     """Return the error of each class that answered *line*."""
     return {each["ranks"]: each["record"]["message"] for each in finished.answer(line)["classes"]}
@@ -44,13 +39,13 @@ def test_all_ranks_have_ended(mpi: Mpi, program: Program) -> None:
         *mpi.line(2, program),
     )
     assert finished.status == 0, finished.out
-    assert values(finished, "print sizeof(total)") == {"0-1": "4"}
-    assert values(finished, "print table") == {"0-1": "{2, 3, 5}"}
-    assert values(finished, "print total") == {"0-1": "0"}, "the file's value, as GDB says it"
-    assert "void (int)" in values(finished, "ptype work")["0-1"]
-    assert "leaves.c" in values(finished, "info line main")["0-1"]
-    assert values(finished, "python print(40 + 2)") == {"0-1": "42"}
-    assert values(finished, "print $_exitcode") == {"0-1": "0"}
+    assert finished.texts("print sizeof(total)") == {"0-1": "4"}
+    assert finished.texts("print table") == {"0-1": "{2, 3, 5}"}
+    assert finished.texts("print total") == {"0-1": "0"}, "the file's value, as GDB says it"
+    assert "void (int)" in finished.texts("ptype work")["0-1"]
+    assert "leaves.c" in finished.texts("info line main")["0-1"]
+    assert finished.texts("python print(40 + 2)") == {"0-1": "42"}
+    assert finished.texts("print $_exitcode") == {"0-1": "0"}
     (listed,) = finished.answer("info breakpoints")["classes"]
     assert listed["ranks"] == "0-1"
     assert [each["number"] for each in listed["record"]["breakpoints"]] == [2]
@@ -61,8 +56,8 @@ def test_ranks_that_were_killed_answer_as_others_that_have_ended(
 ) -> None:
     lines = ("print table", "info line work", "break work", "info breakpoints")
     finished = run_json("launch", *ex("break main", "kill", *lines), *mpi.line(2, program))
-    assert values(finished, "print table") == {"0-1": "{2, 3, 5}"}
-    assert "leaves.c" in values(finished, "info line work")["0-1"]
+    assert finished.texts("print table") == {"0-1": "{2, 3, 5}"}
+    assert "leaves.c" in finished.texts("info line work")["0-1"]
     (listed,) = finished.answer("info breakpoints")["classes"]
     assert listed["ranks"] == "0-1"
     assert [each["number"] for each in listed["record"]["breakpoints"]] == [1, 2]
@@ -82,10 +77,10 @@ def test_user_defined_commands_run_after_the_end(
         encoding="utf-8",
     )
     finished = run_json("launch", "-x", commands, *mpi.line(2, program))
-    (shaped,) = values(finished, "shape 2").items()
+    (shaped,) = finished.texts("shape 2").items()
     assert shaped[0] == "0-1"
     assert "void (int)" in shaped[1] and shaped[1].endswith("= 42")
-    assert values(finished, "own 7") == {"0-1": "argument 7"}
+    assert finished.texts("own 7") == {"0-1": "argument 7"}
     # The lines that need no process answer before the one that does.
     (later,) = finished.answer("later")["classes"]
     assert later["record"]["message"] == "No frame selected."

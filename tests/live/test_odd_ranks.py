@@ -204,8 +204,7 @@ def test_a_script_that_starts_one_short_program_after_the_other(mpi: Mpi) -> Non
         for _ in range(4):
             finished = run_json("attach", *ex("print 40 + 2"), launcher)
             assert finished.status == 0, finished.out + finished.err
-            told = finished.answer("print 40 + 2")["classes"]
-            assert [(each["ranks"], each["record"]["text"]) for each in told] == [("0-2", "42")]
+            assert finished.texts("print 40 + 2") == {"0-2": "42"}
 
 
 @pytest.mark.mpi

@@ -253,15 +253,9 @@ def test_each_rank_knows_itself_and_writes_its_own_files(
         *ex(f"dump binary value {tmp_path}/rank $_rank", "proc 1 detach"),
         *mpi.line(2, program),
     )
-
-    def values(line: str) -> list[tuple[str, str]]:
-        return [
-            (each["ranks"], each["record"]["text"]) for each in finished.answer(line)["classes"]
-        ]
-
-    assert values("print $_rank") == [("0", "0"), ("1", "1")]
-    assert values("print $_size") == [("0-1", "2")]
-    assert values("print i - $_rank") == [("0-1", "0")]
+    assert finished.texts("print $_rank") == {"0": "0", "1": "1"}
+    assert finished.texts("print $_size") == {"0-1": "2"}
+    assert finished.texts("print i - $_rank") == {"0-1": "0"}
     files = {each.name for each in tmp_path.iterdir()}
     assert files == {"core.0", "core.1", "rank.0", "rank.1"}
     assert [(tmp_path / f"rank.{rank}").read_bytes()[0] for rank in (0, 1)] == [0, 1]

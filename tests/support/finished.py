@@ -52,6 +52,10 @@ class Finished:
         assert len(found) == 1, (command, [each["command"] for each in self.of_type("answer")])
         return found[0]
 
+    def texts(self, command: str) -> dict[str, str]:
+        """Return the text of each class in the only answer to a command, by the class's ranks."""
+        return {each["ranks"]: each["record"]["text"] for each in self.answer(command)["classes"]}
+
     def first_stops(self) -> dict[str, tuple[str, str]]:
         """Return reason and function of the first stop of each class, by the ranks of the class."""
         found: dict[str, tuple[str, str]] = {}
