@@ -8,26 +8,24 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.soak.ends import SessionEnds
 from bench.soak.groups import GroupFaults
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
-from pgdb.errors import PgdbError, StartError
+from pgdb.errors import PgdbError
 from pgdb.frontend.startup.sync import Session
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.fakes.clock import YEARS_38_S, set_clock
 from tests.support.jobs import Job
 from tests.support.processes import command_of, is_alive, parent_of, processes_with, status
 from tests.support.programs import Builder
-from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
+from tests.support.terminal import MARK, Terminal
 
 HITS = 5
 """Number of times in a row that all ranks reach a breakpoint."""
@@ -35,13 +33,6 @@ CLOCK, DISK = "PGDB_SOAK_CLOCK", "PGDB_SOAK_DISK"
 """Environment variables that name the file for the clock, and the file system of our own."""
 PLACES = ("TMPDIR", "HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 """Environment variables of directories on that file system."""
-
-
-def _name_of(pid: int) -> str:
-    try:
-        return status(pid, "Name")
-    except OSError:
-        return ""
 
 
 class OneHost(Soak):
@@ -73,17 +64,8 @@ class OneHost(Soak):
             **groups.all,
         }
         self._ends = {
-            "front end killed": lambda job: self._end_front_end(job, signal.SIGKILL),
-            "terminal gone": lambda job: self._end_front_end(job, None),
-            "front end terminated": lambda job: self._end_front_end(job, signal.SIGTERM),
-            "job ends during attach": self._end_job_in_attach,
-            "job ends": self._end_job,
-            "aggregator killed during attach": self._kill_in_attach,
-            "rank crashes": lambda job: self._end_rank(job, b"s"),
-            "rank exits": lambda job: self._end_rank(job, b"x"),
-            "rank killed": lambda job: self._end_rank(job, b""),
+            **SessionEnds(self, self._random).all,
             "disk full from the start": self._run_on_full_disk,
-            "closed with one that hangs": self._close_with_hung,
             **groups.ends,
         }
 
@@ -413,116 +395,6 @@ class OneHost(Soak):
         os.kill(nursery, signal.SIGKILL)
         return RankSet()
 
-    # -- ends ----------------------------------------------------------------------------------
-
-    def _end_front_end(self, job: Job, how: signal.Signals | None) -> None:
-        """End a separate front end in the middle; None takes its terminal away."""
-        options = ("--aggregators", self._arguments.aggregators, "--grace", 2)
-        with Terminal(*PGDB, "attach", *options, job.pid) as terminal:
-            terminal.expect(PROMPT)
-            terminal.ask(f"break {self._place}")
-            if self._random.random() < 0.5:
-                terminal.ask("continue &")
-            if how is None:
-                terminal.hang_up()
-            else:
-                os.kill(terminal.pid, how)
-            mark = f"{MARK}={terminal.mark}"
-            self._wait(
-                lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S
-            )
-            self._all_free(job, RankSet(job.ranks))
-
-    def _end_job_in_attach(self, job: Job) -> None:
-        process = subprocess.Popen(
-            [*PGDB, "attach", "--batch", "--grace", "2", "-ex", "bt", str(job.pid)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        # The moment is random: the fault comes anywhere in the start.
-        time.sleep(self._random.random() * 3.0)
-        self._kill_job(job)
-        try:
-            output, _ = process.communicate(timeout=DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            raise Wrong("pgdb does not end") from None
-        if b"Traceback" in output or process.returncode < 0:
-            raise Wrong(f"status {process.returncode}: {output.decode()}")
-
-    def _kill_in_attach(self, job: Job) -> None:
-        """End an aggregator while ranks are searched or attached."""
-        victims: list[int] = []
-        is_over = threading.Event()
-        have_gdbs = self._random.random() < 0.8
-        after_s, which = self._random.random(), self._random.randrange(1000)
-
-        def kill_one() -> None:
-            while not is_over.wait(0.01):
-                ours = self._marked_processes()
-                found = [pid for pid in ours if _name_of(pid) == AGGREGATOR_NAME]
-                has_gdb = any(" -i=mi3 " in ours[pid] and parent_of(pid) in found for pid in ours)
-                # A GDB that is just starting has its aggregator's name for a moment.
-                found = [pid for pid in found if parent_of(pid) not in found]
-                if found and (has_gdb or not have_gdbs):
-                    break
-            if not is_over.wait(after_s):
-                victim = sorted(found)[which % len(found)]
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
-                    victims.append(victim)
-
-        killer = threading.Thread(target=kill_one)
-        killer.start()
-        try:
-            session = self._attach(job)
-        except StartError as error:
-            if "session did not start within" in str(error):
-                raise Wrong(f"a start hung: {error}") from None
-            self._say(f"  no session: {error}")
-            self._all_free(job, RankSet(job.ranks))
-            return
-        finally:
-            is_over.set()
-            killer.join()
-        try:
-            if victims:
-                root = session._session.transport.overlay.root
-                # An aggregator that joined before there was a tree was replaced with all others.
-                node = next((n for n, each in root.known.items() if each.pid == victims[0]), None)
-                self._say(f"  node {node}")
-                # An aggregator that was gone before the ranks were shared out has none.
-                share = root.shares.get(node) if node is not None else None
-                self._until_lost(session, RankSet() if share is None else share.ranks)
-                self._others_answer(session, self._state(session)["lost"])
-                self._agrees(session, job)
-                self._reattach(session, self._state(session)["lost"])
-            self._others_answer(session, RankSet())
-            self._agrees(session, job)
-        finally:
-            session.close()
-        self._all_free(job, RankSet(job.ranks))
-
-    def _end_job(self, job: Job) -> None:
-        session = self._attach(job)
-        try:
-            if self._random.random() < 0.5:
-                session.continue_(wait=False)
-            self._kill_job(job)
-            state = self._state(session)
-            # PGDB notices the death of a rank that is stopped under GDB only when it is asked.
-            self._wait(
-                lambda: not session.evaluate("1", timeout_s=5).values,
-                f"nobody answers any longer: {state}",
-            )
-        finally:
-            begun = time.monotonic()
-            session.close()
-        self._in_time(begun, "closed", 2 * LEAVE_S)
-
     def _kill_job(self, job: Job) -> None:
         for pid in self._random.sample(
             list(job.ranks.values()), 1 if job.pid % 2 else len(job.ranks)
@@ -534,43 +406,8 @@ class OneHost(Soak):
             "the job has ended",
         )
 
-    def _end_rank(self, job: Job, order: bytes) -> None:
-        """End a rank by itself, or by a signal, during a command."""
-        session = self._attach(job)
-        try:
-            running = self._running_in_storm(session)
-            rank = self._random.choice(list(running))
-            if order:
-                self._orders.give(rank, order)
-            else:
-                os.kill(job.ranks[rank], signal.SIGKILL)
-            crashes = order == b"s"
-            state = "stopped" if crashes else "exited"
-            self._wait(lambda: rank in self._state(session)[state], f"[{rank}] has {state}")
-            # The launcher may end other ranks, but no command waits for them in vain.
-            answer = session.evaluate("1", timeout_s=DEADLINE_S)
-            if late := answer.missing.late:
-                raise Wrong(f"[{late}] do not answer beside [{rank}], which has {state}")
-            if crashes:
-                self._kill_job(job)
-        finally:
-            begun = time.monotonic()
-            session.close()
-        self._in_time(begun, "closed", 2 * LEAVE_S)
-        self._wait(
-            lambda: not all(map(is_alive, job.ranks.values())), f"the process of [{rank}] has gone"
-        )
-
-    def _close_with_hung(self, job: Job) -> None:
-        session = self._attach(job)
-        try:
-            if self._random.random() < 0.5:
-                session.break_at(self._place)
-                session.continue_(wait=False)
-            victim = self._random.choice(list(self._aggregators(session, job)))
-            os.kill(victim, signal.SIGSTOP)
-        finally:
-            begun = time.monotonic()
-            session.close()
-        self._in_time(begun, "closed", 3 * LEAVE_S)
+    def _nothing_left(self, terminal: Terminal, job: Job) -> None:
+        """Check that a session in a terminal, which has ended, leaves nothing but the job."""
+        mark = f"{MARK}={terminal.mark}"
+        self._wait(lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S)
         self._all_free(job, RankSet(job.ranks))

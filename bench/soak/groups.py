@@ -10,20 +10,18 @@ import os
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
-from bench.soak.running import GRACE_S, LEAVE_S
+from bench.soak.running import End, Fault
 from pgdb.errors import PgdbError
 from pgdb.frontend.api.sync_generated import RankView
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from pgdb.records import Stop, is_error
 from tests.support.jobs import Job
-from tests.support.processes import processes_with
-from tests.support.terminal import MARK, PGDB, PROMPT, Terminal
+from tests.support.terminal import PGDB, PROMPT, Terminal
 
 if TYPE_CHECKING:
     from bench.soak.faults import OneHost
@@ -63,8 +61,19 @@ _ORDERS = {b"s": "rank crashes", b"x": "rank exits"}
 TYPED = 10
 """Number of times that Ctrl-C is typed in a session."""
 
-Fault = Callable[[Session, Job], RankSet]
-End = Callable[[Job], None]
+
+class _Mover(threading.Thread):
+    """A thread that has ended only if its function returned."""
+
+    def __init__(self, move: Callable[[], None]) -> None:
+        super().__init__()
+        self._move = move
+        self.has_ended = False
+
+    def run(self) -> None:
+        """Call the function."""
+        self._move()
+        self.has_ended = True
 
 
 class GroupFaults:
@@ -177,17 +186,7 @@ class GroupFaults:
         """End steps or runs from another thread."""
         live = self._gathered(session)
         view, before = session.ranks(live), session.breakpoints_text
-        has_ended: list[str] = []
-
-        def move() -> None:
-            try:
-                self._move(session, view, what)
-            except PgdbError as error:
-                self._soak._say(f"  {what}: {error}")
-            has_ended.append(what)
-
-        mover = threading.Thread(target=move)
-        mover.start()
+        mover = self._start_motion(session, view, what)
         mover.join(self._random.random() * END_S)
         lost = RankSet()
         if end.startswith("kill"):
@@ -201,7 +200,7 @@ class GroupFaults:
         else:
             view.interrupt(timeout_s=DEADLINE_S)
         mover.join(DEADLINE_S)
-        if not has_ended:
+        if not mover.has_ended:
             raise Wrong(f"{what} has not ended after {end}, or has failed")
         if what == "trace":
             self._check_traces(session, live - lost)
@@ -211,6 +210,19 @@ class GroupFaults:
             raise Wrong(f"{what} has left breakpoints: {session.breakpoints_text}")
         session.ranks(self._soak._state(session)["stopped"]).continue_(wait=False)
         return lost
+
+    def _start_motion(self, session: Session, view: RankView, what: str) -> _Mover:
+        """Start steps or runs in another thread; PGDB may refuse to go on with them."""
+
+        def move() -> None:
+            try:
+                self._move(session, view, what)
+            except PgdbError as error:
+                self._soak._say(f"  {what}: {error}")
+
+        mover = _Mover(move)
+        mover.start()
+        return mover
 
     def _move(self, session: Session, view: RankView, what: str) -> None:
         if what == "barrier":
@@ -261,23 +273,13 @@ class GroupFaults:
     def _end_rank(self, job: Job, what: str, order: bytes) -> None:
         """Let a rank crash or exit while all are in motion, and end the session."""
         session = self._soak._attach(job)
-        has_ended: list[str] = []
         try:
             live = self._gathered(session)
             view, rank = session.ranks(live), live.last
             self._soak._orders.give(rank, order)
-
-            def move() -> None:
-                try:
-                    self._move(session, view, what)
-                except PgdbError as error:
-                    self._soak._say(f"  {what}: {error}")
-                has_ended.append(what)
-
-            mover = threading.Thread(target=move)
-            mover.start()
+            mover = self._start_motion(session, view, what)
             mover.join(DEADLINE_S)
-            if not has_ended:
+            if not mover.has_ended:
                 raise Wrong(f"{what} has not ended with the end of [{rank}], or has failed")
             # The motion may end before the rank does: its way parts from that of the others.
             left = self._soak._state(session)["stopped"] - self._dead(session)
@@ -315,13 +317,9 @@ class GroupFaults:
             *before, last = repeated
             self._type(terminal, (*first, *before))
             terminal.line(last)
-            time.sleep(self._random.random() * END_S)
+            self._soak._let_pass(END_S)
             os.kill(terminal.pid, signal.SIGKILL)
-            mark = f"{MARK}={terminal.mark}"
-            self._soak._wait(
-                lambda: not processes_with(mark), "nothing of ours is left", GRACE_S + LEAVE_S
-            )
-            self._soak._all_free(job, RankSet(job.ranks))
+            self._soak._nothing_left(terminal, job)
 
     def _interrupt_terminal(self, job: Job, first: Sequence[str], repeated: Sequence[str]) -> None:
         """Let a user type Ctrl-C while the ranks of a session of its own are in motion."""
@@ -333,8 +331,8 @@ class GroupFaults:
             for _ in range(TYPED):
                 self._type(terminal, before)
                 terminal.line(last)
-                # The moment is random, from that on in which the prompt still reads the line.
-                time.sleep(self._random.random() * END_S)
+                # The prompt may still be reading the line.
+                self._soak._let_pass(END_S)
                 terminal.control_c()
                 self._type(terminal, ())
             terminal.line(self._random.choice(["detach", "quit"]))

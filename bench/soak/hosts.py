@@ -98,8 +98,8 @@ class SeveralHosts(Soak):
             answer = session.evaluate("1", timeout_s=1.0)
             if not ranks & before["stopped"] <= answer.missing.late:
                 raise Wrong(f"[{ranks}] cannot answer, and are reported as {answer.missing}")
-            # The length is random: TCP doubles its wait after each lost packet.
-            time.sleep(SHORT_CUT_S * self._random.random())
+            # The length matters: TCP doubles its wait after each lost packet.
+            self._let_pass(SHORT_CUT_S)
         self._others_answer(session, RankSet())
         if self._lost or self._state(session)["live"] != before["live"]:
             raise Wrong(f"[{self._lost}] were lost")

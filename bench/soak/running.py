@@ -384,6 +384,13 @@ class Soak(Notes):
 
     # -- commands ------------------------------------------------------------------------------
 
+    def _let_pass(self, most_s: float) -> None:
+        """Let a random time pass until a fault begins or ends.
+
+        No condition can replace it: the experiment is that a fault comes, or goes, at any moment.
+        """
+        time.sleep(self._random.random() * most_s)
+
     def _some(self, ranks: RankSet) -> RankSet:
         members = list(ranks)
         return RankSet(self._random.sample(members, self._random.randint(1, len(members))))
