@@ -31,14 +31,14 @@ def main(core: str, program: str) -> None:
 
 
 def _thread(thread: Any) -> dict[str, object]:
-    # pystack lists frames outermost first.
+    # pystack lists frames outermost first; 1.4.1 also lists those through which Python 3.12 and
+    # 3.13 enter the interpreter, named <interpreter trampoline>.
     frames = [
         {
             "name": each.code.scope,
             "filename": each.code.filename,
             "line": each.code.location.lineno,
             "is_entry": each.is_entry,
-            "is_shim_entry": each.is_shim,
             "locals": [
                 {"name": name, "repr": value, "arg": is_argument}
                 for is_argument, values in ((True, each.arguments), (False, each.locals))
@@ -46,6 +46,7 @@ def _thread(thread: Any) -> dict[str, object]:
             ],
         }
         for each in thread.all_frames
+        if not each.is_shim
     ]
     return {
         "thread_id": 0,

@@ -20,13 +20,15 @@ class Part:
         self.__dict__.update(fields)
 
 
-def frame(name, line, is_entry, arguments):
+def frame(name, line, is_entry, arguments, is_shim=False):
     code = Part(scope=name, filename="/a/run.py", location=Part(lineno=line))
-    return Part(code=code, is_entry=is_entry, is_shim=False, arguments=arguments, locals={"x": "1"})
+    fields = {"code": code, "arguments": arguments, "locals": {"x": "1"}}
+    return Part(is_entry=is_entry, is_shim=is_shim, **fields)
 
 
 def get_process_threads_for_core(core, program, native_mode, locals):
-    frames = [frame("<module>", 9, True, {}), frame("solve", 3, False, {"n": "4"})]
+    shim = frame("<interpreter trampoline>", 1, False, {}, is_shim=True)
+    frames = [shim, frame("<module>", 9, True, {}), frame("solve", 3, False, {"n": "4"})]
     return [Part(all_frames=frames, tid=17, name=str(core), holds_the_gil=1)]
 """
 
