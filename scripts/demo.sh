@@ -78,7 +78,8 @@ Ranks 0 and 2-7 wait in MPI_Sendrecv for a neighbour. Rank 1 alone is not in MPI
 log_busy to become 0, but only rank 1 itself can have set it. docs/guide/tutorial.md goes on from
 here to the line at fault.
 
-Next, at the prompt: 'continue', some seconds, Ctrl-C, 'bt', 'print alarms', 'help', 'quit'
+Next, at the prompt: 'continue', some seconds, Ctrl-C, 'why' for the cause, 'bt', 'print alarms',
+'help', 'quit'
 
   $root_words$launch $job
 EOF
