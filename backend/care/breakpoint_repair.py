@@ -23,9 +23,12 @@ import msgspec
 
 from pgdb.backend.sbd.rank_files import MappedFile, can_open_any, mapped, open_mapped
 from pgdb.jobs import procfs
+from pgdb.process_maps import Mapping, read_mappings
 
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
+_AROUND_BYTES = 16
+"""Bytes before and behind a breakpoint in made code that must be as they were."""
 PAUSES_S = (0.0, 0.01, 0.04, 0.1)
 """Pauses before each check of the process, in seconds."""
 _INSTRUCTIONS = {
@@ -52,32 +55,58 @@ class RankText:
     An ordinary user cannot open a mapped file that was deleted or replaced: its name leads to
     another file, and /proc/PID/map_files needs a capability. So the file is opened while its name
     still leads to it, once for all ranks of this host. The text of a file that is gone by then is
-    copied from memory, where no breakpoint is inserted yet.
+    copied from memory, where no breakpoint is inserted yet. No file has the kernel's vDSO, and code
+    that the program has made itself: there the code around each breakpoint is copied.
     """
 
     def __init__(self) -> None:
         self._held: dict[_Key, _Original] = {}
         self._is_outdated = False
+        self._places: frozenset[int] = frozenset()
+        self._made: dict[int, tuple[int, bytes]] = {}
+        """By address of a breakpoint in made code: the address and bytes of what is around it."""
         weakref.finalize(self, _release, self._held)
 
     def outdate(self) -> None:
-        """Note that the process has loaded code; :meth:`refresh` holds it."""
+        """Note that the process has loaded code; :meth:`refresh` and :meth:`keep` hold it."""
         self._is_outdated = True
 
-    def refresh(self, pid: int) -> None:
-        """Hold the text that was loaded since the last call."""
+    def refresh(self, pid: int, places: frozenset[int] = frozenset()) -> None:
+        """Hold the text that was loaded since the last call, and code at *places* that no file has.
+
+        Call it before the process runs on, while no breakpoint is inserted.
+
+        :param places: addresses of breakpoints. The program may have changed its own code there
+            since the last call.
+        """
+        is_known = places == self._places and not self._made and not self._is_outdated
         if self._is_outdated:
             self.keep(pid)
+        if not is_known:
+            self._places = places
+            self._hold_made(pid)
 
-    def keep(self, pid: int) -> tuple[str, ...]:
+    def _hold_made(self, pid: int) -> None:
+        self._made.clear()
+        for mapping in _made_code(pid) if self._places else ():
+            for place in self._places:
+                if mapping.start <= place < mapping.end:
+                    begin = max(mapping.start, place - _AROUND_BYTES)
+                    end = min(mapping.end, place + _AROUND_BYTES)
+                    self._made[place] = begin, b""
+                    with contextlib.suppress(OSError):
+                        self._made[place] = begin, _memory_of(pid, begin, end - begin)
+
+    def keep(self, pid: int, *, runs: bool = False) -> tuple[str, ...]:
         """Hold the text of each executable mapping; return the paths of what cannot be held.
 
         Call it while no breakpoint is inserted: when the process was acquired, and before it runs
         on with libraries that it has loaded since. Nothing is held where the files of mappings can
         be opened at any time.
+
+        :param runs: the process runs, so that its memory may have breakpoints: only files are held.
         """
         failed = []
-        self._is_outdated = False
         for mapping in mapped(pid):
             if not self._held and can_open_any(pid, mapping):
                 break
@@ -85,9 +114,10 @@ class RankText:
             if key in self._held:
                 continue
             try:
-                self._held[key] = _Original.of(pid, mapping, key)
+                self._held[key] = _Original.of(pid, mapping, key, copies=not runs)
             except OSError:
                 failed.append(mapping.path)
+        self._is_outdated = runs and bool(failed)
         return tuple(dict.fromkeys(failed))
 
     def repair(self, pid: int) -> Repair:
@@ -115,6 +145,11 @@ class RankText:
                     restored += self._repair_mapping(pid, memory, mapping, instruction)
                 except OSError:
                     unknown.append(mapping.path)
+            for address, (begin, original) in self._made.items():
+                try:
+                    restored += _repair_made(memory, address, begin, original, instruction)
+                except OSError:
+                    unknown.append(f"the program's own code at {address:#x}")
         finally:
             os.close(memory)
         if not procfs.is_alive(pid):
@@ -149,6 +184,38 @@ def repair(pid: int) -> Repair:
     return RankText().repair(pid)
 
 
+def _made_code(pid: int) -> Iterator[Mapping]:
+    """Yield the mappings with code of *pid* that no file has; none if they may not be read.
+
+    Shared mappings are among them: a breakpoint is in their file, too.
+    """
+    with contextlib.suppress(OSError):
+        for mapping in read_mappings(pid):
+            has_file = mapping.path.startswith("/") and not mapping.permissions.endswith("s")
+            if mapping.is_code and not has_file:
+                yield mapping
+
+
+def _repair_made(memory: int, address: int, begin: int, original: bytes, instruction: bytes) -> int:
+    """Restore one breakpoint in code of the program's own.
+
+    :raises OSError: if the code is unknown, has gone, or the program has changed it since.
+    """
+    at, size = address - begin, len(instruction)
+    there = os.pread(memory, max(len(original), at + size), begin)
+    if there[at : at + size] != instruction:
+        return 0
+    if original[at : at + size] in (b"", instruction):
+        raise OSError(errno.ENODATA, "the code could not be read")
+    restored = bytearray(there)
+    for place in replaced(there, original, instruction):
+        restored[place : place + size] = original[place : place + size]
+    if restored != original:
+        raise OSError(errno.ESTALE, "the program has changed the code")
+    os.pwrite(memory, original[at : at + size], address)
+    return 1
+
+
 _Key = tuple[tuple[str, int], str, int, int]
 """File (device and inode), path, offset in the file and length of a mapping, both in bytes."""
 
@@ -165,8 +232,10 @@ class _Original:
         self._users = 0
 
     @classmethod
-    def of(cls, pid: int, mapping: MappedFile, key: _Key) -> _Original:
+    def of(cls, pid: int, mapping: MappedFile, key: _Key, *, copies: bool) -> _Original:
         """Return the original of a mapping of *pid*.
+
+        :param copies: the memory is copied where the file cannot be opened.
 
         :raises OSError: if neither its file nor its memory can be read.
         """
@@ -175,6 +244,8 @@ class _Original:
             try:
                 original = cls(key, open_mapped(pid, mapping), b"")
             except OSError:
+                if not copies:
+                    raise
                 original = cls(key, None, _copy_of(pid, mapping))
             cls._shared[key] = original
         original._users += 1
@@ -204,12 +275,19 @@ def _copy_of(pid: int, mapping: MappedFile) -> bytes:
 
     :raises OSError: if it cannot be read, or not whole.
     """
-    length = mapping.end - mapping.start
+    return _memory_of(pid, mapping.start, mapping.end - mapping.start)
+
+
+def _memory_of(pid: int, start: int, length: int) -> bytes:
+    """Return *length* bytes of memory from *start* on.
+
+    :raises OSError: if they cannot be read, or not all.
+    """
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        memory.seek(mapping.start)
+        memory.seek(start)
         copy = memory.read(length)
     if copy is None or len(copy) < length:
-        raise OSError(errno.EIO, "the mapping cannot be read whole", mapping.path)
+        raise OSError(errno.EIO, "the memory cannot be read whole")
     return copy
 
 
@@ -249,15 +327,22 @@ def _repair_mapping(
         length = min(_CHUNK_BYTES, mapping.end - at)
         there = os.pread(memory, length, at)
         wanted = read(at - mapping.start, length)
-        if there == wanted:
-            continue
-        for page in range(0, min(len(there), len(wanted)), _PAGE_BYTES):
-            one, other = there[page : page + _PAGE_BYTES], wanted[page : page + _PAGE_BYTES]
-            if one != other:
-                for place in replaced(one, other, instruction):
-                    original = other[place : place + len(instruction)]
-                    os.pwrite(memory, original, at + page + place)
-                    count += 1
+        count += _put_back(memory, at, there, wanted, instruction)
+    return count
+
+
+def _put_back(memory: int, start: int, there: bytes, wanted: bytes, instruction: bytes) -> int:
+    """Restore the breakpoint instructions in the memory from *start* on; return their number."""
+    count = 0
+    if there == wanted:
+        return count
+    for page in range(0, min(len(there), len(wanted)), _PAGE_BYTES):
+        one, other = there[page : page + _PAGE_BYTES], wanted[page : page + _PAGE_BYTES]
+        if one != other:
+            for place in replaced(one, other, instruction):
+                original = other[place : place + len(instruction)]
+                os.pwrite(memory, original, start + page + place)
+                count += 1
     return count
 
 

@@ -55,6 +55,13 @@ def breakpoint_of(payload: Mapping[str, Any]) -> Breakpoint:
     )
 
 
+def addresses_of(payload: Mapping[str, Any]) -> frozenset[int]:
+    """Return the addresses of a ``bkpt={…}`` at which GDB inserts an instruction."""
+    listed = (payload, *decode.mappings(payload.get("locations")))
+    texts = (str(each.get("addr", "")) for each in listed)
+    return frozenset(int(text, 16) for text in texts if text.startswith("0x"))
+
+
 def _location(payload: Mapping[str, Any]) -> Location:
     return Location(
         number=decode.whole_number(str(payload.get("number", "")).partition(".")[2]),

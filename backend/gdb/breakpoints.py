@@ -59,6 +59,7 @@ class Breakpoints:
         """Numbers up to this one are those of deleted catchpoints, if they are new."""
         self._addresses: dict[int, str] = {}  # by number, of those set at an address
         self._symbols: dict[int, str] = {}
+        self._places: dict[int, frozenset[int]] = {}
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
         self._gdb = gdb
@@ -70,6 +71,11 @@ class Breakpoints:
     def has_watchpoint(self) -> bool:
         """Whether there is a watchpoint, whoever made it."""
         return any(each.kind.endswith("watchpoint") for each in self._there.values())
+
+    @property
+    def places(self) -> frozenset[int]:
+        """Addresses of the user's breakpoints in code."""
+        return frozenset().union(*self._places.values())
 
     def number_of(self, own: int) -> int:
         """Return the job-wide number for a number of GDB's, 0 for a breakpoint of PGDB's own."""
@@ -84,18 +90,23 @@ class Breakpoints:
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
         self._there.clear()
+        self._places.clear()
         self.reports.forget()
         self.python.agent.forget()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
         with contextlib.suppress(KeyError, TypeError, ValueError):
+            if name in ("breakpoint-created", "breakpoint-modified"):
+                bkpt = payload["bkpt"]
+                self._places[int(bkpt["number"])] = breakpoint_decode.addresses_of(bkpt)
             if name == "breakpoint-created":
                 self._on_created(payload["bkpt"])
             elif name == "breakpoint-modified":
                 self._on_modified(breakpoint_decode.breakpoint_of(payload["bkpt"]))
             elif name == "breakpoint-deleted":
                 number = int(payload["id"])
+                self._places.pop(number, None)
                 if (gone := self._there.pop(number, None)) is not None:
                     self.deaths.deleted(number)
                     self.python.deleted(number)

@@ -445,7 +445,7 @@ class GdbDebugger:
             result = await self._gdb.send(command)
             return failure(result) if result.kind == "error" else Text(text=result.text)
         before = self.machine.run
-        self._executor.text.refresh(self._process.pid)
+        self._executor.text.refresh(self._process.pid, self._executor.breakpoints.places)
         await self._executor.breakpoints.find_hidden(self._process.pid)
         await self._executor.stops.values.raise_for(command)
         await self._interrupter.take_out()

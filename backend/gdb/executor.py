@@ -46,6 +46,8 @@ _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
 """Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
 does not say how."""
 
+_HOLD_S = 0.05
+"""Time that libraries have to come together before their text is held, in seconds."""
 _LOOKS, _LOOK_S = 20, 0.02
 """Number of looks at an interrupt that no thread takes, and the time between two, in seconds."""
 
@@ -75,6 +77,7 @@ class Executor:
         self._awaited: asyncio.Future[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._arming: asyncio.Task[GdbError | None] | None = None
+        self._holding: asyncio.TimerHandle | None = None
         self._interrupts_remote = False
         self.turn = Turn()
         """The rank's turn to step on its GPU; it ends when the rank stops."""
@@ -258,6 +261,15 @@ class Executor:
         self.stops.values.on_notice(name, payload)
         if name == "library-loaded":
             self.text.outdate()
+            if self.state == "running" and self._holding is None:
+                # The file may be replaced before the rank stops. Libraries come in groups.
+                loop = asyncio.get_running_loop()
+                self._holding = loop.call_later(_HOLD_S, self._hold_text)
+
+    def _hold_text(self) -> None:
+        self._holding = None
+        if self.state == "running":
+            self.text.keep(self.process.pid, runs=True)
 
     def on_output(self, text: str) -> None:
         """Take text that GDB printed unasked, such as the output of a breakpoint's commands."""

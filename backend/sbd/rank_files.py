@@ -173,7 +173,12 @@ def open_mapped(pid: int, mapping: MappedFile) -> int:
     except OSError:
         if mapping.is_deleted:
             return _open_executable(pid, mapping)
-    return os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", flags)
+    file = os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", flags)
+    # Of a file below a mount that was removed or covered, the kernel shows a name of another one.
+    if os.fstat(file).st_ino != mapping.file[1]:
+        os.close(file)
+        raise FileNotFoundError(errno.ENOENT, "another file has the name now", mapping.path)
+    return file
 
 
 def can_open_any(pid: int, mapping: MappedFile) -> bool:

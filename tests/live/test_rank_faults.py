@@ -273,6 +273,41 @@ def test_a_rank_whose_program_is_rebuilt_survives_its_gdb(
         assert_untouched(job.ranks)
 
 
+def _byte_at(pid: int, address: object) -> bytes:
+    assert isinstance(address, int)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(address)
+        return memory.read(1)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="own_code.c is for x86-64")
+def test_a_rank_with_breakpoints_in_code_of_no_file_survives_its_gdb(
+    build: Build, start_job: StartJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Code that the program has made, and the vDSO of the kernel."""
+    heard = Heard()
+    with start_job(2, build("own_code.c")) as job:
+        with pgdb.attach(job.pid, on_event=heard) as session:
+            for place in ("*in_memory", "*in_memfd", "time"):
+                session.break_at(place).check()
+            named = ("(long)in_memory", "(long)in_memfd")
+            places = [session.ranks("1").evaluate(each).values[1] for each in named]
+            session.continue_(wait=False).check()
+            wait_until(
+                lambda: [_byte_at(job.ranks[1], each) for each in places] == [b"\xcc"] * 2,
+                "breakpoints are in the code of rank 1",
+                DEADLINE_S,
+            )
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
+            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+        for pid in job.ranks.values():
+            os.kill(pid, signal.SIGUSR1)
+        assert job.process.wait(DEADLINE_S) == 0
+    told = capfd.readouterr().out
+    assert "rank 0 through 3" in told and "rank 1 through 5" in told
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the guard is for x86-64")
 def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_time(
     build: Build, start_job: StartJob

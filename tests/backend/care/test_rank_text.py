@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import pickle
 import shutil
@@ -13,9 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.backend.care.breakpoint_repair import RankText, Repair, repair, replaced
-from pgdb.backend.sbd.rank_files import mapped
+from pgdb.backend.sbd.rank_files import mapped, open_mapped
 from tests.support.processes import status, wait_until
 
 NOBODY = 65534
@@ -217,6 +219,91 @@ def test_a_library_that_is_loaded_later_is_held(built: Built) -> None:
         remove(built.library)
         put_breakpoint(os.getpid(), built.library)
         assert text.repair(os.getpid()) == Repair(restored=1)
+
+    as_ordinary_user(check)
+
+
+def test_a_library_is_held_while_the_process_runs(built: Built) -> None:
+    """Its memory is not copied then: a breakpoint may be in it already."""
+
+    def check() -> None:
+        with built.start() as process:
+            text, late = RankText(), RankText()
+            try:
+                assert text.keep(process.pid, runs=True) == ()
+                remove(built.library)
+                put_breakpoint(process.pid, built.library)
+                assert text.repair(process.pid) == Repair(restored=1)
+                text.close()
+                assert late.keep(process.pid, runs=True) == (str(built.library),)
+                assert late.keep(process.pid) == ()
+            finally:
+                late.close()
+                process.kill()
+
+    as_ordinary_user(check)
+
+
+class Page:
+    """A page of this process with code that no file has."""
+
+    def __init__(self) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        self.code = mmap.mmap(-1, mmap.PAGESIZE, flags=flags, prot=protection)
+        self.code[:] = bytes(range(128)) * (mmap.PAGESIZE // 128)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.code))
+
+
+def test_code_that_no_file_has_is_restored() -> None:
+    def check() -> None:
+        page, text, pid = Page(), RankText(), os.getpid()
+        text.keep(pid)
+        before = page.code[:]
+        places = [0, 60, 62, mmap.PAGESIZE - 1]
+        text.refresh(pid, frozenset(page.address + at for at in places))
+        for at in places:
+            page.code[at] = 0xCC
+        assert text.repair(pid) == Repair(restored=len(places))
+        assert page.code[:] == before
+        # Further changes are the program's own.
+        page.code[200] = 0xCC
+        assert text.repair(pid) == Repair() and page.code[200] == 0xCC
+        # It may change its code between two runs.
+        page.code[60] = 7
+        text.refresh(pid, frozenset([page.address + 60]))
+        page.code[60] = 0xCC
+        assert text.repair(pid) == Repair(restored=1) and page.code[60] == 7
+
+    as_ordinary_user(check)
+
+
+def test_code_that_the_program_has_changed_is_reported() -> None:
+    def check() -> None:
+        page, text, pid = Page(), RankText(), os.getpid()
+        text.keep(pid)
+        text.refresh(pid, frozenset([page.address + 60]))
+        page.code[58:61] = b"\xe8\x01\xcc"
+        where = f"the program's own code at {page.address + 60:#x}"
+        assert text.repair(pid) == Repair(unknown=(where,))
+
+    as_ordinary_user(check)
+
+
+def test_another_file_of_the_same_name_is_not_taken_for_the_mapped_one(built: Built) -> None:
+    """As of a file on a file system that was unmounted, whose mapping shows no sign of that."""
+
+    def check() -> None:
+        with built.start() as process:
+            try:
+                mappings = mapped(process.pid)
+                (library,) = (each for each in mappings if each.path == str(built.library))
+                os.close(open_mapped(process.pid, library))
+                device, inode = library.file
+                with pytest.raises(FileNotFoundError):
+                    open_mapped(process.pid, replace(library, file=(device, inode + 1)))
+            finally:
+                process.kill()
 
     as_ordinary_user(check)
 
