@@ -24,7 +24,7 @@ MI_COMMAND = re.compile(
 FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb": (),
     "pgdb.merge": (),
-    "pgdb.overlay": ("pgdb.merge", "pgdb.files"),
+    "pgdb.overlay": ("pgdb.merge", "pgdb.files", "pgdb.cores"),
     "pgdb.files": ("pgdb.overlay",),
     "pgdb.cores": ("pgdb.jobs",),
     "pgdb.jobs": (),
@@ -54,6 +54,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb",
     ),
     "pgdb.backend.node": (
+        "pgdb.cores",
         "pgdb.merge",
         "pgdb.overlay",
         "pgdb.files",

@@ -22,12 +22,13 @@ from pgdb.backend.gdb.operations import LASTING, computes, prints_values
 from pgdb.backend.rank.protocol import NO_CAPABILITY, State
 from pgdb.backend.zygote.core_programs import program_of
 from pgdb.backend.zygote.gdb_factory import GdbFactory
-from pgdb.cores.core_file import CoreFile, read_core
+from pgdb.cores.core_file import CoreFile, CoreFileError, environment_of_core, read_core
 from pgdb.cores.core_set import mismatch
 from pgdb.errors import GdbError, PgdbError
 from pgdb.overlay.messages import AnyOperation, Console, Detach, Interrupt, Kill, Resume, Script
+from pgdb.overlay.operations import ReadFile
 from pgdb.patterns import pattern
-from pgdb.records import Event, Exit, Failure, Progress, Record, Stop
+from pgdb.records import Block, Event, Exit, Failure, Progress, Record, Stop
 
 LOG = logging.getLogger(__name__)
 
@@ -144,6 +145,8 @@ class CoreDebugger:
             return Failure(message=NEEDS_PROCESS)
         if self._state != "stopped":
             return Failure(message="the core file of this rank is not loaded")
+        if isinstance(operation, ReadFile) and self._is_environment(operation.path):
+            return await asyncio.to_thread(_environment, self._path, operation)
         async with self._lock:
             try:
                 async with self._seated():
@@ -216,6 +219,10 @@ class CoreDebugger:
             yield
         finally:
             self._seats.release(self)
+
+    def _is_environment(self, path: str) -> bool:
+        """Whether a file is the environment of the process, which is in the core."""
+        return self._core is not None and path == f"/proc/{self._core.pid}/environ"
 
     def _notes(self, core: CoreFile) -> list[str]:
         notes = []
@@ -312,6 +319,17 @@ class CoreDebugger:
         if (is_setting or isinstance(operation, Script)) and operation not in self._repeated:
             self._repeated.append(operation)
             del self._repeated[:-_MOST_REPEATED]
+
+
+def _environment(path: str, operation: ReadFile) -> Record:
+    """Return a part of the environment in a core file, as /proc/PID/environ would have it."""
+    try:
+        variables = environment_of_core(path)
+    except CoreFileError as error:
+        return Failure(message=f"{path} {error}")
+    whole = "".join(f"{name}={value}\0" for name, value in variables.items()).encode()
+    part = whole[operation.start : operation.start + operation.most_bytes]
+    return Block(dtype="|u1", shape=(len(whole),), data=part, start=operation.start)
 
 
 async def _selection(loaded: LoadedCore) -> tuple[str, str] | None:

@@ -20,9 +20,10 @@ class CoreDebuggers:
         assert setup.cores is not None
         self._context, self._cores = context, setup.cores
         raise_file_limit()
-        self._limit = most_by_limits(*own_limits())
+        sharers = self._cores.sharers
+        self._limit = most_by_limits(*own_limits(), sharers)
         asked = self._cores.most_gdbs
-        self._seats = Seats(asked, limit=self._limit, on_fitted=self._note_limit)
+        self._seats = Seats(asked, limit=self._limit, sharers=sharers, on_fitted=self._note_limit)
         if self._limit < asked:
             self._note_limit(self._limit)
         self._gdb_factory, self._nurseries = open_gdbs(

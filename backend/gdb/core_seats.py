@@ -30,22 +30,30 @@ class Holder(Protocol):
         """End the GDB."""
 
 
-def seats_for(private_bytes: int, free_bytes: int) -> int:
+def seats_for(private_bytes: int, free_bytes: int, sharers: int = 1) -> int:
     """Return the number of GDBs for which half of the free memory is enough.
 
     :param private_bytes: memory that one GDB does not share with the others.
+    :param sharers: number of aggregators among which the memory is divided.
     """
-    return min(MOST_GDBS, max(LEAST_GDBS, free_bytes // 2 // (_GROWTH * max(1, private_bytes))))
+    fitting = free_bytes // 2 // (_GROWTH * max(1, private_bytes))
+    return max(least_gdbs(sharers), min(MOST_GDBS, fitting) // sharers)
 
 
-def most_by_limits(files: int, processes: int) -> int:
+def most_by_limits(files: int, processes: int, sharers: int = 1) -> int:
     """Return the number of GDBs that the limits of a process allow.
 
     :param files: most open files (ulimit -n).
     :param processes: most processes of the user (ulimit -u).
+    :param sharers: number of aggregators of the user on this host.
     """
     by_files = (files - _OTHER_FILES) // _FILES_PER_GDB
-    return max(LEAST_GDBS, min(by_files, processes // 2))
+    return max(least_gdbs(sharers), min(by_files, processes // 2 // sharers))
+
+
+def least_gdbs(sharers: int) -> int:
+    """Return the number of GDBs that an aggregator has even where they fit nowhere."""
+    return max(1, LEAST_GDBS // sharers)
 
 
 def raise_file_limit() -> None:
@@ -97,17 +105,20 @@ class Seats:
         most: int = 0,
         *,
         limit: int = MOST_GDBS,
+        sharers: int = 1,
         on_fitted: Callable[[int], None] = lambda most: None,
     ) -> None:
         """Give *most* seats, but not more than *limit*.
 
         :param most: 0 for so many as :meth:`fit` finds room for, which gives the number to
             *on_fitted*.
+        :param sharers: number of aggregators among which :meth:`fit` divides the memory.
         """
         self._is_fitted = most > 0
         self._limit = limit
+        self._sharers = sharers
         self._on_fitted = on_fitted
-        self.most = min(most or LEAST_GDBS, limit)
+        self.most = min(most or least_gdbs(sharers), limit)
         # In the order of the last use: dicts keep it.
         self._held: dict[Holder, None] = {}
         self._busy: set[Holder] = set()
@@ -126,7 +137,9 @@ class Seats:
         private_bytes, free_bytes = await asyncio.to_thread(
             lambda: (private_bytes_of(pid), free_memory_bytes())
         )
-        most = seats_for(private_bytes, free_bytes) if private_bytes else LEAST_GDBS
+        most = least_gdbs(self._sharers)
+        if private_bytes:
+            most = seats_for(private_bytes, free_bytes, self._sharers)
         self.most = min(most, self._limit)
         self._on_fitted(self.most)
         self._give()

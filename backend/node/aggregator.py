@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.backend.node.core_search import CoreSearcher
 from pgdb.backend.node.leaf import Leaf
 from pgdb.backend.rank.protocol import OpenFactory
 from pgdb.errors import LinkError, PgdbError
@@ -95,6 +96,7 @@ class Aggregator(TreeNode):
         self._finding: asyncio.Task[None] | None = None
         self._grace_s = place.grace_s
         self._leaving = asyncio.Event()
+        self._core_searcher = CoreSearcher()
         self._leaf = Leaf(
             open_factory=open_factory,
             on_answer=self._answered,
@@ -111,6 +113,7 @@ class Aggregator(TreeNode):
         # Children are informed first, so that they do not look for another parent.
         self.down(Shutdown())
         await self._leaf.close()
+        await self._core_searcher.close()
         if self.delivery is not None:
             await self.delivery.close()
         upward.cancel()
@@ -364,6 +367,10 @@ class Aggregator(TreeNode):
         self._finding = asyncio.create_task(self._answer_find(find))
 
     async def _answer_find(self, find: Find) -> None:
+        if find.cores is not None:
+            cores = await self._core_searcher.search(find.cores, self.number)
+            self.up(Found(node=self.number, cores=cores))
+            return
         self.up(Found(node=self.number, jobs=await self._leaf.find(find, self.number)))
 
     def _take_setup(self, setup: Setup) -> None:

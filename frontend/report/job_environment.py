@@ -32,14 +32,15 @@ async def rank_environment(session: Session) -> tuple[Environment | None, dict[s
     asked = 0
     for process in sorted(live, key=lambda each: not is_this_host(each.host)):
         place = f"process {process.pid} on {process.host}"
-        if process.rank in session.core_files:
+        is_here = is_this_host(process.host)
+        if process.rank in session.core_files and is_here:
             path = session.core_files[process.rank]
             place = f"process {process.pid}, from its core file"
             try:
                 variables = environment_of_core(path)
             except CoreFileError:
                 continue
-        elif is_this_host(process.host) and procfs.on_this_host(process.pid):
+        elif is_here and procfs.on_this_host(process.pid):
             variables = procfs.environment(process.pid) or {}
         elif asked < _MOST_ASKED:
             asked += 1

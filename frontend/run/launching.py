@@ -17,7 +17,7 @@ from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.jobs import rank_watcher
 from pgdb.jobs.launch_lines import LaunchLine, check_program
 from pgdb.jobs.launcher_kinds import read_launch_line
-from pgdb.jobs.launchers import why_not_runnable
+from pgdb.jobs.launchers import Launcher, why_not_runnable
 
 HOLD_MARGIN_S = 60.0
 """Time beyond a look for which a watcher keeps the end of its rank from the launcher."""
@@ -42,12 +42,14 @@ class Prepared:
         reports: RankReports,
         directory: SessionDirectory,
         server: asyncio.Server | None,
-        mpi: str,
+        launcher: Launcher | None,
         notes: tuple[str, ...],
     ) -> None:
         self.argv = argv
         self.reports = reports
-        self.mpi = mpi
+        self.launcher = launcher
+        """The job's launcher; None for a program without one."""
+        self.mpi = launcher.version if launcher is not None else ""
         self.notes = notes
         self._directory = directory
         self._server = server
@@ -70,17 +72,17 @@ async def prepare(options: RunOptions) -> Prepared:
     line = await asyncio.to_thread(_read, options)
     recorder: tuple[str, ...] = ()
     if options.session.mpi_record:
-        launcher, mpicc = options.line[0], options.session.mpicc
-        library = await build_recorder(launcher, mpicc, lambda step: None)
+        mpicc = options.session.mpicc
+        library = await build_recorder(options.line[0], mpicc, lambda step: None)
         recorder = ("/bin/sh", "-c", PRELOAD, library)
     directory = SessionDirectory()
     reports = RankReports(directory.mark)
     notes = list(line.doubts) if line is not None else []
-    mpi = line.launcher.version if line is not None else ""
+    launcher = line.launcher if line is not None else None
     if not options.watch:
         notes.append("--no-watch: the ends of single ranks are not known")
         argv = (*recorder, *options.line) if line is None else line.held(recorder)
-        return Prepared(tuple(argv), reports, directory, None, mpi, tuple(notes))
+        return Prepared(tuple(argv), reports, directory, None, launcher, tuple(notes))
     offered = offered_addresses(
         options.session.listen, on_this_host_only=line is None or line.on_this_host_only
     )
@@ -101,7 +103,7 @@ async def prepare(options: RunOptions) -> Prepared:
         *recorder,
     )
     argv = (*prefix, *options.line) if line is None else line.held(prefix)
-    return Prepared(tuple(argv), reports, directory, server, mpi, tuple(notes))
+    return Prepared(tuple(argv), reports, directory, server, launcher, tuple(notes))
 
 
 def _read(options: RunOptions) -> LaunchLine | None:

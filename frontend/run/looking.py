@@ -7,9 +7,11 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
+from typing import Any
 
+from pgdb.cores.search import LeftBy
 from pgdb.errors import StartError
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.api.session import Session
@@ -20,9 +22,10 @@ from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.progress import Sample
 from pgdb.frontend.run.rank_reports import RankStart
-from pgdb.frontend.startup.open_cores import open_cores
+from pgdb.frontend.startup.open_cores import open_cores, open_left_cores
 from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.jobs.launchers import Launcher
 from pgdb.ranks import RankSet
 from pgdb.records import Stack, Text
 
@@ -154,11 +157,38 @@ async def report_of_cores(paths: Sequence[str], options: RunOptions) -> Report:
 
     :raises PgdbError: if GDB can read none of them.
     """
+    opening = open_cores(paths, replace(options.session, ranks=None))
+    report, _ = await _report_of(opening, options)
+    return report
+
+
+async def report_of_left_cores(
+    hosts: Sequence[str], launcher: Launcher | None, left_by: LeftBy, options: RunOptions
+) -> tuple[Report, tuple[str, ...]]:
+    """Return a report of the core files that processes have left on several hosts, and the names
+    of the files with their hosts.
+
+    :raises PgdbError: if GDB can read none of them.
+    """
+    session_options = replace(options.session, ranks=None)
+    opening = open_left_cores(hosts, launcher, options.line, left_by, session_options)
+    return await _report_of(opening, options)
+
+
+async def _report_of(
+    opening: Coroutine[Any, Any, Session], options: RunOptions
+) -> tuple[Report, tuple[str, ...]]:
     try:
         async with asyncio.timeout(options.look_s):
-            session = await open_cores(paths, replace(options.session, ranks=None))
+            session = await opening
             try:
-                return await collect(session, mode="core")
+                files = session.core_files
+                places = [
+                    f"{each.host}:{files[each.rank]}"
+                    for each in session.table.processes
+                    if each.rank in files
+                ]
+                return await collect(session, mode="core"), tuple(places)
             finally:
                 await to_its_end(session.close(kill=False))
     except TimeoutError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgdb.errors import PgdbError, StartError
@@ -58,6 +58,25 @@ def _is_ours(path: Path) -> bool:
         return False
     is_safe = status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
     return is_safe and is_safe_place(os.path.dirname(real))
+
+
+def launcher_for_hosts(words: Sequence[str], environment: Mapping[str, str]) -> Launcher | None:
+    """Return the launcher of aggregators on hosts without a job: None for ssh.
+
+    Inside an allocation of Slurm's it is srun, as its hosts need not allow ssh.
+
+    :raises StartError: if there is none.
+    """
+    if words:
+        return None if Path(words[0]).name == "ssh" else find_launcher(words[0])
+    if environment.get("SLURM_JOB_ID") and shutil.which("srun"):
+        return find_launcher("srun")
+    if not shutil.which("ssh"):
+        raise StartError(
+            "there is no ssh in PATH to start aggregators on other hosts with; "
+            "--overlay-launcher names a launcher"
+        )
+    return None
 
 
 def choose_launcher(words: Sequence[str], located: Located) -> Launcher | None:

@@ -70,15 +70,13 @@ def prepare(
     site: Site,
     on_step: OnStep,
     listener: Listener | None,
-    *,
-    cores: CoreSetup | None = None,
 ) -> Starting:
-    """Return a start with a new session; *cores* are its core files in mode ``core``."""
+    """Return a start with a new session."""
     session, overlay = new_session(mode, options, directory)
-    return Starting(session, overlay, directory, site, on_step, listener, cores)
+    return Starting(session, overlay, directory, site, on_step, listener)
 
 
-class Starting(msgspec.Struct, frozen=True):
+class Starting(msgspec.Struct):
     """A session that is about to start."""
 
     session: Session
@@ -88,16 +86,28 @@ class Starting(msgspec.Struct, frozen=True):
     on_step: OnStep
     listener: Listener | None
     cores: CoreSetup | None = None
+    """The core files; those of several hosts are known when the aggregators have found them."""
 
-    async def run(self, begin: Coroutine[Any, Any, tuple[Share, ...]]) -> Session:
-        """Run *begin*, which returns the ranks of each aggregator, and attach to the ranks."""
-        session, options = self.session, self.session.options
+    async def run(
+        self, begin: Coroutine[Any, Any, tuple[Share, ...]], *, has_own_limits: bool = False
+    ) -> Session:
+        """Run *begin*, which returns the ranks of each aggregator, and attach to the ranks.
+
+        :param has_own_limits: whether *begin* limits its time itself.
+        """
+        session = self.session
+        loop = asyncio.get_running_loop()
         if self.listener is not None:
             session.subscribe(self.listener)
         session.ending.add(self.site.close())
         try:
-            async with asyncio.timeout(options.start_timeout_s):
+            async with asyncio.timeout(session.options.start_timeout_s) as limit:
+                if has_own_limits:
+                    limit.reschedule(None)
                 shares = await begin
+                options = session.options
+                if has_own_limits:
+                    limit.reschedule(loop.time() + options.start_timeout_s)
                 hosts = len(session.table.hosts)
                 self.on_step(
                     f"{len(session.table.processes)} ranks on {count(hosts, 'host')}, "

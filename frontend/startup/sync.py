@@ -162,6 +162,7 @@ def open_cores(
     *,
     executable: str | Path = "",
     from_systemd: bool = False,
+    hosts: Sequence[str] = (),
     ranks: str | RankSet | None = None,
     on_event: OnEvent | None = None,
     on_step: OnStep | None = None,
@@ -171,7 +172,8 @@ def open_cores(
 
     *cores* are files, directories with core files, and patterns, or with *from_systemd* matches of
     coredumpctl (an empty sequence for all). *executable* is the program of the cores, where the one
-    that they name is elsewhere. *on_event* and *on_step* are as for :func:`attach`.
+    that they name is elsewhere. *hosts* are those that hold the files, empty for this one.
+    *on_event* and *on_step* are as for :func:`attach`.
 
     :raises UsageError: if a name leads to no file.
     :raises StartError: if there is no core file that can be used, or GDB cannot read any.
@@ -190,6 +192,7 @@ def open_cores(
             chosen,
             executable=str(executable),
             from_systemd=from_systemd,
+            hosts=hosts,
             on_step=on_step or _ignore,
             listener=listener,
         )

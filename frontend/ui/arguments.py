@@ -96,6 +96,8 @@ class Arguments(msgspec.Struct, frozen=True):
     executable: str = ""
     """The program of the core files; empty for the one that they name."""
     from_systemd: bool = False
+    core_hosts: tuple[str, ...] = ()
+    """The hosts with the core files; empty for this one."""
     run: RunOptions | None = None
     """The options of ``run``."""
 
@@ -157,11 +159,25 @@ def parse(argv: Sequence[str]) -> Arguments:
         cores=tuple(getattr(parsed, "cores", ())),
         executable=getattr(parsed, "executable", ""),
         from_systemd=getattr(parsed, "systemd", False),
+        core_hosts=_core_hosts(parsed),
         given=Settings(
             settle_s=settle_s,
             **{each.key: given.get(each.key) for each in CHANGEABLE.values() if each != SETTLE},
         ),
     )
+
+
+def _core_hosts(parsed: argparse.Namespace) -> tuple[str, ...]:
+    """Return the hosts of ``core --hosts``.
+
+    :raises UsageError: if they are no list of hosts.
+    """
+    if getattr(parsed, "hosts", None) is None:
+        return ()
+    # Other sessions need not load what starts aggregators for core files.
+    from pgdb.frontend.startup.core_hosts import read_hosts
+
+    return read_hosts(parsed.hosts)
 
 
 def _given(parsed: argparse.Namespace) -> dict[str, Any]:
@@ -317,6 +333,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--systemd",
         action="store_true",
         help="take the core files from systemd-coredump; FILE is then a match of coredumpctl",
+    )
+    looking.add_argument(
+        "--hosts",
+        metavar="LIST",
+        help="the hosts that hold the core files: names with commas between, as n1,n[3-6]",
     )
     _add_settings(looking, "core")
     looking.add_argument(

@@ -221,6 +221,7 @@ class _Program:
                 arguments.options,
                 executable=arguments.executable,
                 from_systemd=arguments.from_systemd,
+                hosts=arguments.core_hosts,
                 on_step=step,
                 listener=self._notify,
             )

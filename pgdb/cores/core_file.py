@@ -66,6 +66,8 @@ class CoreFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     """Name of the file that a debugger reads."""
+    host: str = ""
+    """The host that has the file; empty for this one."""
     original: str = ""
     """Name of the compressed file that *path* was expanded from; empty for any other core."""
     program: str
@@ -93,6 +95,11 @@ class CoreFile(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Name of the file as the user knows it."""
         return self.original or self.path
+
+    @property
+    def place(self) -> str:
+        """Name of the file with the host that has it."""
+        return f"{self.host}:{self.name}" if self.host else self.name
 
 
 class CoreSegment(msgspec.Struct, frozen=True):

@@ -42,18 +42,21 @@ class CoreSet(msgspec.Struct, frozen=True, kw_only=True):
         return RankSet(range(self.size)) - self.ranks if self.size else RankSet()
 
 
-def assemble(cores: Sequence[CoreFile], *, executable: str = "") -> CoreSet:
+def assemble(
+    cores: Sequence[CoreFile], *, executable: str = "", build_id: str | None = None
+) -> CoreSet:
     """Return the core files of one job among *cores*, of which there is at least one.
 
     The job with the most cores is taken, of several the latest one. Ranks are those of the
     environment, else those that the files' names have, else the files are numbered.
 
     :param executable: the program of the job; cores of other programs are left out.
+    :param build_id: the build-id of that program, if it is on other hosts.
     """
     notes: list[str] = []
     left = list(cores)
     if executable:
-        is_of = _belongs_to(executable)
+        is_of = _belongs_to(executable, build_id)
         left = [each for each in cores if is_of(each)]
         if foreign := [each for each in cores if each not in left]:
             notes.append(_about_foreign(foreign, f"not of {executable}"))
@@ -108,8 +111,8 @@ def build_id_of(path: str) -> str:
         return ""
 
 
-def _belongs_to(executable: str) -> Callable[[CoreFile], bool]:
-    build_id = build_id_of(executable)
+def _belongs_to(executable: str, build_id: str | None) -> Callable[[CoreFile], bool]:
+    build_id = build_id_of(executable) if build_id is None else build_id
     name = os.path.basename(executable)
 
     def is_of(core: CoreFile) -> bool:
@@ -137,9 +140,10 @@ def _ranked(
         by_name = _ranks_in_names(cores)
         if by_name is not None:
             return by_name, "numbers in the names of the files", []
-        ordered = sorted(cores, key=lambda each: (each.pid, each.path))
+        ordered = sorted(cores, key=lambda each: (each.host, each.pid, each.path))
         numbered = dict(enumerate(ordered))
-        names = "the cores do not say which rank they are of; they are numbered by process id"
+        by = "host and process id" if len({each.host for each in cores}) > 1 else "process id"
+        names = f"the cores do not say which rank they are of; they are numbered by {by}"
         return numbered, "order of the process ids", [names] if len(cores) > 1 else []
     found: dict[int, CoreFile] = {}
     notes = []
@@ -148,10 +152,12 @@ def _ranked(
     # Wrappers around a rank have its environment, too.
     order = sorted(cores, key=lambda each: (programs.count(each.program), each.written_s))
     for each in order:
-        rank = each.identity.rank if each.identity is not None else named[each.path]
+        rank = each.identity.rank if each.identity is not None else named[each.place]
         if rank in found:
             before = found[rank]
-            notes.append(f"rank {rank}: {before.name} is left out, {each.name} is its latest core")
+            notes.append(
+                f"rank {rank}: {before.place} is left out, {each.place} is its latest core"
+            )
         found[rank] = each
     return found, "environment in the cores", notes[:_MOST_LISTED] + _rest_of(notes)
 
@@ -169,10 +175,10 @@ def _without_rank(
     strays = [each for each in cores if each.identity is None and each.program in programs]
     by_name = _named_like([*chosen, *strays])
     known = {each.identity.rank for each in chosen if each.identity is not None}
-    found = [each for each in strays if by_name.get(each.path, 0) not in known]
+    found = [each for each in strays if by_name.get(each.place, 0) not in known]
     if not by_name:
         found = []
-    if unknown := [each.name for each in strays if each not in found]:
+    if unknown := [each.place for each in strays if each not in found]:
         listed = ", ".join(unknown[:_MOST_LISTED])
         more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
         notes.append(
@@ -190,13 +196,13 @@ def _is_stray(core: CoreFile, chosen: Sequence[CoreFile]) -> bool:
 def _named_like(cores: Sequence[CoreFile]) -> dict[str, int]:
     """Return the ranks of all cores by name, if the names have a number at one place that is the
     rank wherever the rank is known; else nothing."""
-    rows = {each.path: [int(number) for number in _NUMBER.findall(each.name)] for each in cores}
+    rows = {each.place: [int(number) for number in _NUMBER.findall(each.name)] for each in cores}
     lengths = {len(row) for row in rows.values()}
     known = [each for each in cores if each.identity is not None]
     for place in range(min(lengths, default=0) - 1, -1, -1):
-        values = {path: row[place] for path, row in rows.items()}
+        values = {file: row[place] for file, row in rows.items()}
         is_rank = all(
-            each.identity is not None and values[each.path] == each.identity.rank for each in known
+            each.identity is not None and values[each.place] == each.identity.rank for each in known
         )
         if known and is_rank and len(set(values.values())) == len(values):
             return values
@@ -236,7 +242,7 @@ def _program(core: CoreFile) -> str:
 
 def _about_foreign(cores: Sequence[CoreFile], what: str) -> str:
     """Return a note about cores that are left out."""
-    listed = [f"{each.name} (of {_program(each)})" for each in cores[:_MOST_LISTED]]
+    listed = [f"{each.place} (of {_program(each)})" for each in cores[:_MOST_LISTED]]
     if len(cores) > _MOST_LISTED:
         listed.append(f"{len(cores) - _MOST_LISTED} more")
     verb = "is" if len(cores) == 1 else "are"

@@ -31,6 +31,7 @@ _PREFIX = "pgdb-cores-"
 _ET_CORE = (b"\x04\x00", b"\x00\x04")
 _DEEPEST = 4
 _MOST_AT_A_TIME = 4
+Run = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
 
 
 class FoundCores(msgspec.Struct, frozen=True):
@@ -44,6 +45,16 @@ class FoundCores(msgspec.Struct, frozen=True):
     def notes(self) -> tuple[str, ...]:
         """The files that cannot be used, in words."""
         return tuple(f"left out: {path} {why}" for path, why in self.refused)
+
+
+class ListedCores(msgspec.Struct, frozen=True):
+    """The files that names of the user's lead to, before they are read."""
+
+    paths: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+    """Name and fault of each core that cannot be had."""
+    why_none: dict[str, str] = {}
+    """The targets that name nothing, and the reasons."""
 
 
 class Folder:
@@ -79,13 +90,28 @@ def find_cores(targets: Sequence[str], folder: Folder) -> FoundCores:
 
     :raises UsageError: if a target names nothing.
     """
+    listed = list_cores(targets, folder)
+    for why in listed.why_none.values():
+        raise UsageError(why)
+    return read_all(listed.paths, folder)
+
+
+def list_cores(
+    targets: Sequence[str], folder: Folder, *, from_systemd: bool = False
+) -> ListedCores:
+    """Return the files that *targets* name, each once; those of systemd are put into *folder*."""
+    if from_systemd:
+        try:
+            return dump_from_systemd(targets, folder)
+        except StartError as error:
+            return ListedCores((), why_none={" ".join(targets): str(error)})
     paths: dict[str, None] = {}
+    why_none: dict[str, str] = {}
     for target in targets:
-        found = list(_named(target))
-        if not found:
-            raise UsageError(_why_nothing(target))
+        if not (found := list(_named(target))):
+            why_none[target] = _why_nothing(target)
         paths |= dict.fromkeys(found)
-    return read_all(list(paths), folder)
+    return ListedCores(tuple(paths), why_none=why_none)
 
 
 def read_all(paths: Sequence[str], folder: Folder) -> FoundCores:
@@ -99,10 +125,13 @@ def read_all(paths: Sequence[str], folder: Folder) -> FoundCores:
             try:
                 return read_core(path)
             except CompressedError:
+                written_s = os.stat(path).st_mtime
                 whole = read_core(expand(path, folder.path, number))
-                return msgspec.structs.replace(whole, original=path)
+                return msgspec.structs.replace(whole, original=path, written_s=written_s)
         except CoreFileError as error:
             return str(error)
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
 
     with ThreadPoolExecutor(_MOST_AT_A_TIME) as pool:
         for path, found in zip(paths, pool.map(read, range(len(paths))), strict=True):
@@ -116,9 +145,21 @@ def read_all(paths: Sequence[str], folder: Folder) -> FoundCores:
 def take_from_systemd(
     matches: Sequence[str],
     folder: Folder,
-    run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] | None = None,
+    run: Run | None = None,
 ) -> FoundCores:
     """Return the core files that systemd-coredump has kept; *matches* are coredumpctl's.
+
+    :raises StartError: if there are none, or systemd-coredump is not here.
+    """
+    listed = dump_from_systemd(matches, folder, run)
+    found = read_all(listed.paths, folder)
+    return FoundCores(found.cores, (*listed.refused, *found.refused))
+
+
+def dump_from_systemd(
+    matches: Sequence[str], folder: Folder, run: Run | None = None
+) -> ListedCores:
+    """Have coredumpctl write core files into *folder*.
 
     :raises StartError: if there are none, or systemd-coredump is not here.
     """
@@ -155,8 +196,7 @@ def take_from_systemd(
             refused.append((name, f"cannot be read: {_last_line(done)}"))
             continue
         paths.append(str(target))
-    found = read_all(paths, folder)
-    return FoundCores(found.cores, (*refused, *found.refused))
+    return ListedCores(tuple(paths), tuple(refused))
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

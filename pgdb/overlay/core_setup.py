@@ -13,4 +13,6 @@ class CoreSetup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     executable: str = ""
     """The program of all cores; empty for the one that each core names."""
     most_gdbs: int = 0
-    """Most GDBs of one aggregator at a time; 0 for as many as fit into half of the memory."""
+    """Most GDBs of one aggregator at a time; 0 for as many as fit into its part of the memory."""
+    sharers: int = 1
+    """Most aggregators of a host, which divide half of its free memory among themselves."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from pgdb.cores.search import CoreSearch, HostCores
 from pgdb.errors import ProtocolError
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.graph import AnswerGraph
@@ -218,6 +219,8 @@ class Find(Message, frozen=True, kw_only=True):
     shares: tuple[int, ...] = ()
     """For each node the number of its share of its host's ranks."""
     shares_per_host: int = 1
+    cores: CoreSearch | None = None
+    """Core files to search for in place of ranks."""
 
 
 class FoundRanks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -238,7 +241,8 @@ class Found(Message, frozen=True, kw_only=True):
     """The ranks that one node has found on its host."""
 
     node: int
-    jobs: tuple[FoundRanks, ...]
+    jobs: tuple[FoundRanks, ...] = ()
+    cores: HostCores | None = None
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

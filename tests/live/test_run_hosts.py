@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cores import are_written_here
 from tests.support.host_jobs import BY_HOST, RANKS, on_h1, wait_empty
 from tests.support.hosts import Hosts
 from tests.support.programs import Builder, find_mpi
@@ -45,6 +46,20 @@ def test_death_on_another_host(builder: Builder, four_hosts: Hosts, tmp_path: Pa
     others = report["classes"][-1]
     assert others["count"] == RANKS - 1, report["notes"]
     assert any("MPI_Barrier" in each["function"] for each in others["frames"])
+
+
+@pytest.mark.skipif(not are_written_here(), reason="the kernel gives core files to a program")
+def test_core_file_of_another_host_is_read(
+    builder: Builder, four_hosts: Hosts, tmp_path: Path
+) -> None:
+    finished, report = run_on_hosts(builder, four_hosts, tmp_path, "deaths.c", "5")
+    assert finished.status == 7, finished.err
+    dead = report["classes"][0]
+    assert dead["ranks"] == "5", report["notes"]
+    assert "die" in [each["function"] for each in dead["frames"]]
+    (file,) = tmp_path.glob("core*")
+    note = f"core files: h3:{file}; 'pgdb core --hosts h3 FILE…' opens them"
+    assert note in report["notes"]
 
 
 def test_hang_on_several_hosts(builder: Builder, four_hosts: Hosts, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def leave_cores(line: Sequence[str], folder: Path, program: Path) -> list[Path]:
 
     Where the kernel gives core files to a program, or writes none, a GDB writes them.
     """
-    if _are_written_here():
+    if are_written_here():
         subprocess.run(line, cwd=folder, check=True, capture_output=True, timeout=300)
         return sorted(folder.glob("r*/core*"))
     at = list(line).index(str(program))
@@ -121,7 +121,7 @@ def leave_many_cores(program: Path, count: int, folder: Path) -> None:
 
     Where the kernel gives core files to a program, or writes none, a GDB writes them.
     """
-    if _are_written_here():
+    if are_written_here():
         subprocess.run([program, str(count)], cwd=folder, check=True, timeout=300)
         return
     for rank in range(count):
@@ -134,7 +134,7 @@ def leave_many_cores(program: Path, count: int, folder: Path) -> None:
         )
 
 
-def _are_written_here() -> bool:
+def are_written_here() -> bool:
     """Return whether the kernel writes core files into the directory of the process."""
     policy = read_policy()
     is_here = policy.kind == "file" and not policy.pattern.startswith("/")

@@ -174,6 +174,13 @@ def test_memory_decides_where_nobody_has_said_how_many() -> None:
     assert seats_for(32 << 20, 8 * gib) == 64
     assert seats_for(gib, gib) == LEAST_GDBS
     assert seats_for(1 << 20, 1 << 50) == MOST_GDBS
+    # Several aggregators of a host divide it, and what their user may have.
+    for sharers in (2, 4, 16):
+        assert sharers * seats_for(32 << 20, 8 * gib, sharers) == 64
+        assert sharers * seats_for(1 << 20, 1 << 50, sharers) == MOST_GDBS
+        assert most_by_limits(1 << 20, 3200, sharers) == 1600 // sharers
+    assert seats_for(gib, gib, 2) == LEAST_GDBS // 2
+    assert seats_for(gib, gib, 100) == 1
 
     async def run() -> tuple[int, int, int]:
         free, given = Seats(), Seats(5)

@@ -6,13 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from pgdb.cores.search import CoreSearch, HostCores
 from pgdb.jobs import environment_scan, hold
 from pgdb.overlay.messages import Find, FoundRanks
 from pgdb.proctable import RankProcess
 from pgdb.ranks import RankSet
+from tests.support.cores import core, rank_variables
 from tests.support.wired_session import DEADLINE_S, WiredSession, run_wired
 
 
@@ -46,6 +49,47 @@ def test_every_aggregator_says_what_its_host_has(monkeypatch: pytest.MonkeyPatch
         assert asked == ["job:7"] * 3
 
     run_wired(test, count=3)
+
+
+def test_one_aggregator_of_a_host_reads_its_core_files(tmp_path: Path) -> None:
+    (tmp_path / "core").write_bytes(core(environment=rank_variables(1, 2)))
+    targets = (str(tmp_path),)
+
+    async def test(session: WiredSession) -> None:
+        front = session.front
+        await session.start(*range(3), mpi=True)
+        await front.wait_joined(range(3))
+        front.root.down(Find(cores=CoreSearch(nodes=(1,), targets=targets)))
+        await front.wait(lambda: front.found.keys() == {0, 1, 2})
+        assert front.found[0].cores == front.found[2].cores == HostCores()
+        cores = front.found[1].cores
+        assert cores is not None
+        (file,) = cores.listed
+        front.found.clear()
+        front.root.down(Find(cores=CoreSearch(nodes=(1,), paths={1: (file.path,)})))
+        await front.wait(lambda: front.found.keys() == {0, 1, 2})
+        cores = front.found[1].cores
+        assert cores is not None
+        assert [each.identity.rank for each in cores.cores if each.identity] == [1]
+
+    run_wired(test, count=3)
+
+
+def test_a_search_that_fails_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("pgdb.cores.host_search.search_host", fail)
+
+    async def test(session: WiredSession) -> None:
+        front = session.front
+        await session.start(0, mpi=True)
+        await front.wait_joined([0])
+        front.root.down(Find(cores=CoreSearch(nodes=(0,), targets=("/none",))))
+        await front.wait(lambda: 0 in front.found)
+        assert front.found[0].cores == HostCores(error="RuntimeError: broken")
+
+    run_wired(test, count=1)
 
 
 def held_rank(mark: str, rank: int, size: int, shares: int) -> subprocess.Popen[bytes]:

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pgdb.cores.core_file import CoreFile
+from pgdb.cores.search import CoreSearch, HostCores, ListedCore
 from pgdb.errors import ProtocolError, UsageError
+from pgdb.jobs.rank_environment import RankIdentity
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
 from pgdb.merge.rankset_codec import MAX_PACKED_RANK
@@ -121,12 +124,23 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     Kill(),
 )
 
+RANK_7 = RankIdentity(rank=7, size=8, local_rank=None, local_size=None, job_key="717")
 MESSAGES: tuple[AnyMessage, ...] = (
     Notice(text="slower than could be", hosts=("node1", "node2")),
     HELLO,
     Table(node=1, count=2, fan_out=32, addresses=("a:1", "b:2"), is_parent=True),
     Joined(nodes=(HELLO.pack(),)),
     Find(mark="m", selector="s", shares=(0, 1), shares_per_host=2),
+    Find(cores=CoreSearch(nodes=(0,), targets=("/t/core.*",), paths={0: ("/t/core.1",)})),
+    Found(
+        node=0,
+        cores=HostCores(
+            listed=(ListedCore(path="/c", size_bytes=1, mtime_ns=2, digest=b"d"),),
+            cores=(CoreFile(path="/c", program="/bin/app", identity=RANK_7),),
+            refused=(("/x", "is empty"),),
+            why_none={"/y": "nothing"},
+        ),
+    ),
     Found(
         node=1, jobs=(FoundRanks(job="j", size=9, ranks=RANKS, pids=(7, 8), executable="/bin/x"),)
     ),
