@@ -13,6 +13,11 @@ import ctypes
 import os
 
 from pgdb.jobs import procfs
+from pgdb.patterns import pattern
+
+_MASKS = pattern(rb"\nSigPnd:\t(\w+)\nShdPnd:\t(\w+)\nSigBlk:\t(\w+)\n")
+_STATUS_BYTES = 4096
+"""More than a status has: its lists of processors and memory nodes come after the masks."""
 
 
 def send(pid: int, number: int) -> None:
@@ -30,10 +35,25 @@ def send(pid: int, number: int) -> None:
 
 def has_pending(pid: int, number: int) -> bool:
     """Return whether a signal is pending that the first thread takes once it runs."""
-    fields = _fields(pid)
-    masks = (fields.get(name, "0") for name in ("SigPnd", "ShdPnd"))
-    is_pending = any(number in procfs.signals_in(mask) for mask in masks)
-    return is_pending and not _is_blocked(fields, number)
+    found = _MASKS.search(_status(pid))
+    if found is None:
+        return False
+    of_thread, of_process, blocked = (int(mask, 16) for mask in found.groups())
+    return bool((of_thread | of_process) & ~blocked & 1 << (number - 1))
+
+
+def _status(pid: int) -> bytes:
+    # Before each run of each rank; it takes a third of the time of pathlib.
+    try:
+        descriptor = os.open(f"{procfs.PROC}/{pid}/task/{pid}/status", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _STATUS_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
 def _fields(pid: int) -> dict[str, str]:

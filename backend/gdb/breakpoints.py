@@ -48,6 +48,7 @@ class Breakpoints:
         self.last = 0
         """The last number that GDB has given."""
         self._there: dict[int, Breakpoint] = {}
+        self._settings: dict[int, dict[str, Any]] = {}  # GDB's description at the latest hit
         self.is_asked = True
         """Whether GDB carries out an operation, or attaches."""
         self._temporary: set[int] = set()
@@ -91,22 +92,21 @@ class Breakpoints:
         """Forget all breakpoints: the process is gone or free."""
         self._there.clear()
         self._places.clear()
+        self._settings.clear()
         self.reports.forget()
         self.python.agent.forget()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
         """Take a ``=breakpoint-…`` notice of GDB."""
         with contextlib.suppress(KeyError, TypeError, ValueError):
-            if name in ("breakpoint-created", "breakpoint-modified"):
-                bkpt = payload["bkpt"]
-                self._places[int(bkpt["number"])] = breakpoint_decode.addresses_of(bkpt)
             if name == "breakpoint-created":
                 self._on_created(payload["bkpt"])
             elif name == "breakpoint-modified":
-                self._on_modified(breakpoint_decode.breakpoint_of(payload["bkpt"]))
+                self._on_modified(payload["bkpt"])
             elif name == "breakpoint-deleted":
                 number = int(payload["id"])
                 self._places.pop(number, None)
+                self._settings.pop(number, None)
                 if (gone := self._there.pop(number, None)) is not None:
                     self.deaths.deleted(number)
                     self.python.deleted(number)
@@ -117,6 +117,7 @@ class Breakpoints:
 
     def _on_created(self, bkpt: Mapping[str, Any]) -> None:
         made = breakpoint_decode.breakpoint_of(bkpt)
+        self._places[made.number] = breakpoint_decode.addresses_of(bkpt)
         is_passed = self.last < made.number <= self._passed
         self.last = max(self.last, made.number)
         if not is_passed:
@@ -127,12 +128,23 @@ class Breakpoints:
             if str(bkpt.get("original-location", "")).startswith("*"):
                 self._addresses[made.number] = str(bkpt.get("addr", ""))
 
-    def _on_modified(self, now: Breakpoint) -> None:
-        number = now.number
+    def _on_modified(self, bkpt: Mapping[str, Any]) -> None:
+        number = decode.whole_number(bkpt.get("number", "0"))
         self._hit = (number, self._gdb.runs)
         before = self._there.get(number)
         if before is None:
+            self._places[number] = breakpoint_decode.addresses_of(bkpt)
             return
+        settings = {**bkpt, "times": ""}
+        is_only_hit = self._settings.get(number) == settings and not self._made
+        self._settings[number] = settings
+        if is_only_hit:
+            # Mostly so: only the decoded count changes.
+            times = decode.whole_number(bkpt.get("times", "0"))
+            self._there[number] = replace(before, times=times)
+            return
+        now = breakpoint_decode.breakpoint_of(bkpt)
+        self._places[number] = breakpoint_decode.addresses_of(bkpt)
         self._there[number] = now
         self.deaths.enabled(number, is_enabled=now.enabled)
         if number in [each.number for each in self._made]:

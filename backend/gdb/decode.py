@@ -46,6 +46,7 @@ _INFO_SYMBOL = pattern(r"(\S.*?)(?: \+ (\d+))? in section ")
 _FIELDS_OF_SIGNALS = ("signal-name", "signal-meaning")
 _FIELDS_OF_BREAKPOINTS = ("bkptno", "disp", "wpt", "hw-awpt", "hw-rwpt", "value", "wpnum")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
+_OF_WATCHPOINTS = frozenset(_WATCHPOINTS)
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
 _ABSENT = "<absent>"
@@ -390,8 +391,8 @@ def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
 def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the texts of the values in a ``*stopped``: one that a function has returned, or those
     of a watchpoint, the old one first."""
-    value = first(payload.get("value"))
-    if any(key in payload for key in _WATCHPOINTS):
+    if not _OF_WATCHPOINTS.isdisjoint(payload):
+        value = first(payload.get("value"))
         if not isinstance(value, Mapping):
             return ()
         if "old" in value:
@@ -474,6 +475,8 @@ def _octal(text: Any) -> int:
 
 def whole_number(text: Any) -> int:
     """Return the number before the dot, 0 for a text that has none."""
+    if text.__class__ is str and text.isdecimal():
+        return int(text)
     try:
         return int(str(text).split(".", 1)[0], 10)
     except ValueError:

@@ -284,7 +284,14 @@ class Executor:
             self.notify(Output(text=text.rstrip("\n")))
 
     def _ask(self, on_answer: Callable[[], None]) -> None:
-        self.gdb.ping().add_done_callback(lambda _: on_answer())
+        # GDB's announcement of a stop mostly comes in one piece with the stop: no question then.
+        asyncio.get_running_loop().call_soon(self._ask_now, on_answer)
+
+    def _ask_now(self, on_answer: Callable[[], None]) -> None:
+        if self._run_output.has_lines:
+            self.gdb.ping().add_done_callback(lambda _: on_answer())
+        else:
+            on_answer()
 
     def on_end(self, why: str) -> None:
         """Record that GDB has ended."""

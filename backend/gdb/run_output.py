@@ -68,6 +68,11 @@ class RunOutput:
             self._is_asked = True
             self._ask(self._on_answer)
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether lines wait for an answer to the question."""
+        return bool(self._lines)
+
     def _on_answer(self) -> None:
         self._is_asked = False
         lines, self._lines = self._lines, []
@@ -153,6 +158,7 @@ def _is_frame(line: str) -> bool:
 
 
 def _last(searched: re.Pattern[str], lines: Sequence[str], *, at_least: int = 0) -> int | None:
-    return next(
-        (at for at in reversed(range(at_least, len(lines))) if searched.match(lines[at])), None
-    )
+    for at in range(len(lines) - 1, at_least - 1, -1):
+        if searched.match(lines[at]):
+            return at
+    return None

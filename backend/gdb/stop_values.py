@@ -98,6 +98,8 @@ class StopValues:
         """
         texts = decode.stop_values(payload)
         self._expression = decode.stop_expression(payload)
+        if not texts:
+            return "", ()
         values = tuple(map(self._value, texts))
         shown = ARROW.join(each.text for each in values)
         is_plain = all(each == Value(text=each.text) for each in values)

@@ -63,8 +63,7 @@ def stop_words(
     """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
     number, location, hit, event = _number(payload.get("bkptno")), 0, "", ""
     for key, word in _WORDS_OF_WATCHPOINTS.items():
-        watched = _first(payload.get(key))
-        if isinstance(watched, Mapping):
+        if key in payload and isinstance(watched := _first(payload[key]), Mapping):
             number, hit = _number(watched.get("number")), word
     # Output of a script may look like an announcement: the last one counts.
     for match in _HIT.finditer(text) if number or not payload.get("reason") else ():

@@ -57,6 +57,18 @@ def test_text_is_shown_once_gdb_answers_that_no_stop_came_with_it() -> None:
     assert said.lines[2:] == ["half a line"]
 
 
+def test_no_lines_wait_once_the_stop_has_come() -> None:
+    said = Said()
+    said.output.take(HIT)
+    assert said.output.has_lines
+    said.output.stop(is_signal=False, shows_displays=False)
+    assert not said.output.has_lines, "the question is not needed"
+    said.answer()
+    assert not said.lines
+    said.output.take("of the next run\n")
+    assert len(said.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
