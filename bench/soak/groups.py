@@ -63,16 +63,20 @@ TYPED = 10
 
 
 class _Mover(threading.Thread):
-    """A thread that has ended only if its function returned."""
+    """A thread that has ended only if its function returned, or PGDB refused to go on."""
 
     def __init__(self, move: Callable[[], None]) -> None:
         super().__init__()
         self._move = move
         self.has_ended = False
+        self.refused: PgdbError | None = None
 
     def run(self) -> None:
         """Call the function."""
-        self._move()
+        try:
+            self._move()
+        except PgdbError as error:
+            self.refused = error
         self.has_ended = True
 
 
@@ -188,6 +192,8 @@ class GroupFaults:
         view, before = session.ranks(live), session.breakpoints_text
         mover = self._start_motion(session, view, what)
         mover.join(self._random.random() * END_S)
+        if mover.refused is not None:
+            raise Wrong(f"{what} has failed before the fault: {mover.refused}")
         lost = RankSet()
         if end.startswith("kill"):
             lost = self._kill(session, job, end)
@@ -212,15 +218,8 @@ class GroupFaults:
         return lost
 
     def _start_motion(self, session: Session, view: RankView, what: str) -> _Mover:
-        """Start steps or runs in another thread; PGDB may refuse to go on with them."""
-
-        def move() -> None:
-            try:
-                self._move(session, view, what)
-            except PgdbError as error:
-                self._soak._say(f"  {what}: {error}")
-
-        mover = _Mover(move)
+        """Start steps or runs in another thread; after a fault PGDB may refuse to go on."""
+        mover = _Mover(lambda: self._move(session, view, what))
         mover.start()
         return mover
 
@@ -251,12 +250,15 @@ class GroupFaults:
             view.continue_(wait=False)
             session.ranks(held).release()
         else:
+            before = session.last_breakpoint
             try:
-                view.execute("break hit --stop all").check()
+                view.break_at("hit", stop="all").check()
                 for _ in range(LOOKS):
                     view.continue_(timeout_s=DEADLINE_S)
             finally:
-                session.delete(session.last_breakpoint)
+                # A fault may have come before the breakpoint.
+                if session.last_breakpoint > before:
+                    session.delete(session.last_breakpoint)
 
     @staticmethod
     def _check_traces(session: Session, whole: RankSet) -> None:
