@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import dedent, indent
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -60,17 +61,27 @@ class KeptBreakpoint(msgspec.Struct, frozen=True):
             yield f"disable $bpnum.{each}"
 
 
+class Words(Protocol):
+    """Words of the commands that make breakpoints, which are PGDB's and not GDB's."""
+
+    def options_of(self, number: int) -> str:
+        """Return the options that a breakpoint was made with."""
+
+    def line_of(self, number: int, line: str) -> str:
+        """Return the command that makes a breakpoint; *line* is the one that GDB has got."""
+
+
 _Parts = list[tuple[RankSet, KeptBreakpoint]]
 
 
 def text_of(
     entries: Iterable[JournalEntry],
     everybody: RankSet,
-    options_of: Callable[[int], str] = lambda number: "",
+    words: Words | None = None,
 ) -> str:
     """Return the file for the commands of a journal; empty if there is no breakpoint.
 
-    *options_of* returns the options of PGDB's that a breakpoint was made with.
+    *words* returns what PGDB alone knows of a breakpoint.
     """
     kept: dict[int, _Parts] = {}
     for each in entries:
@@ -89,7 +100,8 @@ def text_of(
         for line, parts in makers.items():
             everyone = RankSet.union(ranks for ranks, _ in parts)
             mark = _OURS if _IS_OURS.match(line) else ""
-            options = options_of(number)
+            options = words.options_of(number) if words is not None else ""
+            line = words.line_of(number, line) if words is not None else line
             mentioned = [f"{_OPTIONS}{options}"] if options else []
             lines += _for(everyone, everybody, [*mentioned, f"{mark}{line}"])
             for ranks, made in parts:

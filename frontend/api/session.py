@@ -264,9 +264,7 @@ class Session(RankView):
     def breakpoints_text(self) -> str:
         """The breakpoints of all ranks in the format of GDB's ``save breakpoints``; empty without
         any."""
-        return breakpoint_file.text_of(
-            self._core.journal.of(self.set), self.set, self.stop_modes.options_of
-        )
+        return breakpoint_file.text_of(self._core.journal.of(self.set), self.set, self.stop_modes)
 
     @property
     def hosts(self) -> dict[str, RankSet]:

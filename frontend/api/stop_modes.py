@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -55,6 +55,8 @@ class _Rule(msgspec.Struct, frozen=True):
     """
     text: str = ""
     """These ranks as they were typed."""
+    is_once: bool = False
+    """Whether it is deleted on each of these ranks that has stopped at it."""
 
 
 class _Moment(msgspec.Struct):
@@ -79,6 +81,8 @@ class StopModes:
         """Returns the ranks of the mode ``focus``; a user interface has a focus of its own."""
         self.parse: Callable[[str], RankSet] = RankSet.parse
         """Reads a rank set of the session."""
+        self.delete: Callable[[int, RankSet], Awaitable[object]] = _keep
+        """Deletes a breakpoint on ranks."""
         self._rules: dict[int, _Rule] = {}
         self._moment: _Moment | None = None
         self._goes_on: dict[int, bool] = {0: True}  # by run: whether 'continue' completes it
@@ -93,14 +97,22 @@ class StopModes:
         mode: StopMode | None = None,
         members: str | Callable[[], RankSet] = "",
         text: str = "",
+        *,
+        is_once: bool = False,
     ) -> None:
         """Give breakpoint *number* a mode, or a set of ranks that is read at each hit.
 
-        *text* is that set as it was typed.
+        *text* is that set as it was typed. With *is_once* the breakpoint is deleted on each rank of
+        the set that has stopped at it.
         """
         if mode is not None or members:
             text = members if isinstance(members, str) else text
-            self._rules[number] = _Rule(mode, members, text)
+            self._rules[number] = _Rule(mode, members, text, is_once)
+
+    def copy_rule(self, number: int, others: Iterable[int]) -> None:
+        """Give breakpoints *others* the options of another one, which the same command has made."""
+        if (rule := self._rules.get(number)) is not None:
+            self._rules |= dict.fromkeys(others, rule)
 
     def options_of(self, number: int) -> str:
         """Return the options of a breakpoint as they are typed; empty if it has none."""
@@ -108,6 +120,10 @@ class StopModes:
         mode = [f"--stop {rule.mode}"] if rule.mode is not None else []
         members = [f"--ranks {rule.text}"] if rule.text else []
         return " ".join([*mode, *members])
+
+    def line_of(self, number: int, line: str) -> str:
+        """Return the command that makes a breakpoint, *line* for one that is not temporary."""
+        return f"t{line}" if self._is_once(number) else line
 
     def with_options(self, answer: Answer) -> Answer:
         """Return a list of breakpoints with their options."""
@@ -118,11 +134,20 @@ class StopModes:
             record = each.record
             if isinstance(record, BreakpointList):
                 listed = tuple(
-                    replace(one, options=self.options_of(one.number)) for one in record.breakpoints
+                    replace(
+                        one,
+                        options=self.options_of(one.number),
+                        disposition="del" if self._is_once(one.number) else one.disposition,
+                    )
+                    for one in record.breakpoints
                 )
                 each = EquivalenceClass(each.ranks, BreakpointList(listed), each.slots)
             classes.append(each)
         return replace(answer, classes=tuple(classes))
+
+    def _is_once(self, number: int) -> bool:
+        rule = self._rules.get(number)
+        return rule is not None and rule.is_once
 
     def forget_rule(self, number: int) -> None:
         """Forget the options of a breakpoint that could not be made."""
@@ -175,28 +200,44 @@ class StopModes:
     ) -> Iterator[EquivalenceClass[Event]]:
         """Let ranks go on that are not in the set of the breakpoint; yield the others."""
         rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
-        if rule is None or not rule.members or not self._goes_on.get(stop.run, False):
+        goes_on = self._goes_on.get(stop.run, False)
+        if rule is None or not (rule.is_once or (rule.members and goes_on)):
             yield each
             return
-        try:
-            given = rule.members
-            members = self.parse(given) if isinstance(given, str) else given()
-        except RankSetError as error:
-            self._core.note(f"breakpoint {stop.breakpoint} stops all ranks now: {error}")
-            self._rules[stop.breakpoint] = _Rule(rule.mode)
-            yield each
-            return
-        state = self._core.state
-        outside = each.ranks & state.running - members
+        members = self._members(stop.breakpoint, rule, each.ranks)
+        outside = (each.ranks & self._core.state.running - members) if goes_on else RankSet()
         stays = outside & (self._interrupted | self._refused)
         self._refused = self._refused - each.ranks
         if going := outside - stays:
             self._core.begin(self._go_on(each.part(going), stop))
+        if rule.is_once and (there := each.ranks & members):
+            self._core.begin(self._delete(stop.breakpoint, there))
+            temporary = replace(stop, hit=stop.hit or "Temporary breakpoint")
+            yield EquivalenceClass(there, temporary, each.slots)
+            outside |= there
         yield each.part(each.ranks - outside) if outside else each
         if stays:
             # The breakpoint is none of theirs: they would have run on.
             as_interrupted = replace(stop, reason="interrupted", breakpoint=0)
             yield EquivalenceClass(stays, as_interrupted, each.slots)
+
+    def _members(self, number: int, rule: _Rule, ranks: RankSet) -> RankSet:
+        """Return those of *ranks* that stop at a breakpoint now; all if its set is forgotten."""
+        given = rule.members
+        if not given:
+            return ranks
+        try:
+            return ranks & (self.parse(given) if isinstance(given, str) else given())
+        except RankSetError as error:
+            self._core.note(f"breakpoint {number} stops all ranks now: {error}")
+            self._rules[number] = replace(rule, members="", text="")
+            return ranks
+
+    async def _delete(self, number: int, ranks: RankSet) -> None:
+        try:
+            await self.delete(number, ranks)
+        except PgdbError as error:
+            self._core.note(f"[{ranks}] breakpoint {number} could not be deleted: {error}")
 
     async def _go_on(self, each: EquivalenceClass[Event], stop: Stop) -> None:
         core, ranks = self._core, each.ranks
@@ -329,6 +370,10 @@ class StopModes:
         moment.is_late = True
         if events := _taken(moment):
             self._core.notifier.notify(RankEvents(classes=events))
+
+
+async def _keep(number: int, ranks: RankSet) -> None:
+    """Keep a breakpoint: nobody can delete it."""
 
 
 def _taken(moment: _Moment) -> Events:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.frontend.api.gdb_words import first_word, resolve
+from pgdb.frontend.commands.options import for_ranks
 from pgdb.patterns import pattern
 
 _STEPS = "continue finish next nexti step stepi"
@@ -90,7 +91,10 @@ def _run(word: str, argument: str) -> str:
         elif option in ("--", "--lockstep"):
             break
         elif option != "--all":
-            raise UsageError(f"{word}: no option {option!r}; there are --all and --thread-group i1")
+            raise UsageError(
+                f"{word}: no option {option!r}; there are --all and --thread-group i1"
+                f"{for_ranks(word, option)}"
+            )
         argument = rest.strip()
     return f"{'reverse-' if is_reverse else ''}{word} {argument}".rstrip()
 

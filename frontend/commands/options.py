@@ -148,7 +148,9 @@ class Syntax(msgspec.Struct, frozen=True):
         """Return the error for an unknown option."""
         known = ", ".join(each.name for each in self.options)
         others = f", and those of GDB's {command}" if self.passes else ""
-        return UsageError(f"{command}: no option {name!r}; there are {known}{others}")
+        return UsageError(
+            f"{command}: no option {name!r}; there are {known}{others}{for_ranks(command, name)}"
+        )
 
     def help(self) -> str:
         """Return the list of the options with their help."""
@@ -263,6 +265,11 @@ class _Parser:
                     raise syntax.complain(self._command, word)
             case _:
                 pass
+
+
+def for_ranks(command: str, name: str) -> str:
+    """Return the way to choose the ranks of a command, for an error about an unknown option."""
+    return f"; 'proc SET {command}' chooses the ranks" if name == "--ranks" else ""
 
 
 def split_words(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces, waiting
 from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
-from pgdb.frontend.commands.options import is_number
+from pgdb.frontend.commands.options import for_ranks, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -44,6 +44,8 @@ async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
 
 
 async def _run(call: Call) -> Outcome:
+    if "--ranks" in call.argument.split():
+        raise UsageError(f"{call.word}: no option '--ranks'{for_ranks(call.word, '--ranks')}")
     return await run_ranks(
         call,
         lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),

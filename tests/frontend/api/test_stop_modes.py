@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -20,10 +20,19 @@ from pgdb.frontend.show.json.json_shapes import StopLine
 from pgdb.frontend.show.text import render
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_table
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay.messages import AnyOperation, Interrupt, Resume
+from pgdb.overlay.messages import AnyOperation, InsertBreakpoint, Interrupt, Resume
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointList, Event, Exit, Failure, Record, Stop
+from pgdb.records import (
+    Breakpoint,
+    BreakpointList,
+    BreakpointsMade,
+    Event,
+    Exit,
+    Failure,
+    Record,
+    Stop,
+)
 from tests.fakes.recorded import ALL, Job, User, begin
 
 
@@ -107,9 +116,21 @@ class StoppingJob(Job):
 Test = Callable[[StoppingJob, Session], Coroutine[Any, Any, None]]
 
 
-def run(test: Test, mode: str = "rank", *, runs: bool = True) -> None:
+def stops(job: StoppingJob) -> list[EquivalenceClass[Stop]]:
+    """Return the stops that were reported."""
+    classes = [one for each in job.told if isinstance(each, RankEvents) for one in each.classes]
+    return [cast("EquivalenceClass[Stop]", one) for one in classes if isinstance(one.record, Stop)]
+
+
+def run(
+    test: Test,
+    mode: str = "rank",
+    *,
+    runs: bool = True,
+    job_type: type[StoppingJob] = StoppingJob,
+) -> None:
     async def work() -> None:
-        job = StoppingJob()
+        job = job_type()
         job.session = session = begin(job, options=SessionOptions(stop_mode=mode))
         session.subscribe(job.told.append)
         if runs:
@@ -368,6 +389,73 @@ def test_a_set_that_is_forgotten_stops_all() -> None:
     run(test)
 
 
+def test_a_temporary_breakpoint_stays_on_ranks_that_run_on() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await session.break_at("f", members="@mine", temporary=True)
+        number = session.last_breakpoint
+        assert "tbreak f" in session.breakpoints_text
+        assert "options --ranks @mine" in session.breakpoints_text
+        job.hit("0-1", number)
+        await until(session, lambda: job.resumed == ["0"])
+        assert [each.record.hit for each in stops(job)] == ["Temporary breakpoint"]
+        # It is deleted where a rank of the set has stopped, and nowhere else.
+        await until(session, lambda: session._core.journal.ranks_of(number) == ALL - ranks("1"))
+        session.sets["mine"] = ranks("0")
+        job.hit("0", number)
+        assert job.events[1:] == [[("0", "breakpoint-hit", "")]]
+        del session.sets["mine"]
+        job.hit("2", number)
+        await until(session, lambda: session._core.journal.ranks_of(number) == ranks("3"))
+
+    run(test)
+
+
+def test_all_breakpoints_of_a_command_have_its_options() -> None:
+    class ManyJob(StoppingJob):
+        def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+            if not isinstance(operation, InsertBreakpoint):
+                return super().answer(operation, rank, request_id)
+            numbers = range(operation.first_number, operation.first_number + 3)
+            return BreakpointsMade(tuple(Breakpoint(each, "breakpoint") for each in numbers))
+
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await User(session).type("rbreak f --ranks @mine --stop all")
+        job.hit("0", 3)
+        await until(session, lambda: job.resumed == ["0"])
+        job.hit("1", 2)
+        await until(session, lambda: session.state.stopped == ALL)
+
+    run(test, job_type=ManyJob)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (
+            'dprintf f,"%d",x --ranks @mine',
+            "so @mine is not read at its hits; 'proc @mine dprintf f,\"%d\",x' is for its ranks",
+        ),
+        (
+            'dprintf f,"%d",x --stop all',
+            "a dprintf prints and stops no rank, so it takes no --stop",
+        ),
+        ("ftrace f --ranks @mine", "ftrace: a tracepoint collects and stops no rank"),
+    ],
+)
+def test_what_stops_no_rank_has_no_set_that_is_read_at_a_stop(line: str, error: str) -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        user = User(session)
+        await user.type("defset mine 1")
+        assert error in await user.type(line)
+        assert not session.breakpoints_text
+        assert "run on" not in await user.type('dprintf f,"%d",x --ranks 1')
+        assert session.breakpoints_text
+
+    run(test)
+
+
 def test_the_prompt_takes_a_set_and_a_mode() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
         user = User(session)
@@ -379,7 +467,8 @@ def test_the_prompt_takes_a_set_and_a_mode() -> None:
         await user.type("defset late 1,3")
         shown = await user.type("tbreak g if x > 1 --ranks @late")
         assert "ranks outside @late run on when they hit it; the set is [1,3] now" in shown
-        assert job.asked[-1].command == "tbreak g if x > 1"  # type: ignore[union-attr]
+        # GDB would delete it on the ranks that run on.
+        assert job.asked[-1].command == "break g if x > 1"  # type: ignore[union-attr]
         await user.type("defset late 0")
         await session.run("continue", wait=False)
         job.hit("0-1", 2)

@@ -1,0 +1,114 @@
+"""Breakpoints of a set of ranks that is read at each hit, by each command that makes one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi, Program
+from tests.support.terminal import Finished, ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+RANKS = 3
+
+
+@pytest.fixture
+def sets(build: Build) -> Program:
+    return build("sets.c")
+
+
+def run(mpi: Mpi, program: Program, *commands: str) -> Finished:
+    """Launch the program and carry out commands; the others wait for a rank that is stopped."""
+    line = mpi.line(RANKS, program)
+    return run_pgdb("launch", "--batch", "--settle", "3", *ex(*commands), *line)
+
+
+def stopped(out: str, text: str) -> str:
+    """Return the ranks of the stops of that text, in their order."""
+    return " ".join(re.findall(rf"^\[([0-9,-]+)\] +{text}", out, re.M))
+
+
+def test_a_temporary_breakpoint_stays_where_a_rank_has_run_on(mpi: Mpi, sets: Program) -> None:
+    commands = (
+        "defset mine 1",
+        f"tbreak {sets.at('inner')} --ranks @mine",
+        "continue",
+        "info breakpoints",
+        "defset mine all",
+        "proc 1 break helper",
+        "proc 1 continue",
+        "info breakpoints",
+    )
+    out = run(mpi, sets, *commands).out
+    assert stopped(out, "Temporary breakpoint 1, inner") == "1", out
+    listed = out[out.index("info breakpoints") :]
+    assert re.search(r"^1 +breakpoint +del +y .*\[0,2\]$", listed, re.M), out
+    assert stopped(out, "Breakpoint 2, helper") == "1", out
+
+
+def test_a_set_is_judged_for_all_breakpoints_of_a_command(mpi: Mpi, sets: Program) -> None:
+    commands = ("defset mine 1", r"rbreak sets.c:^\(inner\|helper\)$ --ranks @mine", *["c"] * 2)
+    out = run(mpi, sets, *commands).out
+    assert sorted(re.findall(r"^\[1\] +Breakpoint [12], (\w+)", out, re.M)) == ["helper", "inner"]
+    assert not re.search(r"^\[[02].*Breakpoint [12], ", out, re.M), out
+
+
+def test_watchpoints_and_catchpoints_are_judged_too(mpi: Mpi, sets: Program) -> None:
+    commands = (
+        f"tbreak {sets.at('work')}",
+        "continue",
+        "defset mine 1",
+        "watch local --ranks @mine",
+        "catch fork --ranks @mine",
+        "continue",
+        "delete 2",
+        "proc 1 continue",
+    )
+    out = run(mpi, sets, *commands).out
+    assert stopped(out, "Hardware watchpoint 2, work") == "1", out
+    assert stopped(out, r"Catchpoint 3 \(forked") == "1", out
+
+
+def test_a_dprintf_stops_no_rank_and_has_ranks_of_its_own(mpi: Mpi, sets: Program) -> None:
+    place = sets.at("local")
+    commands = (
+        "defset mine 1",
+        rf'dprintf {place},"set %d\n",local --ranks @mine',
+        rf'proc @mine dprintf {place},"proc %d\n",local',
+        rf'dprintf {place},"ranks %d\n",local --ranks 2',
+        "break work if i == 1",
+        "continue",
+    )
+    finished = run(mpi, sets, *commands)
+    out = finished.out + finished.err
+    assert "so @mine is not read at its hits; 'proc @mine dprintf" in out, out
+    assert "set 0" not in out, out
+    assert re.search(r"^\[1\] +proc 0$", out, re.M) and out.count("proc 0") == 1, out
+    assert re.search(r"^\[2\] +ranks 0$", out, re.M) and out.count("ranks 0") == 1, out
+
+
+@pytest.mark.parametrize("word", ["next", "step", "finish", "until", "advance helper"])
+def test_a_rank_on_its_way_stops_at_it(mpi: Mpi, sets: Program, word: str) -> None:
+    """A 'continue' would take a rank outside the set too far."""
+    commands = (
+        f"tbreak {sets.at('call')}",
+        "continue",
+        "defset mine 1",
+        f"break {sets.at('inner' if word != 'advance helper' else 'helper')} --ranks @mine",
+        *(["step"] * 2 if word == "step" else []),
+        word,
+    )
+    out = run(mpi, sets, *commands).out
+    assert re.search(r"^\[0-2\] +(Breakpoint 2, |stopped in )(inner|helper)", out, re.M), out
+
+
+def test_run_commands_name_the_way_to_choose_ranks(mpi: Mpi, sets: Program) -> None:
+    words = ("step", "next", "finish", "until", "continue", "advance")
+    finished = run(mpi, sets, *(f"{word} --ranks 1" for word in words), "print 6 * 7")
+    out = finished.out + finished.err
+    for word in words:
+        assert f"'proc SET {word}' chooses the ranks" in out, (word, out)
+    assert "= 42" in out
