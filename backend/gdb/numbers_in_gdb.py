@@ -8,6 +8,7 @@ numbers are read from memory. Containers whose numbers are neighbours in memory 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -84,6 +85,9 @@ def locate(expression: str, is_positional: bool) -> None:
     found = _Found()
     try:
         shape = _add(found, gdb.parse_and_eval(expression), expression, is_positional)
+        count = sum(number for _, number in found.pieces)
+        if found.bits is None and math.prod(shape) != count:
+            shape = (count,)  # rows of different lengths within rows
         answer: dict[str, object] = {
             "kind": found.kind,
             "size_bytes": found.size_bytes,
@@ -338,7 +342,9 @@ def _add_elements(
     shapes = set()
     count = 0
     for child in _children(value):
-        shapes.add(_add(found, child, f"{name}[{count}]", is_positional))
+        is_map = word.endswith("map")
+        element = f"{name}._element({count})" if is_map else f"{name}[{count}]"
+        shapes.add(_add(found, child, element, is_positional))
         count += 1
         if count > _MOST_PIECES:
             raise NotNumbersError(f"has more than {_MOST_PIECES} elements")

@@ -166,6 +166,8 @@ def _fortran(step: Index) -> str:
 
 # -- paths behind expressions --------------------------------------------------------------------
 
+# GDB 13.1 fails at an assertion of its own at a qualified member behind the "->" of a class.
+_QUALIFIED = pattern(r"\.(?:\w+(?:<[^()]*>)?::)+\w")
 _OPTIONS = pattern(r"-\w.*? -- ")
 _ATOM = pattern(r"\s*(?:(?:::)?[A-Za-z_$][\w$]*|'[^']*'(?=::))")
 _MEMBER = pattern(r"(?:\.|->|%|::)~?[A-Za-z_$][\w$]*")
@@ -190,6 +192,8 @@ def place_of(expression: str, path: str) -> str:
 
     >>> place_of("a + b", "[1]"), place_of("p[0]@3", "[1].x"), place_of("u%v", "(lbound+2)")
     ('(a + b)[1]', '(p[0]@3)[1].x', 'u%v(lbound(u%v,1)+2)')
+    >>> place_of("*s", ".x"), place_of("*s", ".Base::x")
+    ('s->x', '(*s).Base::x')
     """
     options = _OPTIONS.match(expression)
     expression = (expression[options.end() :] if options is not None else expression).strip()
@@ -197,7 +201,8 @@ def place_of(expression: str, path: str) -> str:
         return expression
     if not _is_open(expression):
         inner = expression[1:].lstrip()
-        if expression.startswith("*") and path.startswith(".") and _is_open(inner):
+        is_member = path.startswith(".") and _QUALIFIED.match(path) is None
+        if expression.startswith("*") and is_member and _is_open(inner):
             expression, path = inner, f"->{path[1:]}"
         else:
             expression = f"({expression})"

@@ -19,6 +19,9 @@ SUMS = {
     "heights": "900 numbers on 3 ranks, min 2 [0-2], max 8 [1]",
     "limit": "1 number, min 0.5 [1], max 0.5 [1]",
     "rows": "9 numbers on 3 ranks, min 1 [0-2], max 30 [1]",
+    "ragged": "9 numbers on 3 ranks, min 1 [0-2], max 9 [1]",
+    "deep": "18 numbers on 3 ranks, min 1 [0-2], max 9 [1]",
+    "packed": "12 numbers on 3 ranks, min 1 [0-2], max 9 [1]",
     "abs(waves)": "30 numbers on 3 ranks, min 5 [0-2], max 10 [1]",
     "imag(waves)": "30 numbers on 3 ranks, min 4 [0-2], max 8 [1]",
 }

@@ -42,6 +42,10 @@ int main(int argc, char **argv)
     std::optional<double> limit;
     std::vector<std::complex<double>> waves(10, {3, 4});
     std::vector<std::vector<int>> rows{{1, 2}, {}, {3}};
+    std::deque<std::deque<int>> ragged{{1}, {2, is_odd ? 9 : 3}};
+    std::vector<std::vector<std::deque<int>>> deep{{{1}, {2, 3}}, {{4, is_odd ? 9 : 5}, {6}}};
+    typedef double four __attribute__((vector_size(32)));
+    four packed = {1, 2, is_odd ? 9. : 3, 4};
     Diamond diamond;
     Left &left = diamond;
     if (is_odd) {
@@ -54,5 +58,5 @@ int main(int argc, char **argv)
     }
     double found = look(left, size);
     MPI_Finalize();
-    return found < 0 || line.empty() || !heights.size() || counts.empty() || limit == 7.0;
+    return found < 0 || ragged.empty() || deep.empty() || packed[0] > 1 || line.empty() || !heights.size() || counts.empty() || limit == 7.0;
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from pgdb.backend.gdb import blocks, process_memory
+from pgdb.backend.gdb import blocks, number_types, process_memory
 from pgdb.errors import CommandError
 from pgdb.overlay.messages import ReadBlock
 from pgdb.records import Block, Failure
@@ -376,6 +376,8 @@ def test_repeats_are_cut_off(expression: str, parts: tuple[str, tuple[str, ...]]
         ("long long &", "i", (), "C"),
         ("enum {A, B} [2]", "u", (2,), "C"),
         ("_Complex double", "c", (), "C"),
+        ("double __attribute__ ((vector_size(4)))", "f", (4,), "C"),
+        ("float [2] __attribute__ ((vector_size(8)))", "f", (2, 8), "C"),
         ("real(kind=8), allocatable (4,0:3)", "f", (4, 4), "F"),
         ("real*8 (5)", "f", (5,), "C"),
         ("REAL(8)", "", (), ""),
@@ -386,14 +388,14 @@ def test_repeats_are_cut_off(expression: str, parts: tuple[str, tuple[str, ...]]
 def test_types(name: str, letter: str, shape: tuple[int, ...], order: str) -> None:
     if not letter:
         with pytest.raises(CommandError):
-            blocks.parse_type(name, "u")
+            number_types.parse_type(name, "u")
         return
-    found = blocks.parse_type(name, "u")
+    found = number_types.parse_type(name, "u")
     assert (found.letter, found.shape, found.order) == (letter, shape, order)
 
 
 def test_an_array_of_fortran_without_elements_is_no_odd_number() -> None:
     kinds = {"real(kind=4) (0)": 4, "complex(kind=8) (4,0)": 16, "real*8 (0)": 8}
-    assert {name: blocks.parse_type(name, "u").item_bytes for name in kinds} == kinds
-    unset = blocks.parse_type("real(kind=8) (-162201600000:-1,5)", "u")
+    assert {name: number_types.parse_type(name, "u").item_bytes for name in kinds} == kinds
+    unset = number_types.parse_type("real(kind=8) (-162201600000:-1,5)", "u")
     assert max(unset.extents) > 1_000_000 or min(unset.extents) < -1_000_000
