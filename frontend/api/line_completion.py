@@ -31,17 +31,20 @@ async def complete_line(
 ) -> Completed:
     """Ask the GDB of one of *ranks* how *line* can go on.
 
-    It is a rank that is stopped, that no other command asks, and that has answered before. Without
-    one, or without an answer in time, there is no candidate.
+    It is a rank that is stopped, that no other command asks, and that has answered before. If none
+    of *ranks* lives, it is one that has ended: its GDB has the program's file. Without a rank,
+    or without an answer in time, there is no candidate.
     """
-    traffic = session.traffic
-    ready = ranks & session.state.stopped - session.asked - traffic.silent
+    traffic, state = session.traffic, session.state
+    of_ended = not ranks & state.live
+    able = state.exited if of_ended else state.stopped
+    ready = ranks & able - session.asked - traffic.silent
     if not ready or session.is_recorded or session.has_ended or not line.isprintable():
         return Completed()
     one = RankSet([ready.first])
     try:
         gathered = await traffic.ask_quietly(
-            Console(command=f"complete {line}"), one, timeout_s=timeout_s
+            Console(command=f"complete {line}"), one, timeout_s=timeout_s, of_ended=of_ended
         )
     except PgdbError:
         return Completed()

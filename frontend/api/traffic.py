@@ -197,11 +197,17 @@ class Traffic:
             self._core.note(f"{script.path}: the script ends here: {script.failure}")
 
     async def ask_quietly(
-        self, operation: AnyOperation, ranks: RankSet, *, timeout_s: float
+        self,
+        operation: AnyOperation,
+        ranks: RankSet,
+        *,
+        timeout_s: float,
+        of_ended: bool = False,
     ) -> Gathered:
         """Ask ranks for the user interface itself, not for a command.
 
-        No recording and no log gets the answer. One that comes too late is dropped.
+        No recording and no log gets the answer. One that comes too late is dropped. Ranks that
+        have ended answer only to a question that is *of_ended* ranks.
 
         :raises SessionEndedError: if the session is over.
         """
@@ -214,7 +220,7 @@ class Traffic:
         while len(self._quiet) > _MOST_REMEMBERED:
             del self._quiet[next(iter(self._quiet))]
         self.silent |= ranks
-        gathered = await transport.ask(number, ranks, operation, timeout_s, "")
+        gathered = await transport.ask(number, ranks, operation, timeout_s, "", of_ended=of_ended)
         self.silent -= ranks - gathered.missing.late
         return gathered
 

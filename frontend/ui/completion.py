@@ -15,12 +15,14 @@ from pgdb.errors import PgdbError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.line_completion import Completed, complete_line
 from pgdb.frontend.api.options import CHANGEABLE
+from pgdb.frontend.commands.breakpoints import breakpoint_kind
 from pgdb.frontend.commands.options import Option
 from pgdb.frontend.commands.table import COMMANDS, Command, CommandTable, Completes
 from pgdb.frontend.commands.transcripts import LOGGING_WORDS
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.system.user_files import user_path
 from pgdb.frontend.system.workers import beside
+from pgdb.gdb_carriers import abbreviations
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -38,10 +40,17 @@ _FILES_BEHIND = {("save", "breakpoints"), ("session", "save"), ("set", "logging"
 _SWITCHES = ("on", "off")
 _CHOICES = pattern(r"[a-z]+(?:\|[a-z]+)+")
 # Behind these words and their arguments begins a command of its own: how many arguments.
-_CARRIERS = {"proc": 1, "timeout": 1, "pipe": 0, "help": 0}
+_CARRIERS = {"proc": 1, "timeout": 1, "gather": 1, "pipe": 0, "help": 0}
 
 _NUMBERED = ("commands", "condition", "ignore")
 """Words whose first argument is a number of a breakpoint; GDB completes names of functions."""
+_NUMBER_LISTS = ("delete", "disable", "enable")
+"""Words whose arguments are numbers of breakpoints, behind words such as ``once``."""
+_BEFORE_NUMBERS = pattern(rf"(?:{abbreviations('breakpoints', 1)}|once|delete|count)\Z")
+_NUMBERS = pattern(r"[\d$][\w.-]*")
+_AT_FILES = ("list", "clear", "info line", "info scope")
+"""Commands with a location for which GDB 13 does not complete FILE:FUNCTION, as it does for
+``break``."""
 
 Ask = Callable[[str, RankSet], Awaitable[Completed]]
 """Returns the candidates of one GDB of a rank set for a line."""
@@ -60,6 +69,8 @@ class Plan(msgspec.Struct):
     """The part of that line that the user has not typed: ``print `` before an expression."""
     ranks: RankSet = RankSet()
     """The ranks whose GDBs can be asked."""
+    is_whole: bool = False
+    """Whether GDB has no candidates that are right."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -124,6 +135,18 @@ class LineCompleter:
                 is_cut = is_cut or found.is_cut
         return Candidates(tuple(sorted(dict.fromkeys(own))), is_cut)
 
+    async def wait_for_late(self, text: str) -> bool:
+        """Wait for the answer about *text* that a GDB has not given in time.
+
+        Return whether there was a question; its answer is there for the next call.
+        """
+        plan = self.plan(text)
+        asked = self._late.get((plan.gdb_line, plan.ranks))
+        if asked is None:
+            return False
+        await asyncio.wait((asked,))
+        return True
+
     async def _of_gdb(self, plan: Plan, text: str) -> Completed:
         """Return GDB's candidates as lines that begin with *text*."""
         found = await self._answer(plan.gdb_line, plan.ranks)
@@ -179,6 +202,9 @@ class LineCompleter:
         inner = self._inner(text, name, ranks)
         if inner is not None:
             return inner
+        is_at_file = ":" in word and " ".join((name, *before[1:])) in _AT_FILES
+        if is_at_file:
+            return Plan(gdb_line=f"break {word}", replaced="break ", ranks=ranks)
         if command is None:
             return Plan(gdb_line=text, ranks=ranks)
         plan = self._plan_of(command, before, word)
@@ -186,10 +212,10 @@ class LineCompleter:
             return plan
         if len(word) > 1 and word[0] == "-" and any(each.startswith(word) for each in plan.words):
             return plan  # GDB takes an option that it does not know for an expression
+        if plan.is_whole:
+            return plan
         if plan.replaced:
             plan.gdb_line = plan.replaced + word
-        elif name in _NUMBERED and len(before) == 1:
-            return plan
         elif _is_gdbs(name) and not command.is_raw:
             plan.gdb_line = text
         plan.ranks = ranks
@@ -233,6 +259,8 @@ class LineCompleter:
         match command.completes:
             case Completes.RANKS | Completes.RANKS_THEN_COMMAND:
                 return Plan(words=self._sets())
+            case Completes.INFO if arguments and breakpoint_kind(arguments[0]) is not None:
+                return self._numbers()
             case Completes.INFO:
                 return Plan(words=_TOPICS if not arguments else ())
             case Completes.SETTING:
@@ -241,11 +269,20 @@ class LineCompleter:
                 return Plan(words=self._words())
             case Completes.FILES:
                 return Plan(is_file=True)
-            case Completes.BREAKPOINTS if not arguments or command.word in ("delete", "enable"):
-                last = self._workspace.session.last_breakpoint
-                return Plan(words=[str(number) for number in range(1, last + 1)])
+            case Completes.BREAKPOINTS if not arguments:
+                plan = self._numbers()
+                plan.is_whole = command.word in _NUMBERED
+                return plan
+            case Completes.BREAKPOINTS if command.word in _NUMBER_LISTS:
+                is_number = _BEFORE_NUMBERS.match(arguments[0]) or _NUMBERS.match(arguments[0])
+                return self._numbers() if is_number else Plan()
             case _:
                 return _by_usage(command, arguments)
+
+    def _numbers(self) -> Plan:
+        """Return the plan of numbers of breakpoints."""
+        last = self._workspace.session.last_breakpoint
+        return Plan(words=[str(number) for number in range(1, last + 1)], is_whole=True)
 
     def _option(self, command: Command, before: Sequence[str]) -> Option | None:
         """Return the option whose value is being typed."""
@@ -268,7 +305,7 @@ def _by_usage(command: Command, arguments: Sequence[str]) -> Plan:
     is_own = not _is_gdbs(command.word)
     words = [each for each in command.usage.split()[1:] if not each.startswith(("-", "[-"))]
     word = words[len(arguments)].strip("[]") if len(words) > len(arguments) else ""
-    if word == "FILE":
+    if word in _FILE_VALUES:
         return Plan(is_file=True)
     if _CHOICES.fullmatch(word):  # layout src|asm|…
         return Plan(words=word.split("|"))

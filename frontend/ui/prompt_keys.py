@@ -15,11 +15,12 @@ MOST_LISTED = 100
 _LEAVE_SEARCH = ("left", "right", "home", "end", "c-a", "c-b", "c-e", "c-f", "c-d", "c-k")
 _NO_SPACE = "/.>:=(@"
 """A candidate with one of these at its end goes on without a blank."""
-_BREAKS = " \t.>&*(),[]{}+-=<|\"'"
+_BREAKS = " \t.:>&*(),[]{}+-=<|\"'"
 
 
 def prompt_keys(
     complete: Callable[[str], Awaitable[Candidates]],
+    wait_for_late: Callable[[str], Awaitable[bool]],
     show: Callable[[list[str]], None],
     toggle_pane: Callable[[], None],
 ) -> KeyBindings:
@@ -27,9 +28,11 @@ def prompt_keys(
 
     Enter runs the line that an incremental search has found. A key that moves the cursor or edits
     ends the search, and then does its work on the line. TAB completes as far as all candidates of
-    *complete* agree, and shows them with *show* where they do not. Ctrl-X A is GDB's key for the
-    pane of source.
+    *complete* agree, and shows them with *show* where they do not. If there are none in time, it
+    does so once *wait_for_late* returns, unless the user has typed on. Ctrl-X A is GDB's key for
+    the pane of source.
     """
+    last_tab = 0
     bindings = KeyBindings()
     bindings.add("enter")(search.accept_search_and_accept_input)
 
@@ -49,15 +52,21 @@ def prompt_keys(
 
     @bindings.add("tab")
     async def _complete(event: KeyPressEvent) -> None:
+        nonlocal last_tab
+        last_tab = tab = last_tab + 1
         buffer = event.app.current_buffer
         document = buffer.document
-        candidates = await complete(document.text_before_cursor)
-        if buffer.document != document or event.app.is_done:
-            return  # the user has typed on: these candidates are of another line
-        text, more = finished(document.text_before_cursor, candidates)
-        buffer.insert_text(text)
-        if more:
-            show(more)
+        has_late = True
+        while has_late:
+            before = document.text_before_cursor
+            candidates = await complete(before)
+            if buffer.document != document or event.app.is_done or tab != last_tab:
+                return  # the user has typed on: these candidates are of another line
+            text, more = finished(before, candidates)
+            buffer.insert_text(text)
+            if more:
+                show(more)
+            has_late = not candidates.lines and await wait_for_late(before)
 
     return bindings
 
@@ -72,21 +81,27 @@ def finished(text: str, candidates: Candidates) -> tuple[str, list[str]]:
         return new + " " * (lines[0][-1:] not in _NO_SPACE), []
     if new:
         return new, []
-    start = max(text.rfind(each) for each in _BREAKS) + 1
+    start = text.rfind(" ") + 1
+    if not text.startswith("-", start):
+        start = max(text.rfind(each) for each in _BREAKS) + 1
     words = [each[start:] for each in lines[:MOST_LISTED]]
     if len(lines) > MOST_LISTED or candidates.is_cut:
         words.append("…")
     return "", words
 
 
-def in_columns(words: list[str], width: int) -> str:
+def in_columns(words: list[str], width: int, height: int = MOST_LISTED) -> str:
     """Return words in columns, down and then across, as readline lists them.
 
-    >>> in_columns(["a", "bb", "c"], 8)
-    'a   c\\nbb'
+    Of more than *height* lines the last words are left out.
+
+    >>> in_columns(["a", "bb", "c"], 8), in_columns(["a", "bb", "c"], 4, 2)
+    ('a   c\\nbb', 'a\\n…')
     """
     widest = max(map(len, words)) + 2
     columns = max(1, width // widest)
+    if len(words) > columns * height:
+        words = [*words[: columns * height - 1], "…"]
     count = -(-len(words) // columns)
     lines = ("".join(f"{each:<{widest}}" for each in words[row::count]) for row in range(count))
     return "\n".join(line.rstrip() for line in lines)

@@ -50,6 +50,8 @@ from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
 _TICK_S = 1.0
+_ROWS_BESIDE_WORDS = 4
+"""Rows for the line of the prompt, before and after the listed words, and the status line."""
 _HISTORY_READ_S = 1.0
 """Timeout for reading the history before the first prompt, in seconds."""
 HISTORY_S = 10.0
@@ -71,7 +73,9 @@ class Repl:
             enable_suspend=True,
             history=self._history,
             complete_while_typing=False,
-            key_bindings=prompt_keys(self._complete, self._show_candidates, self._toggle_pane),
+            key_bindings=prompt_keys(
+                self._complete, self._wait_for_late, self._show_candidates, self._toggle_pane
+            ),
             style=PANE_STYLE,
             # Without colours a suggestion would look as if it were typed.
             auto_suggest=AutoSuggestFromHistory() if self.display.has_colours else None,
@@ -348,10 +352,15 @@ class Repl:
         # A terminal that cannot draw shows of inserted text only the end.
         return await self._completer(text) if self.display.can_draw else Candidates(())
 
+    async def _wait_for_late(self, text: str) -> bool:
+        return self.display.can_draw and await self._completer.wait_for_late(text)
+
     def _show_candidates(self, words: list[str]) -> None:
-        columns = shutil.get_terminal_size().columns
+        columns, lines = shutil.get_terminal_size()
+        # All that is listed is on the screen with the line that it is about.
+        listed = in_columns(words, columns, max(1, lines - _ROWS_BESIDE_WORDS))
         line = f"{self._prompt_text()}{self._prompt.default_buffer.text}"
-        self.display.emit(f"{line}\n{harmless(in_columns(words, columns))}\n")
+        self.display.emit(f"{line}\n{harmless(listed)}\n")
 
     # -- pages and the status line -----------------------------------------------------------
 

@@ -28,7 +28,8 @@ GDB = (
     "print point.y", "print counter", "list main", "set print pretty", "set print elements",
     "show print pretty", "handle SIGUSR1", "handle SIGUSR2", "run", "add-symbol-file",
     "explore", "attach", "help info line", "edit x", "bt -threshold", "bt -full", "bt -fused",
-    "commands main", "condition main",
+    "commands main", "condition main", "break storm.c:hit", "delete display", "delete main",
+    "enable once", "enable main", "disable main", "info breakpoints main", "info line hit",
 )  # fmt: skip
 """The lines that the GDB of these tests knows."""
 
@@ -69,7 +70,6 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("focus @e", ["focus @edge", "focus @error", "focus @exited"]),
         ("proc @odd backt", ["proc @odd backtrace"]),
         ("proc @o", ["proc @odd"]),
-        ("delete ", ["delete 1", "delete 2"]),
         ("info sou", ["info source", "info sources"]),
         ("help plo", ["help plot"]),
         ("tree --by ", ["tree --by function", "tree --by line", "tree --by pc"]),
@@ -78,6 +78,14 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("bt -t", ["bt -threads", "bt -tree"]),
         ("bt -f", ["bt -full", "bt -fused"]),
         ("commands ", ["commands 1", "commands 2"]),
+        ("delete ", ["delete 1", "delete 2", "delete display", "delete main"]),
+        ("delete 1 ", ["delete 1 1", "delete 1 2"]),
+        ("delete breakpoints ", ["delete breakpoints 1", "delete breakpoints 2"]),
+        ("delete display ", []),
+        ("disable 1-2 ", ["disable 1-2 1", "disable 1-2 2"]),
+        ("enable once ", ["enable once 1", "enable once 2"]),
+        ("enable on", ["enable once"]),
+        ("info b ", ["info b 1", "info b 2"]),
         ("condition ", ["condition 1", "condition 2"]),
         ("proc 0 plot u --h", ["proc 0 plot u --heat", "proc 0 plot u --hist"]),
         ("saved -d ", ["saved -d before"]),
@@ -108,6 +116,13 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
         ("stat --bins 3 coun", ["stat --bins 3 counter"]),
         ("condition 1 coun", ["condition 1 counter"]),
         ("edit mai", ["edit main"]),
+        # GDB completes FILE:FUNCTION behind 'break' alone.
+        ("list storm.c:h", ["list storm.c:hit"]),
+        ("clear storm.c:h", ["clear storm.c:hit"]),
+        ("info line storm.c:h", ["info line storm.c:hit"]),
+        ("info line h", ["info line hit"]),
+        # A command behind an argument of another one.
+        ("gather cores print co", ["gather cores print counter"]),
         # The words of a usage line; the GDB of a rank has no layouts.
         ("layout s", ["layout split", "layout src"]),
         ("tui d", ["tui disable"]),
@@ -147,6 +162,7 @@ def test_gdb_gets_the_line_that_it_will_get(text: str, line: str, ranks: str) ->
         ("save breakpoints co", ["save breakpoints commands", "save breakpoints count/"]),
         ("session save comm", ["session save commands"]),
         ("dump u comm", ["dump u commands"]),
+        ("gather co", ["gather commands", "gather count/"]),
         ("set logging file comm", ["set logging file commands"]),
         ("pipe bt | grep -f comm", ["pipe bt | grep -f commands"]),
         ("source .h", ["source .hidden"]),
@@ -247,6 +263,7 @@ def test_tab_inserts_what_all_candidates_begin_with(
 def test_candidates_are_listed_in_columns() -> None:
     assert in_columns(["a", "bb", "c", "d", "e"], 12) == "a   c   e\nbb  d"
     assert in_columns(["wide" * 10, "b"], 12) == "wide" * 10 + "\nb"
+    assert in_columns(["a", "bb", "c", "d", "e"], 12, 1) == "a   bb  …"
 
 
 # -- the GDB of one rank -------------------------------------------------------------------------
@@ -261,7 +278,10 @@ class FakeTraffic:
         self._text = text
         self._late = RankSet.parse(late) if late else RankSet()
 
-    async def ask_quietly(self, operation: Any, ranks: RankSet, *, timeout_s: float) -> Gathered:
+    async def ask_quietly(
+        self, operation: Any, ranks: RankSet, *, timeout_s: float, of_ended: bool = False
+    ) -> Gathered:
+        self.of_ended = of_ended
         self.asked.append((operation.command, str(ranks)))
         if ranks & self._late:
             self.silent |= ranks
@@ -301,6 +321,15 @@ def test_a_rank_that_was_silent_is_not_asked_again() -> None:
     assert ask(session) == ()
     assert ask(session) == ("b main",)
     assert [ranks for _, ranks in traffic.asked] == ["0", "1"]
+
+
+def test_a_rank_that_has_ended_is_asked_if_none_of_the_focus_lives() -> None:
+    traffic = FakeTraffic("list main")
+    session = make_session(traffic, stopped="2-3")
+    session.state.exited = RankSet.parse("0-1")
+    assert ask(session, "0-1") == ("list main",) and traffic.of_ended
+    assert ask(session) == ("list main",) and not traffic.of_ended
+    assert [ranks for _, ranks in traffic.asked] == ["0", "2"]
 
 
 @pytest.mark.parametrize("what", ["is_recorded", "has_ended"])

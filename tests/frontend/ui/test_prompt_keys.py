@@ -20,6 +20,11 @@ async def nothing(text: str) -> Candidates:
     return Candidates(())
 
 
+async def nothing_late(text: str) -> bool:
+    """Return that no GDB is late with an answer."""
+    return False
+
+
 HISTORY = ("break main", "print counter", "bt full")
 
 
@@ -30,7 +35,7 @@ def typed(keys: str) -> str:
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(HISTORY),
-                key_bindings=prompt_keys(nothing, lambda words: None, lambda: None),
+                key_bindings=prompt_keys(nothing, nothing_late, lambda words: None, lambda: None),
             )
             pipe.send_text(keys)
             return await prompt.prompt_async("")
@@ -77,7 +82,7 @@ def completed(keys: str, *lines: str, typed_meanwhile: str = "") -> tuple[str, l
             answered = asyncio.Event()
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(),
-                key_bindings=prompt_keys(complete, shown.append, lambda: None),
+                key_bindings=prompt_keys(complete, nothing_late, shown.append, lambda: None),
             )
             pipe.send_text(keys)
             line = asyncio.create_task(prompt.prompt_async(""))
@@ -99,3 +104,51 @@ def test_tab_completes_and_lists() -> None:
 
 def test_candidates_of_a_line_that_has_changed_are_dropped() -> None:
     assert completed("b mai\t", "b main", typed_meanwhile="nly") == ("b mainly", [])
+
+
+@pytest.mark.parametrize(
+    ("typed_meanwhile", "lines", "line", "listed"),
+    [
+        ("", ("b main",), "b main ", []),
+        ("", ("b main", "b mark"), "b ma", []),
+        ("x", ("b main",), "b mx", []),
+        # The line is the same again, and the answer is still right.
+        ("x\x7f", ("b main",), "b main ", []),
+    ],
+)
+def test_an_answer_that_comes_late_completes_the_line_that_has_not_changed(
+    typed_meanwhile: str, lines: tuple[str, ...], line: str, listed: list[list[str]]
+) -> None:
+    shown: list[list[str]] = []
+
+    async def work() -> str:
+        with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+            is_late = asyncio.Event()
+            has_answered = False
+
+            async def complete(text: str) -> Candidates:
+                return Candidates(lines if has_answered else ())
+
+            async def wait_for_late(text: str) -> bool:
+                nonlocal has_answered
+                if has_answered:
+                    return False
+                is_late.set()
+                pipe.send_text(typed_meanwhile)
+                for _ in range(100):  # the keys are read in turns of the event loop
+                    await asyncio.sleep(0)
+                has_answered = True
+                asyncio.get_running_loop().call_later(0, pipe.send_text, "\r")
+                return True
+
+            prompt: PromptSession[str] = PromptSession(
+                history=InMemoryHistory(),
+                key_bindings=prompt_keys(complete, wait_for_late, shown.append, lambda: None),
+            )
+            pipe.send_text("b m\t")
+            typed = asyncio.create_task(prompt.prompt_async(""))
+            await is_late.wait()
+            return await typed
+
+    assert asyncio.run(work()) == line
+    assert shown == listed
