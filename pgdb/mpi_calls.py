@@ -257,6 +257,9 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     86400; None if it is unknown."""
     loop: Loop = ""
     """The loop of a rank outside MPI, if loops were looked for."""
+    callback_of: MpiCall | None = None
+    """The call of MPI that has called the user's function in which a rank outside MPI is, such as
+    a reduction."""
     arrived: tuple[ArrivedMessage, ...] = ()
     """The messages that no receive has taken, of a rank that waits for a message, if they were
     asked for; the oldest ones of each communicator that is known."""

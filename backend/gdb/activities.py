@@ -63,6 +63,8 @@ _WAITS_FOR_THREAD = pattern(
 )
 _PATTERNS = tuple((activity, pattern(rf"(?:{names})\Z")) for activity, names in _TABLE)
 _PYTHON = pattern(r"_?Py(?:Eval_|_RunMain|RunMain|Object_Call|Run_)\w*")
+_OPENMP = pattern(r"(?:.*/)?lib(?:gomp|i?omp5?)\.so[.\d]*\Z")
+"""Libraries of OpenMP, often without symbols: a thread inside waits for the others of its team."""
 _LIBRARIES = (Owner.C_RUNTIME, Owner.SYSTEM, Owner.RUNTIME, Owner.MPI, Owner.UNKNOWN)
 _PLAIN = pattern(rf"{_BEFORE}(\w+?){_BEHIND}\Z")
 _NAMED = ("lock", "io")
@@ -103,7 +105,7 @@ def activity_of(places: Sequence[Place]) -> Activity:
         for activity, names in _PATTERNS:
             if names.match(name) and (place.owner in _LIBRARIES or activity == "exiting"):
                 return _lock_or_thread(places) if activity == "lock" else activity
-        if _awaits_thread(place):
+        if _awaits_thread(place) or _is_in_openmp(place):
             return "thread"
         if place.owner is Owner.USER:
             break
@@ -120,6 +122,10 @@ def _lock_or_thread(places: Sequence[Place]) -> Activity:
         if place.owner is Owner.USER:
             break
     return "lock"
+
+
+def _is_in_openmp(place: Place) -> bool:
+    return place.frame.function in ("", "??") and bool(_OPENMP.match(place.frame.library))
 
 
 def _awaits_thread(place: Place) -> bool:

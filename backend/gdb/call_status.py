@@ -20,6 +20,7 @@ from pgdb.backend.gdb.mpi_frames import (
     Objects,
     Owner,
     Place,
+    find_callback,
     find_mpi_call,
     internal_name,
     is_of_runtime,
@@ -31,6 +32,7 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.thread_calls import awaited_calls
 from pgdb.backend.gdb.written_arguments import written_arguments
 from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.blocking import Blocking
@@ -178,6 +180,7 @@ class CallStatus:
         asked: ListMpiCalls,
     ) -> MpiCallStatus:
         found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
+        callers: list[int] = []
         lines: list[tuple[str, int, CallSite | None]] = []
         where = None
         for number, (thread, places) in enumerate(stacks):
@@ -189,14 +192,21 @@ class CallStatus:
             call = _by_name(places, at, site if found else None, thread if number else "")
             frames, caller = await self._machine_frames(thread, places, at)
             found.append((call, frames, caller))
+            callers.append(number)
             lines.append((thread, at + 1, _site(places[at + 1 : at + 2])))
         thread, places = stacks[0]
+        is_outside = 0 not in callers
+        around = None if found else find_callback(places, has_mpi=objects.has_mpi)
         pointer = await self._thread_pointer(thread) if objects.has_mpi else None
         loop: Loop = ""
-        if asked.loops and not (found and found[0][0].blocking is not False):
+        if asked.loops and (is_outside or found[0][0].blocking is False):
             frames, _ = await self._machine_frames(thread, places, -1)
             loop = await asyncio.to_thread(loop_of, image, pointer, frames, _code_of)
-        stopped = [Stack(frames, caller, call) for call, frames, caller in found]
+        stopped = [Stack(frames, outer, call) for call, frames, outer in found]
+        if around is not None:
+            site = await self._site(image, places, around + 1, objects, thread)
+            frames, outer = await self._machine_frames(thread, places, around)
+            stopped.append(Stack(frames, outer, _by_name(places, around, site, "")))
         look = functools.partial(_look, image, pointer, arrived=asked.arrived)
         looked = await asyncio.to_thread(look, stopped)
         written = [
@@ -208,8 +218,15 @@ class CallStatus:
                 replace(each, written=values) for each, values in zip(stopped, written, strict=True)
             ]
             looked = await asyncio.to_thread(look, stopped)
-        if found:
-            calls = looked.calls or tuple(call for call, _, _ in found)
+        last, is_deadlock = 0, False
+        if is_outside:
+            last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
+        calls = (looked.calls or tuple(call for call, _, _ in found)) if found else ()
+        if found and is_outside:
+            by_thread = dict(zip(callers, calls, strict=True))
+            calls = awaited_calls(by_thread, [each for _, each in stacks], last)
+        if calls:
+            where = calls[0].where or where
             calls = await asyncio.to_thread(_with_words, calls, where)
             return MpiCallStatus(
                 state="in_call",
@@ -221,9 +238,11 @@ class CallStatus:
             )
         if (status := await self._of_torch(image, stacks[0][1], objects)) is not None:
             return status
-        last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
         thread, places = stacks[last][0], _with_deaths(stacks[last][1])
         state, note = looked.state, looked.note
+        if stopped:
+            # A thread in a call, and a call around a function of the user's, are in MPI.
+            state = "outside"
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
             is_nameless = not objects.is_python and any(map(_is_nameless, stacks[0][1]))
@@ -236,6 +255,7 @@ class CallStatus:
             inside=blocking_function(places),
             note=note,
             loop=loop,
+            callback_of=None if around is None else next(iter(looked.calls), None),
         )
 
     async def _of_torch(

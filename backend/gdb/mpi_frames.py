@@ -204,6 +204,16 @@ def find_mpi_call(places: Sequence[Place], *, has_mpi: bool) -> int | None:
     return found
 
 
+def find_callback(places: Sequence[Place], *, has_mpi: bool) -> int | None:
+    """Return the index in *places*, innermost first, of the MPI call that has called the user's
+    innermost function; None for none."""
+    first = next((at for at, each in enumerate(places) if each.owner is Owner.MPI), None)
+    if not has_mpi or first is None or all(each.owner is not Owner.USER for each in places[:first]):
+        return None
+    at = find_mpi_call(places[first:], has_mpi=has_mpi)
+    return None if at is None else first + at
+
+
 def named(frame: Frame, name: str) -> Frame:
     """Return the frame of an MPI call under its standard *name*.
 

@@ -278,14 +278,16 @@ class _Run:
                 waited_for = self._advanced or self._ran
                 await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s / tests.turns)
             waited_for = self._advanced or self._ran
-            search = PollSearch(session, sleeping(self.before.classes) & self._ran)
-            while patience_s and waited_for <= state.running and not search.found:
+            asleep = sleeping(self.before.classes) & self._ran if patience_s else RankSet()
+            search = PollSearch(session, asleep, tests.ranks & state.running)
+            while waited_for <= state.running:
                 if not await search.step():
-                    if time.monotonic() - begun_s >= patience_s:
+                    is_over = time.monotonic() - begun_s >= patience_s
+                    if is_over or search.polling & asleep:
                         break
                     await session.runs.wait_stopped("why", waited_for, timeout_s=_GLANCE_S)
-                self.is_late = not waited_for <= state.running
-            self.polls = () if self.is_late else search.found
+                self.is_late = bool(patience_s) and not waited_for <= state.running
+            self.polls = () if self.is_late else search.polls
             self._seconds = time.monotonic() - begun_s
         finally:
             await to_its_end(self._stop())

@@ -4,21 +4,26 @@ Two looks at such a rank say nothing: a loop that works comes back to an equal t
 runs to the functions that begin the next message or operation, one after the other; a rank that
 comes to one of them has moved.
 
+A loop may make several tests and probes, and one look shows one of them. So the rank then runs to
+each function that tests or probes, and all of them count as the calls of the rank.
+
 A rank that sleeps between two tests is nearly always outside MPI when it is looked at. It runs to
-the functions that test and probe. A rank that comes to one of them twice, from one place and with
-equal arguments, polls. Only ranks that sleep are searched so: a rank that computes between two
+the same functions. A rank that comes to one of them twice, from one place and with equal arguments,
+polls. Of ranks outside MPI only those that sleep are searched so: a rank that computes between two
 tests works, and may answer others later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.mpi_calls import MpiCallStatus
+from pgdb.mpi_calls import ANY_SOURCE, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Running, Stop
 
@@ -33,6 +38,7 @@ _FUNCTIONS = (
     "PMPI_Testsome",
     "PMPI_Improbe",
     "PMPI_Request_get_status",
+    "PMPI_Parrived",
 )
 """The functions, by the names to which those of all languages lead."""
 _NEXT = {
@@ -48,6 +54,8 @@ _NEXT = {
 """The functions to which a rank comes that goes on behind its request, by the request's kind."""
 _BEHIND_PROBES = ("PMPI_Recv", "PMPI_Irecv", "PMPI_Mrecv")
 _MOST_TURNS = 4
+_MOST_POLLS = 5
+"""Most stops of one rank at one function: a loop may test several requests, one after the other."""
 _GLANCE_S = 0.25
 UP = "up-silently"
 """Selects the next outer frame of GDB's; PGDB's own ``up`` goes by Python's frames too."""
@@ -130,36 +138,46 @@ def _behind(status: MpiCallStatus) -> tuple[str, ...]:
 
 
 class PollSearch:
-    """A search for the polls of some ranks."""
+    """A search for all polls of some ranks."""
 
-    def __init__(self, session: Session, ranks: RankSet) -> None:
+    def __init__(self, session: Session, sleeping: RankSet, polling: RankSet) -> None:
+        """Search the polls of ranks that sleep, and the further ones of those that poll."""
         self._session = session
-        self._left = ranks
+        self._ranks = sleeping | polling
+        self.polling = polling
+        """The ranks that are known to poll."""
         self._functions = iter(_FUNCTIONS)
-        self.found: tuple[EquivalenceClass[Record], ...] = ()
-        """The polls, as the statuses of the ranks inside them."""
+        self._seen: list[EquivalenceClass[Record]] = []
+
+    @property
+    def polls(self) -> tuple[EquivalenceClass[Record], ...]:
+        """The polls, as the statuses of the ranks inside them; a rank may be in several."""
+        return tuple(
+            EquivalenceClass(ranks, each.record)
+            for each in self._seen
+            if (ranks := each.ranks & self.polling)
+        )
 
     async def step(self) -> bool:
         """Look for one function; return False if there is no further one."""
-        function = next(self._functions, None) if self._left else None
+        function = next(self._functions, None) if self._ranks else None
         if function is None:
             return False
-        once = await self._at(function, self._left)
-        twice = await self._at(function, RankSet.union(each.ranks for each in once))
-        for one in once:
-            for other in twice:
-                both = one.ranks & other.ranks
-                if both and one.record == other.record:
-                    self.found = (*self.found, EquivalenceClass(both, one.record))
-                    self._left = self._left - both
-        if stopped := self._stopped:
+        left = self._ranks
+        seen: list[EquivalenceClass[Record]] = []
+        for _ in range(_MOST_POLLS):
+            if not left:
+                break
+            now = await self._at(function, left)
+            again = RankSet.union(_common(each, other) for each in now for other in seen)
+            seen += now
+            # A rank that comes back to an equal call has shown all of this function.
+            left = RankSet.union(each.ranks for each in now) - again
+            self.polling = self.polling | again
+        self._seen += seen
+        if stopped := self._ranks & self._session.state.stopped:
             await self._session.runs.start("continue", "", stopped, held_too=True)
         return True
-
-    @property
-    def _stopped(self) -> RankSet:
-        found = self._session.state.stopped
-        return RankSet.union(each.ranks for each in self.found) & found | self._left & found
 
     async def _at(self, function: str, ranks: RankSet) -> Classes:
         """Let ranks run to a function, and return the statuses of those that come there."""
@@ -182,16 +200,64 @@ class PollSearch:
         return [
             each
             for each in answer.classes
-            if isinstance(each.record, MpiCallStatus) and each.record.state == "in_call"
+            if isinstance(each.record, MpiCallStatus) and is_poll(each.record)
         ]
 
 
+def _common(one: EquivalenceClass[Record], other: EquivalenceClass[Record]) -> RankSet:
+    """Return the ranks of two classes with the same record."""
+    return one.ranks & other.ranks if one.record == other.record else RankSet()
+
+
+def _serves(poll: MpiCallStatus) -> bool:
+    return poll.call is not None and poll.call.source == ANY_SOURCE
+
+
 def with_polls(classes: Classes, polls: Classes) -> Classes:
-    """Return classes with the statuses of polls in place of those of their ranks."""
-    polling = RankSet.union(each.ranks for each in polls)
-    if not polling:
-        return classes
-    rest = [
-        EquivalenceClass(ranks, each.record) for each in classes if (ranks := each.ranks - polling)
-    ]
-    return [*rest, *polls]
+    """Return classes in which ranks that poll are in all of their *polls*.
+
+    A rank that is in a call of another kind by now polls no longer.
+    """
+    found: list[EquivalenceClass[Record]] = []
+    for each in classes:
+        rest = each.ranks
+        status = each.record
+        if isinstance(status, MpiCallStatus) and (is_poll(status) or status.state == "outside"):
+            for ranks, own in _by_polls(each, polls):
+                rest = rest - ranks
+                found.append(EquivalenceClass(ranks, _together(own)))
+        if rest:
+            found.append(EquivalenceClass(rest, each.record))
+    return found
+
+
+def _by_polls(
+    status: EquivalenceClass[Record], polls: Classes
+) -> Iterator[tuple[RankSet, list[MpiCallStatus]]]:
+    """Yield the ranks of a class that have the same polls, and these."""
+    parts: list[tuple[RankSet, list[MpiCallStatus]]] = [(status.ranks, [])]
+    for poll in polls:
+        assert isinstance(poll.record, MpiCallStatus)
+        split = []
+        for ranks, own in parts:
+            if both := ranks & poll.ranks:
+                split.append((both, [*own, poll.record]))
+            if rest := ranks - poll.ranks:
+                split.append((rest, own))
+        parts = split
+    return ((ranks, own) for ranks, own in parts if own)
+
+
+def _together(polls: Sequence[MpiCallStatus]) -> MpiCallStatus:
+    """Return the status of a rank that makes several polls, one after the other.
+
+    The first call is the one that texts name: no probe for messages of any rank, if there is
+    another.
+    """
+    first, *_ = polls = sorted(polls, key=_serves)
+    calls = dict.fromkeys(
+        replace(call, where=None if each.where == first.where else each.where)
+        for each in polls
+        for call in each.calls[:1]
+    )
+    return replace(first, calls=tuple(calls))

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS = 4
 LOOKS = 12
+FEW_LOOKS = 3
 
 
 def verdict(session: pgdb.Session, kind: str) -> Explanation:
@@ -47,7 +48,9 @@ def test_a_receive_with_another_tag_is_named(build: Build, start_job: StartJob) 
         assert looked.confidence == "cannot tell"
 
 
-@pytest.mark.parametrize("program", ["healthy_pingpong.c", "healthy_test_pingpong.c"])
+@pytest.mark.parametrize(
+    "program", ["healthy_pingpong.c", "healthy_test_pingpong.c", "healthy_nbx.c"]
+)
 def test_a_job_that_communicates_is_healthy_wherever_it_is_stopped(
     build: Build, start_job: StartJob, program: str
 ) -> None:
@@ -59,6 +62,22 @@ def test_a_job_that_communicates_is_healthy_wherever_it_is_stopped(
             session.interrupt()
 
 
+def test_a_thread_that_serves_accuses_no_rank_whose_first_thread_works(
+    build: Build, start_job: StartJob
+) -> None:
+    with (
+        start_job(RANKS, build("healthy_serving.c", "-pthread")) as job,
+        pgdb.attach(job.pid) as session,
+    ):
+        for _ in range(FEW_LOOKS):
+            sure = [
+                each for each in session.why(watch_s=0.5).verdicts if each.confidence == "certain"
+            ]
+            assert sure == [], sure[0].text
+            session.continue_(wait=False)
+            session.interrupt()
+
+
 def test_a_rank_that_sleeps_between_its_tests_waits_for_what_it_tests(
     build: Build, start_job: StartJob
 ) -> None:
@@ -66,6 +85,40 @@ def test_a_rank_that_sleeps_between_its_tests_waits_for_what_it_tests(
         (only,) = verdict(session, "unmatched-receive").verdicts
         assert (str(only.ranks), str(only.victims)) == ("0", "1-3")
         assert "waits in MPI_Testsome" in only.text
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "ranks", "victims", "words"),
+    [
+        ("nbx_tag.c", "unmatched-send", "2", "0-1,3", "in MPI_Testall"),
+        ("nbx_absent.c", "unmatched-receive", "1", "0,2-3", "from 3 with tag 99"),
+        ("test_two.c", "unmatched-receive", "0", "1-3", "MPI_Test"),
+        ("callback_op.c", "missing-from-collective", "1", "0,2-3", "MPI_Allreduce has called"),
+        ("lock_recv.c", "unmatched-receive", "1", "0,2-3", "from 0 with tag 5"),
+        ("omp_recv.c", "unmatched-receive", "2", "0-1,3", "from 3 with tag 8"),
+    ],
+)
+def test_loops_callbacks_and_threads_lead_to_the_cause(
+    build: Build,
+    start_job: StartJob,
+    program: str,
+    kind: str,
+    ranks: str,
+    victims: str,
+    words: str,
+) -> None:
+    binary = build(program, "-pthread", "-fopenmp")
+    with start_job(RANKS, binary) as job, pgdb.attach(job.pid) as session:
+        found: list[Explanation] = []
+
+        def is_there() -> bool:
+            found.append(session.why(watch_s=0.5))
+            return [
+                (each.kind, str(each.ranks), str(each.victims)) for each in found[-1].verdicts
+            ] == [(kind, ranks, victims)]
+
+        wait_until(is_there, f"a verdict {kind} of ranks {ranks}")
+        assert words in found[-1].verdicts[0].text
 
 
 def test_ranks_that_run_are_looked_at_and_run_on(build: Build, start_job: StartJob) -> None:

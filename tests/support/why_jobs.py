@@ -70,6 +70,10 @@ def waits(function: str, waits_for: str, *requests: Request) -> MpiCallStatus:
     )
 
 
+def polls(function: str, kind: CallKind, **fields: object) -> MpiCallStatus:
+    return in_call(function, kind, blocking=False, **fields)
+
+
 def request(kind: object, peer: object, tag: int = 1, complete: bool | None = None) -> Request:
     known: dict[str, object] = {"kind": kind, "peer": peer, "complete": complete}
     return Request(communicator=WORLD, tag=tag, **known)  # type: ignore[arg-type]

@@ -62,11 +62,12 @@ class Party(msgspec.Struct, frozen=True):
 
     @property
     def is_polling(self) -> bool:
-        """Whether the ranks test requests, or probe, without waiting."""
-        call = self.call
-        if call is None or len(self.calls) > 1:
-            return False
-        return call.kind == "test" or (call.kind == "probe" and call.blocking is False)
+        """Whether the ranks test requests, or probe, without waiting; they may make several such
+        calls, one after the other."""
+        return bool(self.calls) and all(
+            not each.thread and each.blocking is False and each.kind in ("test", "probe")
+            for each in self.calls
+        )
 
     @property
     def is_passing(self) -> bool:

@@ -73,14 +73,29 @@ def solve(parties: Sequence[Party], watch: Watch = NO_WATCH) -> Waiting:
     """Return who waits for whom, and which ranks can progress."""
     solver = _Solver(parties, watch)
     solver.run()
+    conditions, met = [], []
+    for party, own, own_met in zip(parties, solver.conditions, solver.met, strict=True):
+        kept = _but_serving(own) if party.is_polling else own
+        old = {id(need): index for index, need in enumerate(needs_of(own))}
+        places = [old[id(need)] for need in needs_of(kept)]
+        conditions.append(kept)
+        met.append({new: own_met[at] for new, at in enumerate(places) if at in own_met})
     return Waiting(
-        tuple(parties),
-        tuple(solver.conditions),
-        solver.free,
-        tuple(solver.met),
-        tuple(solver.offers),
-        watch,
+        tuple(parties), tuple(conditions), solver.free, tuple(met), tuple(solver.offers), watch
     )
+
+
+def _but_serving(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Return the conditions of polls, without those for messages of any rank if there are others.
+
+    A loop that serves other ranks meanwhile ends by what it waits for besides.
+    """
+    others = tuple(
+        each
+        for each in conditions
+        if any(need.kind != "message" or need.peer != ANY_SOURCE for need in each.needs)
+    )
+    return others or conditions
 
 
 class _Solver:
@@ -255,10 +270,17 @@ class _Meetings:
     def __init__(self, parties: Sequence[Party], world: RankSet) -> None:
         self._world = world
         groups: dict[MpiCall, list[RankSet]] = {}
+        self._in_callback: dict[MpiCall, RankSet] = {}
+        """Ranks in a function of the user's that a collective call has called."""
         for party in parties:
             for call in party.calls:
                 if is_meeting(call):
                     groups.setdefault(matching.plain(call), []).append(party.ranks)
+            call_around = party.status.callback_of
+            if call_around is not None and is_meeting(call_around) and not party.absence:
+                plain = matching.plain(call_around)
+                ranks = self._in_callback.get(plain, RankSet())
+                self._in_callback[plain] = ranks | party.ranks
         self._groups = {call: RankSet.union(sets) for call, sets in groups.items()}
         self._absent: dict[MpiCall, RankSet] = {}
 
@@ -275,8 +297,21 @@ class _Meetings:
             if call.kind not in ("init", "finalize"):
                 members = matching.members_of(matching.group_of(call))
             everybody = self._world if members is None else members
-            self._absent[plain] = everybody - there
+            self._absent[plain] = everybody - there - self._passed(plain)
         return self._absent[plain]
+
+    def _passed(self, plain: MpiCall) -> RankSet:
+        """Return the ranks in other collective calls, if a rank computes inside a call.
+
+        They have come through that call, or it would not have got as far as to compute.
+        """
+        if not any(matching.difference_of(plain, other) is None for other in self._in_callback):
+            return RankSet()
+        return RankSet.union(
+            ranks
+            for other, ranks in self._groups.items()
+            if matching.difference_of(plain, other) is not None
+        )
 
 
 def _few(ranks: RankSet, table: dict[int, list[Offer]]) -> Iterator[int]:

@@ -227,6 +227,8 @@ def _outside(status: MpiCallStatus) -> str:
         text = f"{_INSIDE.get(status.inside, text)} in {status.inside}"
     if status.thread:
         text += f" in thread {status.thread}"
+    if status.callback_of is not None:
+        text += f" in a function that {status.callback_of.function} has called"
     return f"{text}, {_LOOPS[status.loop]}" if status.loop else text
 
 

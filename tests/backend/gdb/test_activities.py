@@ -24,6 +24,15 @@ def in_the_c_library(*names: str) -> tuple[Place, ...]:
     return places(*((each, C) for each in names), ("main", USER))
 
 
+@pytest.mark.parametrize("name", ["libgomp.so.1.0.0", "libomp.so.5", "libiomp5.so"])
+def test_a_library_of_openmp_without_symbols_waits_for_a_thread(name: str) -> None:
+    inner = Frame(level=0, function="??", library=f"/usr/lib/{name}")
+    stack = (Place(inner, 0, SYSTEM), *places(("work._omp_fn.0", USER)))
+    assert activity_of(stack) == "thread"
+    # It calls functions of the user, which compute.
+    assert activity_of((*places(("work._omp_fn.0", USER)), *stack)) == "computing"
+
+
 @pytest.mark.parametrize(
     ("functions", "activity"),
     [

@@ -10,6 +10,7 @@ from pgdb.backend.gdb.mpi_frames import (
     Objects,
     Owner,
     Place,
+    find_callback,
     find_mpi_call,
     internal_name,
     is_of_runtime,
@@ -189,6 +190,18 @@ def test_what_mpi_calls_back_stays_visible() -> None:
     assert find_mpi_call(stack, has_mpi=True) is None
     nested = places(("poll", C), ("PMPI_Recv", MPI), ("on_delete", USER), ("PMPI_Comm_free", MPI))
     assert find_mpi_call(nested, has_mpi=True) == 1
+
+
+def test_the_call_around_a_function_of_the_user_is_found() -> None:
+    stack = places(
+        ("my_sum", USER), ("ompi_op_reduce", MPI), ("PMPI_Allreduce", MPI), ("main", USER)
+    )
+    assert find_callback(stack, has_mpi=True) == 2
+    assert find_callback((*places(("pause", C)), *stack), has_mpi=True) == 3
+    assert find_callback(stack[1:], has_mpi=True) is None
+    assert find_callback(stack[3:], has_mpi=True) is None
+    # The C library calls back functions of MPI, such as handlers of signals.
+    assert find_callback((*places(("poll", C)), *stack[1:]), has_mpi=True) is None
 
 
 def test_the_users_own_wrapper_stays_visible() -> None:

@@ -1,0 +1,22 @@
+/* why: unmatched-send ranks=2 victims=0-1,3 */
+#include "why.h"
+static void nbx(const int *to, int n, int tag)
+{
+    MPI_Request sends[4], barrier; int active = 0, done = 0, flag, v; MPI_Status st;
+    for (int i = 0; i < n; i++) MPI_Issend(&rank, 1, MPI_INT, to[i], tag, world, &sends[i]);
+    while (!done) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 30, world, &flag, &st);
+        if (flag) MPI_Recv(&v, 1, MPI_INT, st.MPI_SOURCE, 30, world, IGNORE);
+        if (active) MPI_Test(&barrier, &done, IGNORE);
+        else {
+            MPI_Testall(n, sends, &flag, MPI_STATUSES_IGNORE);
+            if (flag) { MPI_Ibarrier(world, &barrier); active = 1; }
+        }
+    }
+}
+BODY
+{
+    int to[2] = {(rank + 1) % size, (rank + 2) % size};
+    nbx(to, 2, rank == 2 ? 31 : 30);
+    MPI_Barrier(world);
+}
