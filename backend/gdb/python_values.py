@@ -11,9 +11,11 @@ from pgdb.backend.gdb import full_values
 from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.python_commands import PythonCommands
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.python import values
+from pgdb.backend.python import scopes, values
 from pgdb.backend.python.arrays import ArrayPlace
+from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import Local, PythonFrame
+from pgdb.backend.python.scopes import Scope
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import CommandError, UsageError
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock, Reduce
@@ -93,8 +95,11 @@ class PythonValues:
             return frame
         is_of_process = self._commands.python.is_of_process
         interpreter = await self._interpreter(pid) if is_of_process else None
+        told = list(frame.locals or ())
+        if interpreter is not None and (scope := await self._scope(pid, interpreter, frame)):
+            told = scopes.all_locals(frame, scope)
         items = []
-        for each in (frame.locals or ())[:_MOST_VARIABLES]:
+        for each in told[:_MOST_VARIABLES]:
             items.append(await self._variable(pid, each, interpreter, operation))
         empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
         return Variables(items=tuple(items), empty=empty)
@@ -140,7 +145,31 @@ class PythonValues:
         interpreter = await self._interpreter(pid)
         if interpreter is None:
             raise CommandError("the objects of this interpreter are not known")
-        return interpreter, await asyncio.to_thread(_resolve, interpreter, path, frame)
+        scope = await self._scope(pid, interpreter, frame, path.variable)
+        return interpreter, await asyncio.to_thread(interpreter.resolve, path, frame, scope)
+
+    async def _scope(
+        self, pid: int, interpreter: Interpreter, frame: PythonFrame, variable: str = ""
+    ) -> Scope | None:
+        """Return the variables that a frame sees, None if its plain variables and globals count.
+
+        :param variable: the variable that is wanted.
+        :raises UnknownError: if *variable* may be one of an enclosing function, which is unknown.
+        """
+        threads = (await self._commands.python.reading(pid)).threads
+        thread = next((one for one in threads if any(each is frame for each in one.frames)), None)
+        if thread is None:
+            return None  # a frame of a traceback, whose report has all variables
+        try:
+            return await asyncio.to_thread(interpreter.scope, thread, frame)
+        except UnknownError as error:
+            is_plain = any(each.name == variable and each.addr for each in frame.locals or ())
+            if not variable or is_plain or frame.name == "<module>":
+                return None
+            raise UnknownError(
+                f"{variable!r} is no plain local variable of {frame.name}, and others are not "
+                f"known: {error}"
+            ) from None
 
     async def _value(self, pid: int, text: str, operation: Evaluate) -> Value:
         interpreter, found = await self._resolved(pid, text)
@@ -234,10 +263,6 @@ class PythonValues:
         dtype, whole = await asyncio.to_thread(values.elements, place, data, low)
         item_bytes = int(dtype[2:])
         return dtype, whole[start * item_bytes : (start + count) * item_bytes]
-
-
-def _resolve(interpreter: Interpreter, path: values.Path, frame: PythonFrame) -> int | ArrayPlace:
-    return interpreter.resolve(path, frame)
 
 
 def _check(text: str) -> None:

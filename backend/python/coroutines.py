@@ -6,8 +6,6 @@ processors, with the GIL.
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 
 from pgdb.backend.python.objects import Objects, UnknownError
@@ -107,7 +105,7 @@ def _with_frame(objects: Objects, frame: int, code: int) -> Waiting:
     previous = objects.word(frame + (48 if minor == 11 else 8))
     at = objects.word(frame + 56) - code - _ADAPTIVE_AT[minor]
     line_at = 72 if minor == 11 else 68
-    first, local_count = (_integer(objects, code + each) for each in (line_at, line_at + 4))
+    first, local_count = (objects.integer32(code + each) for each in (line_at, line_at + 4))
     table = _bytes(objects, objects.word(code + 136))
     shown = PythonFrame(
         name=objects.text(objects.word(code + 128)),
@@ -120,7 +118,7 @@ def _with_frame(objects: Objects, frame: int, code: int) -> Waiting:
     if minor >= 14:
         top = objects.word(frame + 64)
     else:
-        top = locals_at + 8 * _integer(objects, frame + 64)
+        top = locals_at + 8 * objects.integer32(frame + 64)
     # Python 3.15 can have an empty place above the object.
     for place in (top - 8, top - 16):
         if place < locals_at + 8 * local_count:
@@ -137,19 +135,19 @@ def _with_frame_object(objects: Objects, address: int) -> Waiting | None:
     if type_or_nothing(objects, frame) != "frame":
         return None
     code = objects.word(frame + 32)
-    first = _integer(objects, code + 40)
+    first = objects.integer32(code + 40)
     table = _bytes(objects, objects.word(code + 120))
     name = objects.word(address + (56 if objects.minor < 10 else 48))
     bottom = objects.word(frame + 64)
     if objects.minor < 10:
-        at = _integer(objects, frame + 104)
+        at = objects.integer32(frame + 104)
         line = line_in_lnotab(table, first, at)
         top = objects.word(frame + 72)
         is_running = not top
     else:
-        at = _integer(objects, frame + 96)
+        at = objects.integer32(frame + 96)
         line = line_in_ranges(table, first, 2 * at)
-        depth = _integer(objects, frame + 80)
+        depth = objects.integer32(frame + 80)
         top, is_running = bottom + 8 * depth, depth < 0
     shown = PythonFrame(
         name=objects.text(name),
@@ -159,10 +157,6 @@ def _with_frame_object(objects: Objects, address: int) -> Waiting | None:
     if is_running:
         return Waiting(shown, is_running=True)
     return Waiting(shown, objects.word(top - 8) if top > bottom else 0)
-
-
-def _integer(objects: Objects, address: int) -> int:
-    return int(struct.unpack("<i", objects.read(address, 4))[0])
 
 
 def _bytes(objects: Objects, address: int) -> bytes:

@@ -79,6 +79,10 @@ class Objects:
         data = self.read(address, 8 * count)
         return tuple(map(int, struct.unpack(f"<{count}Q", data)))
 
+    def integer32(self, address: int) -> int:
+        """Return an integer of C of 32 bits."""
+        return int(struct.unpack("<i", self.read(address, 4))[0])
+
     def _signed(self, address: int) -> int:
         return int(struct.unpack("<q", self.read(address, 8))[0])
 

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from pgdb.backend.python import arrays, runtime
+from pgdb.backend.python import arrays, runtime, scopes
 from pgdb.backend.python.arrays import ArrayPlace
 from pgdb.backend.python.objects import Objects, UnknownError, modules
-from pgdb.backend.python.reader import PythonFrame
+from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.runtime import Memory
+from pgdb.backend.python.scopes import Scope
 from pgdb.backend.python.tasks import Task, tasks_of
 from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
-_HEAD = {8: 32, 9: 32, 10: 32, 11: 40, 12: 40}
-"""Offset of the first interpreter in the state of the runtime, by minor version (x86-64)."""
 _MODULES = {8: 56, 9: 856, 10: 856, 11: 888, 12: 944}
 """Offset of ``sys.modules`` in the state of an interpreter (x86-64)."""
 _MINOR = pattern(r"/(?:lib)?python3\.(\d{1,2})(?:[dm]?(?:\.so[\d.]*)?\Z|/lib-dynload/)")
@@ -87,17 +86,21 @@ class Interpreter:
 
     def __init__(self, memory: Memory, runtime_at: int, minor: int) -> None:
         self.objects = Objects(memory, minor)
-        self._memory = memory
-        self._runtime = runtime_at
+        self.memory = memory
+        self.runtime_at = runtime_at
         self._minor = minor
 
-    def resolve(self, path: Path, frame: PythonFrame) -> int | ArrayPlace:
+    def resolve(
+        self, path: Path, frame: PythonFrame, scope: Scope | None = None
+    ) -> int | ArrayPlace:
         """Return the address of the value of an expression in a frame, or the place of numbers.
 
+        :param scope: the variables that the frame sees; without it, its plain local variables and
+            the globals of its module count.
         :raises CommandError: if there is none.
         """
         objects = self.objects
-        address = self._variable(path.variable, frame)
+        address = self._variable(path.variable, frame, scope)
         place: ArrayPlace | None = None
         for kind, key in path.steps:
             if place is not None and kind == "attribute":
@@ -114,11 +117,30 @@ class Interpreter:
             place = arrays.find(objects, address)
         return address if place is None else place
 
-    def _variable(self, name: str, frame: PythonFrame) -> int:
+    def scope(self, thread: PythonThread, frame: PythonFrame) -> Scope:
+        """Return the variables that a frame of a thread sees.
+
+        :raises UnknownError: if the frame is not found in memory.
+        """
+        number = next((at for at, each in enumerate(thread.frames) if each is frame), -1)
+        found = scopes.frames_of(self.objects, self.memory, self.runtime_at, thread)
+        if number < 0 or not found:
+            raise UnknownError("the frame was not found in the memory of the interpreter")
+        return scopes.scope_of(self.objects, found[number])
+
+    def _variable(self, name: str, frame: PythonFrame, scope: Scope | None) -> int:
+        why = f"No Python variable {name!r} in {frame.name}"
+        if scope is not None:
+            if (address := scope.own.get(name)) is None:
+                address = self.objects.find(self.objects.items(scope.globals), name)
+            if address is None:
+                raise UnknownError(f"{why} and its module.")
+            if not address:
+                raise UnknownError(f"The variable {name!r} of {frame.name} has no value yet.")
+            return address
         for each in frame.locals or ():
             if each.name == name and each.addr:
                 return each.addr
-        why = f"No Python variable {name!r} in {frame.name}"
         try:
             found = self._global(name, frame.filename)
         except UnknownError as error:
@@ -141,18 +163,18 @@ class Interpreter:
         return None
 
     def _modules(self) -> int:
-        known = runtime.offsets(self._memory, self._runtime)
+        known = runtime.offsets(self.memory, self.runtime_at)
         if known is not None:
             head = known.fields["runtime.interpreters_head"]
             at = known.fields["interpreter.imports_modules"]
-        elif self._minor in _HEAD and platform.machine() == "x86_64":
-            head, at = _HEAD[self._minor], _MODULES[self._minor]
+        elif self._minor in scopes.HEAD and platform.machine() == "x86_64":
+            head, at = scopes.HEAD[self._minor], _MODULES[self._minor]
         else:
             raise UnknownError(f"the structures of Python 3.{self._minor} are not known")
-        if not self._runtime:
+        if not self.runtime_at:
             raise UnknownError("the interpreter's symbol _PyRuntime is not there")
         objects = self.objects
-        table = objects.word(objects.word(self._runtime + head) + at)
+        table = objects.word(objects.word(self.runtime_at + head) + at)
         if not table or not objects.is_a(table, "dict"):
             raise UnknownError("the interpreter's modules were not found")
         return table
@@ -170,7 +192,7 @@ class Interpreter:
         :raises UnknownError: if they cannot be read.
         """
         loaded = modules(self.objects, self._modules())
-        return tasks_of(self.objects, self._memory, loaded, self._runtime, table)
+        return tasks_of(self.objects, self.memory, loaded, self.runtime_at, table)
 
     def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
         """Return the value of an object that is no array."""

@@ -164,6 +164,28 @@ def test_tasks_of_asyncio_are_merged_over_the_ranks() -> None:
     assert "py-tasks" in note
 
 
+def test_variables_of_enclosing_functions_come_before_globals() -> None:
+    line = [sys.executable, "-u", str(ROOT / "tests" / "programs" / "python_scopes.py")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, stdin=pipe, stdout=pipe) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            done = attach(str(process.pid), "py-up 2", "py-locals", "py-print hidden")
+        finally:
+            process.kill()
+    (listed,) = records(done.answer("py-locals")).values()
+    values = {each["name"]: each["value"] for each in listed["items"]}
+    assert values.pop("innermost").startswith("<function at")
+    assert values == {
+        "own": "'argument'",
+        "hidden": "'outer'",
+        "later": "['taken']",
+        "taken": "'taken'",
+    }
+    assert records(done.answer("print py:hidden"))["0"]["text"] == "'outer'"
+
+
 def test_a_rank_without_tasks_says_so() -> None:
     with ranks() as pids:
         done = attach(pids, "py-tasks")
