@@ -162,6 +162,11 @@ class Breakpoints:
         ends_by_itself = gone.number in self._temporary or gone.kind.endswith("watchpoint")
         return self.is_asked or not ends_by_itself
 
+    def has_passed(self, number: int) -> None:
+        """Take a hit that is not reported: the commands of the breakpoint let the rank run on."""
+        if number in self._temporary and number not in self._there:
+            self._deleted.append(number)
+
     def take_changes(self) -> BreakpointsChanged | None:
         """Return the breakpoints made, deleted and changed since the last call, None for none.
 

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,6 +53,15 @@ _LOOKS, _LOOK_S = 20, 0.02
 """Number of looks at an interrupt that no thread takes, and the time between two, in seconds."""
 
 
+@dataclass
+class _Unreported:
+    """A stop whose report is not complete."""
+
+    stop: Stop
+    printed: list[str] = field(default_factory=list)
+    """Text printed since, such as that of commands of a breakpoint."""
+
+
 class Executor:
     """GDB, process and machine of one rank."""
 
@@ -76,6 +86,8 @@ class Executor:
         self._run_output = RunOutput(self._ask, self._show)
         self._awaited: asyncio.Future[dict[str, Any]] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._unreported: _Unreported | None = None
+        """The last stop, while its report is not complete."""
         self._arming: asyncio.Task[GdbError | None] | None = None
         self._holding: asyncio.TimerHandle | None = None
         self._interrupts_remote = False
@@ -205,6 +217,9 @@ class Executor:
 
     def on_running(self) -> None:
         """Take a ``*running``."""
+        if self._unreported is not None:
+            # Commands of a breakpoint let the rank run on: GDB cannot be asked about the stop.
+            self._pass(self._unreported)
         self.feed(events.IsRunning())
 
     def on_run_failed(self, message: str) -> None:
@@ -280,7 +295,11 @@ class Executor:
             self._show(text)
 
     def _show(self, text: str) -> None:
-        if not self.machine.is_detaching and text.strip():
+        if self.machine.is_detaching or not text.strip():
+            return
+        if self._unreported is not None:
+            self._unreported.printed.append(text.rstrip("\n"))
+        else:
             self.notify(Output(text=text.rstrip("\n")))
 
     def _ask(self, on_answer: Callable[[], None]) -> None:
@@ -369,6 +388,7 @@ class Executor:
             self._tasks
             or self.turn.has_others
             or self.selected_thread.may_have_ended
+            or self.stops.may_print
             or not self.stops.is_complete(stop, payload)
         ):
             # Finding the frame takes a moment; GDB answers in order, so stops are reported in
@@ -396,20 +416,47 @@ class Executor:
             is_elsewhere = action.payload.get("thread-id", first) != first
             await self._describe(found, is_elsewhere=is_elsewhere)
 
-    async def _describe(self, stop: Stop, *, is_elsewhere: bool) -> None:
-        """Report a stop with its frame; if GDB ends meanwhile, that is reported."""
-        pid = self.process.pid
+    def _describe(self, stop: Stop, *, is_elsewhere: bool) -> Coroutine[Any, Any, None]:
+        """Report a stop with its frame, and behind it what is printed from now on; if GDB ends
+        meanwhile, that is reported."""
+        if self._unreported is not None:
+            self._pass(self._unreported)
+        unreported = self._unreported = _Unreported(stop)
+        return self._describe_with(unreported, is_elsewhere=is_elsewhere)
+
+    async def _describe_with(self, unreported: _Unreported, *, is_elsewhere: bool) -> None:
+        stop, pid = unreported.stop, self.process.pid
         try:
             await self.selected_thread.ensure()
             described, text = await self.stops.describe(stop, pid, is_elsewhere=is_elsewhere)
+            if self.stops.may_print:
+                # GDB answers when it has carried out the commands of breakpoints.
+                await self.gdb.ping()
         except GdbError:
             if not self.gdb.is_alive:
+                self._unreported = None
                 return
             described, text = stop, ""
         await self.turn.wait_for_others()
-        self.feed(events.Described(described))
-        if text:
-            self.notify(Output(text=text, of_stop=True))
+        if self._unreported is unreported:
+            self.feed(events.Described(described))
+            self._show_behind(text)
+
+    def _pass(self, unreported: _Unreported) -> None:
+        """Report a stop after which the rank has run on, unless the stop is silent."""
+        if unreported.stop.frame is not None or not unreported.stop.breakpoint:
+            self.feed(events.Described(unreported.stop))
+        else:
+            # As in GDB, "silent" as the first of the commands leaves only what they print.
+            self.breakpoints.has_passed(unreported.stop.breakpoint)
+            self.report_breakpoints()
+        self._show_behind("")
+
+    def _show_behind(self, text: str) -> None:
+        """Show what was printed at a stop that has been reported."""
+        unreported, self._unreported = self._unreported, None
+        for each in filter(None, (text, *(unreported.printed if unreported is not None else ()))):
+            self.notify(Output(text=each, of_stop=True))
 
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""

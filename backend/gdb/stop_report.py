@@ -80,6 +80,11 @@ class StopReports:
         self._python: Hit | None = None
         self._word = ""
 
+    @property
+    def may_print(self) -> bool:
+        """Whether commands of breakpoints, or scripts of the user's, can print at a stop."""
+        return self.values.is_shown_unasked
+
     def take_command(self, command: str) -> None:
         """Note a command of the user's: ``display`` adds to all later stops."""
         self.shows_displays |= command.startswith(("display ", "display/"))

@@ -23,8 +23,8 @@ from pgdb.frontend.api.notifications import Events, RankEvents
 from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.store.script_log import inner
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
-from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import BreakpointList, Event, Failure, Running, Stop
 

@@ -36,7 +36,7 @@ from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, meeting_text, places_text, render
 from pgdb.frontend.show.text.source_text import without_signs
 from pgdb.frontend.show.transcript import Transcript
-from pgdb.overlay.node import EventBuffer
+from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Progress
 

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pgdb.errors import LinkError, ProtocolError
-from pgdb.merge.classes import EquivalenceClass, Merger
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.channel import Channel
+from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.overlay.executor import make
 from pgdb.overlay.messages import (
     FRONT_END,
@@ -82,34 +83,6 @@ ends then.
 """
 
 
-class EventBuffer:
-    """Merges events that are close together, and keeps the order of each rank's events."""
-
-    def __init__(self) -> None:
-        self._batches: list[Merger[Event]] = []
-
-    def add(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
-        """Add an event of *ranks*, after all their earlier events."""
-        # The event goes into the batch after the last one that has an event of one of these ranks.
-        for number in range(len(self._batches) - 1, -1, -1):
-            if not self._batches[number].ranks.isdisjoint(ranks):
-                at = number + 1
-                break
-        else:
-            at = 0
-        if at == len(self._batches):
-            self._batches.append(Merger())
-        self._batches[at].add(ranks, record, slots)
-
-    def take(self) -> list[tuple[EquivalenceClass[Event], ...]]:
-        """Return the batches so far, oldest first, and forget them."""
-        batches, self._batches = self._batches, []
-        return [batch.classes for batch in batches]
-
-    def __bool__(self) -> bool:
-        return bool(self._batches)
-
-
 class TreeNode(ABC):
     """One node of the overlay, on asyncio."""
 
@@ -140,8 +113,10 @@ class TreeNode(ABC):
     # -- what the derived class adds ---------------------------------------------------------
 
     def answered(self, gathered: Gathered) -> None:
-        """Send gathered answers up, after pending events and notices."""
+        """Send gathered answers up, after pending notices and what ranks have printed before."""
         self.flush_notices()
+        if self._events.has_output:
+            self.flush_events()
         if not gathered.is_large and self._replying is None:
             self.up(gathered.reply())
         else:

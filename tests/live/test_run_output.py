@@ -9,7 +9,7 @@ import pytest
 
 from pgdb.ranks import RankSet
 from tests.support.programs import Builder, Mpi
-from tests.support.terminal import run_pgdb
+from tests.support.terminal import ex, run_pgdb
 
 pytestmark = pytest.mark.mpi
 
@@ -117,3 +117,49 @@ def test_output_before_an_error_is_shown_and_in_json(
     }
     (threads,) = finished.answer("thread apply all print nosuch")["classes"]
     assert threads["record"]["output"].startswith("Thread 1 ")
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("first", ["echo loud\\n", "silent"])
+def test_commands_of_a_breakpoint_print_behind_its_stop_and_let_the_rank_run_on(
+    mpi: Mpi, builder: Builder, first: str
+) -> None:
+    program = builder.build(mpi, "language.c")
+    lines = ("break twice", f"commands 1\n{first}\nprint value\ncontinue\nend", "tbreak factorial")
+    script = "\n".join(lines)
+    text = run_pgdb(
+        "launch",
+        "--batch",
+        *ex(*script.split("\n"), "continue", "print 5", "info breakpoints", "kill"),
+        *mpi.line(2, program),
+    ).out
+    printed = text.partition(") continue\n")[2].partition(") print 5\n")[0]
+    once = ["print"] if first == "silent" else ["stop", "loud", "print"]
+    for rank in (0, 1):
+        assert _events_of(rank, printed) == once * 6 + ["last"], text
+    assert "Breakpoint 1, factorial" not in text
+
+
+@pytest.mark.any_mpi
+def test_what_commands_of_a_breakpoint_print_comes_before_the_next_answer(
+    mpi: Mpi, builder: Builder
+) -> None:
+    lines = ("break work", "commands 1", "print round", "end", "continue", "print 5", "continue")
+    text = run_pgdb(
+        "launch", "--batch", *ex(*lines, "kill"), *mpi.line(4, builder.build(mpi, "language.c"))
+    ).out
+    for part in text.split(") continue\n")[1:]:
+        printed = part.partition("(pgdb ")[0]
+        for rank in range(4):
+            assert _events_of(rank, printed) == ["stop", "print"], text
+
+
+def _events_of(rank: int, text: str) -> list[str]:
+    """Return the events of a rank on a screen, in order."""
+    kinds = {"Breakpoint 1, ": "stop", "loud": "loud", "$": "print", "Temporary": "last"}
+    return [
+        kinds[begin]
+        for ranks, line in re.findall(r"^\[([-,\d]+)\] +(.*)", text, re.M)
+        for begin in kinds
+        if rank in RankSet.parse(ranks) and line.startswith(begin)
+    ]

@@ -16,7 +16,8 @@ Format of a chapter::
     % different: the reason     the judgement of the next line, if it is not "equal"
     info line work
 
-Variables such as ``{end}`` stand for the number of the source line with the comment ``@end``.
+``{@end}`` stands for the number of the source line with the comment ``@end``, ``{folder}`` for a
+folder in which lines can write files. GDB and PGDB have one each.
 """
 
 from __future__ import annotations
@@ -250,7 +251,8 @@ _CHANGES = (
     (re.compile(r"(?<=, )0x[0-9a-f]{8,16} in "), ""),
     (re.compile(r" <MULTIPLE>"), ""),
     (re.compile(r"^(\d+ .* at \S+:\d+) thread \d+$", re.M), r"\1"),
-    (re.compile(r"(?<=also set at pc) 0x[0-9a-f]+"), ""),
+    (re.compile(r"(?<=also set at pc) (?:0x[0-9a-f]+|…)"), ""),
+    (re.compile(r"/(by-gdb|of-all)\b"), ""),
     (re.compile(r"Enb Address +What"), "Enb What"),
     (re.compile(r"(?:(?<= [yn] )|(?<= N\* )) +0x[0-9a-f]{16} "), ""),
 )
@@ -330,13 +332,19 @@ def run_chapter(
 ) -> list[Judged]:
     """Run all lines of a chapter under both debuggers."""
     texts = [_with_lines(each.text, program) for each in chapter.lines]
-    gdb = with_gdb(mpi, program, texts)
-    pgdb = with_pgdb(mpi, program, texts, folder, *options)
+    gdb = with_gdb(mpi, program, _with_folder(texts, folder / "by-gdb"))
+    pgdb = with_pgdb(mpi, program, _with_folder(texts, folder / "of-all"), folder, *options)
     return [judge(*each) for each in zip(chapter.lines, gdb, pgdb, strict=True)]
 
 
 def _with_lines(text: str, program: Program) -> str:
     return re.sub(r"\{(@\w+)\}", lambda found: str(program.line(found.group(1)[1:])), text)
+
+
+def _with_folder(texts: Iterable[str], folder: Path) -> list[str]:
+    """Return the lines with a folder, whose name has the same length for both debuggers."""
+    folder.mkdir(exist_ok=True)
+    return [each.replace("{folder}", str(folder)) for each in texts]
 
 
 def report(judged: Sequence[Judged]) -> str:

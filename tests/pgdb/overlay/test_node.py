@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.channel import connect
+from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.overlay.messages import (
     FRONT_END,
     AnyMessage,
@@ -24,7 +25,6 @@ from pgdb.overlay.messages import (
     Setup,
     Shutdown,
 )
-from pgdb.overlay.node import EventBuffer
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Output, Record, Running, Stop, Value
 from tests.fakes.node_tree import (
@@ -296,6 +296,19 @@ def test_the_event_buffer_keeps_the_order_and_the_number_of_each_ranks_events(
                 found.setdefault(rank, []).append(each.record.text)
     assert found == expected
     assert not buffer and buffer.take() == []
+
+
+def test_what_ranks_have_printed_comes_before_their_next_answer() -> None:
+    async def test(nodes: Tree) -> None:
+        root = nodes[FRONT_END]
+        for node in nodes.values():
+            node._event_window_s = 3600.0
+        nodes[5].add_event(RankSet([10]), output("printed"), ())
+        await ask(root, ALL, number=1)
+        assert reported(root.taken, 10) == ["printed"]
+        assert root.taken[-1] in replies(root.taken, 1)
+
+    run(test)
 
 
 def test_the_setup_says_to_each_node_what_is_below_it() -> None:
