@@ -5,21 +5,14 @@ All imports count, those for the type checker too. A folder without a row fails 
 
 from __future__ import annotations
 
-import ast
 import configparser
-import re
 import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.imports import cycle_in, imports_in, is_within, sources, target_of
+from tests.support.imports import cycle_in, imports_in, is_within, mi_commands, sources, target_of
 from tests.support.programs import ROOT
-
-MI_COMMAND = re.compile(
-    "-(?:break|catch|data|enable|environment|exec|file|gdb|inferior|info|interpreter|list|stack"
-    "|symbol|target|thread|var)-[a-z]"
-)
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb": (),
@@ -377,17 +370,6 @@ def test_every_rule_between_folders_is_used() -> None:
 
 def test_no_cycle_of_imports() -> None:
     assert cycle_in(sources()) == []
-
-
-def mi_commands(source: str) -> list[str]:
-    """Return the strings of a source that begin as a GDB/MI command does."""
-    return [
-        node.value
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and MI_COMMAND.match(node.value)
-    ]
 
 
 def test_mi_commands_stand_in_one_folder() -> None:

@@ -15,7 +15,6 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ import pytest
 from pgdb.ranks import RankSet
 from tests.support.hosts import Hosts
 from tests.support.jobs import Job, run_job
+from tests.support.launcher_scenes import START_DEADLINE_S, Scene
 from tests.support.processes import is_alive, is_traced, wait_until
 from tests.support.programs import MPI_DIRECTORIES, Builder, Mpi, Program, find_mpi
 from tests.support.terminal import (
@@ -38,8 +38,6 @@ from tests.support.terminal import (
 
 pytestmark = pytest.mark.mpi
 
-START_DEADLINE_S = 120.0
-"""For one run of PGDB; on a busy machine a launcher takes long to reach four hosts."""
 ALL = ("openmpi", "openmpi5", "mpich", "mpich-system", "intel")
 FOUR_HOSTS = ("openmpi", "openmpi5", "mpich", "intel")
 FOUND_BY = {
@@ -50,43 +48,6 @@ FOUND_BY = {
     "intel": r"MPIR_proctable of mpiexec.hydra \d+",
 }
 """Message of --verbose about the discovery step that found the ranks."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A launcher, and where it runs."""
-
-    mpi: Mpi
-    hosts: Hosts | None
-    """None for this host."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.hosts.names if self.hosts is not None else ()
-
-    @property
-    def ranks(self) -> int:
-        return 2 * len(self.names) or 3
-
-    @property
-    def shares(self) -> list[dict[str, str]]:
-        """Output of ``hello`` about the hosts of a job with so many ranks."""
-        if not self.names:
-            return [{"host": os.uname().nodename, "ranks": f"0-{self.ranks - 1}"}]
-        return [
-            {"host": name, "ranks": f"{2 * number}-{2 * number + 1}"}
-            for number, name in enumerate(self.names)
-        ]
-
-    def here(self, argv: Sequence[object]) -> list[str]:
-        """Return what runs a command on the launcher's host."""
-        if self.hosts is None:
-            return [str(word) for word in argv]
-        return self.hosts.command(self.names[0], argv)
-
-    def json(self, *arguments: object) -> Finished:
-        """Run PGDB there."""
-        return run_json(*arguments, command=self.here(PGDB), deadline_s=START_DEADLINE_S)
 
 
 @pytest.fixture(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from tests.support.programs import ROOT
+
+MI_COMMAND = re.compile(
+    "-(?:break|catch|data|enable|environment|exec|file|gdb|inferior|info|interpreter|list|stack"
+    "|symbol|target|thread|var)-[a-z]"
+)
 
 
 @dataclass(frozen=True)
@@ -103,3 +109,14 @@ def sources() -> dict[str, str]:
             name = ".".join((package, *parts)).removesuffix(".__init__")
             found[name] = path.read_text(encoding="utf-8")
     return found
+
+
+def mi_commands(source: str) -> list[str]:
+    """Return the strings of a source that begin as a GDB/MI command does."""
+    return [
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and MI_COMMAND.match(node.value)
+    ]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pgdb.mpi_calls import MpiCallStatus
-from tests.support.why_jobs import (
-    outside,
-    passing,
-)
+from tests.support.why_calls import outside, passing
 
 LATE: dict[str, tuple[MpiCallStatus, str, str]] = {
     "computes": (outside(), "cannot tell", "it is slow, or in a loop that does not end"),

@@ -8,7 +8,8 @@ from pgdb.frontend.analysis.why.on_the_way import on_the_way
 from pgdb.mpi_calls import ANY_SOURCE, CallSite, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
-from tests.support.why_jobs import ALL, BARRIER, Job, classes, outside, recv, request, send, waits
+from tests.support.why_calls import outside, recv, request, send, waits
+from tests.support.why_jobs import ALL, BARRIER, Job, classes
 
 HELD = RankSet.parse("0")
 NOBODY = RankSet()

@@ -12,22 +12,8 @@ from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, PROC_NULL, Communicator, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
-from tests.support.why_jobs import (
-    ALL,
-    BARRIER,
-    FAULTS,
-    WATCHED,
-    WORLD,
-    Job,
-    classes,
-    explained,
-    in_call,
-    outside,
-    recv,
-    request,
-    send,
-    waits,
-)
+from tests.support.why_calls import WORLD, in_call, outside, recv, request, send, waits
+from tests.support.why_jobs import ALL, BARRIER, FAULTS, WATCHED, Job, classes, explained
 
 
 @pytest.mark.parametrize("name", FAULTS)

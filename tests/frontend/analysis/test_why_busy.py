@@ -8,17 +8,8 @@ from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from tests.support.late_ranks import LATE
-from tests.support.why_jobs import (
-    ALL,
-    BARRIER,
-    WATCHED,
-    Job,
-    explained,
-    outside,
-    recv,
-    request,
-    waits,
-)
+from tests.support.why_calls import outside, recv, request, waits
+from tests.support.why_jobs import ALL, BARRIER, WATCHED, Job, explained
 
 
 @pytest.mark.parametrize("name", LATE)

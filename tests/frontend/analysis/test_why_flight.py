@@ -7,7 +7,8 @@ from pgdb.frontend.analysis.why import flight
 from pgdb.frontend.analysis.why.explain import with_flight
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.ranks import RankSet
-from tests.support.why_jobs import explained, outside
+from tests.support.why_calls import outside
+from tests.support.why_jobs import explained
 
 ALL = RankSet.parse("0-3")
 

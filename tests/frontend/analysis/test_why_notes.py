@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from pgdb.frontend.show.json import json_why
 from pgdb.frontend.show.text import mpi_call_text, why_text
 from pgdb.mpi_calls import MpiCallStatus
-from tests.support.why_jobs import ALL, BARRIER, FINALIZE, explained, recv, send
+from tests.support.why_calls import recv, send
+from tests.support.why_jobs import ALL, BARRIER, FINALIZE, explained
 
 NOTE = "unknown MPI library: no end after 100000 instructions"
 NAMELESS = "the program has no symbols"

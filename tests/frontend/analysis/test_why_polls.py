@@ -8,18 +8,8 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
-from tests.support.why_jobs import (
-    BARRIER,
-    Job,
-    call,
-    explained,
-    outside,
-    polls,
-    recv,
-    request,
-    status,
-    waits,
-)
+from tests.support.why_calls import call, outside, polls, recv, request, status, waits
+from tests.support.why_jobs import BARRIER, Job, explained
 
 PROBE = polls("MPI_Iprobe", "probe", source=ANY_SOURCE, tag=30)
 CONSENSUS = waits("MPI_Test", "all", request("collective", None, complete=False))

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus
 from pgdb.ranks import RankSet
-from tests.support.why_jobs import BARRIER, WORLD, Job, explained, recv, request, send, waits
+from tests.support.why_calls import WORLD, recv, request, send, waits
+from tests.support.why_jobs import BARRIER, Job, explained
 
 OTHER = Communicator(name="other", members="0-3", identity="other")
 

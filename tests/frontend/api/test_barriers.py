@@ -15,7 +15,7 @@ from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Frame, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
-from tests.support.why_jobs import outside, recv
+from tests.support.why_calls import outside, recv
 
 CAME = at(48, "meet", breakpoint=1)
 CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))

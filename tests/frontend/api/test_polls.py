@@ -7,7 +7,8 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import ANY_SOURCE, CallSite, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Record
-from tests.support.why_jobs import BARRIER, classes, outside, polls, request, waits
+from tests.support.why_calls import outside, polls, request, waits
+from tests.support.why_jobs import BARRIER, classes
 
 PROBES = polls("MPI_Iprobe", "probe", source=0, tag=30)
 SERVES = polls("MPI_Iprobe", "probe", source=ANY_SOURCE, tag=30)

@@ -12,7 +12,7 @@ from pgdb.frontend.commands import waiting
 from pgdb.records import Frame
 from tests.fakes.moving import MovingJob, at, run
 from tests.fakes.recorded import User
-from tests.support.why_jobs import outside, recv
+from tests.support.why_calls import outside, recv
 
 
 @pytest.fixture(autouse=True)
