@@ -18,7 +18,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record
 
 _KEPT = frozenset(
-    "display undisplay set unset handle skip directory alias macro "
+    "display undisplay set unset handle skip directory cd alias macro "
     "define define-prefix document".split()
 )
 # "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.

@@ -14,7 +14,8 @@ from pgdb.frontend.commands.blocks import MOST_NESTED
 from pgdb.frontend.commands.breakpoint_words import NoBreakpointError
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
 from pgdb.frontend.system import deadline
-from pgdb.frontend.system.user_files import read_regular, reason, user_path, write_atomically
+from pgdb.frontend.system.typed_names import typed_path
+from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
 from pgdb.frontend.system.workers import with_file
 from pgdb.patterns import pattern
 
@@ -34,7 +35,8 @@ async def _source(call: Call) -> Outcome:
     """Carry out the commands in FILE, as if they were typed, on the selected ranks.
 
     FILE can have commands of PGDB's and GDB's, and what 'save breakpoints' has written. As in GDB,
-    a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows the lines.
+    a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows each line
+    behind '+', as 'set trace-commands on' does.
 
     The GDBs of the ranks read FILE.py, and a file that is not on this host. With '-s' they look for
     it in the directories of their sources as well. Breakpoints that such a file makes are listed
@@ -45,7 +47,7 @@ async def _source(call: Call) -> Outcome:
     name = one_name("source", argument)
     if not name:
         raise UsageError("'source' needs a file of commands")
-    path = user_path(name)
+    path = typed_path(name)
     if not path.exists():
         # A file on the hosts of the ranks, or with -s one in the directories of their sources.
         return await call.view.execute_plain(call.line)
@@ -105,8 +107,8 @@ async def _carry_out(call: Call, name: str, lines: Sequence[str], *, is_shown: b
             if not line or line.startswith("#"):
                 continue
             ranks = call.ranks if workspace.focus == focus else workspace.focus
-            if is_shown:
-                dispatcher.display.command(ranks, line)
+            if is_shown and not workspace.interface.trace_commands:
+                dispatcher.say(f"{'+' * dispatcher.files_open}{line}")
             try:
                 gdb_commands.check_text(line)
                 with deadline.renewed():
@@ -160,7 +162,7 @@ async def save_breakpoints(call: Call, argument: str) -> Outcome:
     name = one_name("save breakpoints", argument)
     if not name:
         raise UsageError("'save breakpoints' needs a FILE")
-    path = user_path(name)
+    path = typed_path(name)
     text = call.session.breakpoints_text
     if not text:
         return "Nothing to save."

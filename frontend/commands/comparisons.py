@@ -33,7 +33,7 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.show.json import json_classes, json_lines
 from pgdb.frontend.show.text import comparison_text, layout, render, statistics_text
 from pgdb.frontend.store import saved_files
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
@@ -377,7 +377,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
     # "0-8/2" is a rank set, and no set has a name with a dot.
     if re.search(r"\.[A-Za-z]", name) or name.startswith(("/", "./", "../", "~")):
         # A thread: the file can have some MB on a remote file system, and links need heartbeats.
-        path = user_path(name)
+        path = typed_path(name)
         return await with_file(path, lambda: saved_files.read(path))
     if re.match(r"[A-Za-z_]\w*\Z", name) and name != "all":
         raise CommandError(f"compare: no answer is saved as {name!r} ({_names(call)})")
@@ -385,7 +385,7 @@ async def _find_saved(call: Call, name: str) -> Saved | None:
 
 
 async def _write(kept: Saved, file: str) -> None:
-    path = user_path(file)
+    path = typed_path(file)
     await with_file(path, lambda: saved_files.write(kept, path))
 
 

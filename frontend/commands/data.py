@@ -27,7 +27,7 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import plots, render
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -46,7 +46,7 @@ _PICTURE_BINS = 50
 
 def read_path(title: str, text: str) -> Path:
     """Read the path of a file that an option names."""
-    return user_path(text)
+    return typed_path(text)
 
 
 # -- dump ----------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ async def _dump(call: Call) -> Outcome:
         return await written.write(call)
     if len(words) < 2:
         raise UsageError("'dump' needs an expression and a file, as in 'dump u u.npz'")
-    path = user_path(unquoted(words[-1]))
+    path = typed_path(unquoted(words[-1]))
     arrays = await call.view.dump(" ".join(words[:-1]), path)
     if not arrays.by_rank:
         return arrays.failures

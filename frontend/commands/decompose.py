@@ -20,7 +20,8 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
 from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.text import plots
 from pgdb.frontend.store import array_files
-from pgdb.frontend.system.user_files import check_place, check_suffix, user_path
+from pgdb.frontend.system.typed_names import typed_path
+from pgdb.frontend.system.user_files import check_place, check_suffix
 from pgdb.frontend.system.workers import beside, with_file
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class _UserCode:
 def _load_map(text: str) -> layouts.MapFunction:
     """Return the function that ``FILE.py:NAME`` names."""
     file, _, name = text.rpartition(":")
-    path = user_path(file)
+    path = typed_path(file)
     if not file or not name.isidentifier():
         raise UsageError(f"decompose: --map takes FILE.py:FUNCTION, not {text!r}")
     spec = importlib.util.spec_from_file_location("pgdb_user_map", path)

@@ -15,7 +15,7 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outco
 from pgdb.frontend.show.json.json_parts import FlightGroup, FlightPlace
 from pgdb.frontend.show.json.json_waits import FlightLine
 from pgdb.frontend.store import flight_files
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.ranks import RankSet
 
 
@@ -58,7 +58,7 @@ def _not_of_session(ranks: RankSet) -> str:
 
 def _places(text: str) -> list[Path]:
     if text:
-        return [user_path(text)]
+        return [typed_path(text)]
     return flight_files.places(os.environ, Path.home())
 
 

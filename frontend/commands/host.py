@@ -1,4 +1,4 @@
-"""Commands that the front end carries out on the user's host: shell, make, pipe, edit."""
+"""Commands that the front end carries out on the user's host: shell, make, pipe, edit, cd."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdb.errors import CommandError, PgdbError, UsageError
+from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import LateAnswer, Notification, RankEvents
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, no_argument
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.system.host_commands import HostResult, run_in_shell
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import change_directory, directory, typed_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -64,6 +64,64 @@ async def _shell(call: Call) -> Outcome:
 async def _make(call: Call) -> Outcome:
     """Run 'make' in the current directory of this host, as 'shell make' does."""
     return await _run(call, f"make {call.argument}".rstrip())
+
+
+@COMMANDS.command(
+    "cd",
+    group=Group.SESSION,
+    usage="cd [DIR]",
+    summary="change the working directory, on this host and of the GDBs",
+    completes=Completes.FILES,
+)
+async def _cd(call: Call) -> Outcome:
+    """Go to another directory: names of files that are typed count from there, and 'shell', 'make',
+    'pipe' and 'edit' run there. The GDBs of the ranks go there as well.
+
+    Without DIR it is the home directory. The directory of the job stays: 'restart' launches it
+    where 'pgdb' was started. 'proc SET cd DIR' is for the GDBs of SET alone. Where only the hosts
+    of the ranks have DIR, their GDBs go there, and a note says so.
+    """
+    path = typed_path(call.argument or "~").absolute()
+    if call.ranks != call.workspace.focus:
+        return await call.view.execute_plain(call.line)
+    is_here = await with_file(path, path.is_dir)
+    if is_here:
+        if not os.access(path, os.X_OK):
+            raise CommandError(f"cd: {path}: permission denied")
+        change_directory(Path(os.path.normpath(path)))
+    try:
+        answer = await call.view.execute_plain(f"cd {directory()}" if is_here else call.line)
+    except SessionEndedError:
+        if is_here:
+            return f"Working directory {directory()}."
+        raise CommandError(f"cd: there is no directory {path}") from None
+    if is_here and not any(isinstance(each.record, Text) for each in answer.classes):
+        call.dispatcher.say(f"Working directory {directory()} on this host.")
+    if not is_here and len(answer.errors) < len(answer.classes):
+        call.session.note(
+            f"there is no directory {path} on this host: names of files that are typed still count "
+            f"from {directory()}"
+        )
+    return answer
+
+
+@COMMANDS.command(
+    "pwd",
+    group=Group.SESSION,
+    summary="show the working directory, of the GDBs and of this host",
+)
+async def _pwd(call: Call) -> Outcome:
+    """Show the working directory of the GDBs, and that of this host where it is another one."""
+    no_argument(call)
+    text = f"Working directory {directory()}."
+    try:
+        answer = await call.view.execute_plain(call.line)
+    except SessionEndedError:
+        return text
+    texts = {each.record.text.strip() for each in answer.classes if isinstance(each.record, Text)}
+    if texts != {text}:
+        call.dispatcher.say(f"{text.removesuffix('.')} on this host.")
+    return answer
 
 
 @COMMANDS.command(
@@ -144,14 +202,14 @@ async def _place_of(call: Call, location: str) -> tuple[str, int]:
     :raises CommandError: if GDB knows no line of it.
     """
     name, colon, number = location.rpartition(":")
-    if colon and number.isdecimal() and os.path.isfile(user_path(name)):
-        return str(user_path(name)), int(number)
+    if colon and number.isdecimal() and os.path.isfile(typed_path(name)):
+        return str(typed_path(name)), int(number)
     answer = await _one(call).execute_plain(f"{_ABSOLUTE} -- info line {location}")
     record = _record(answer)
     if isinstance(record, Text) and (match := _PLACE.search(record.text)):
         return match[2], int(match[1])
-    if os.path.isfile(user_path(location)):
-        return str(user_path(location)), 1
+    if os.path.isfile(typed_path(location)):
+        return str(typed_path(location)), 1
     raise CommandError(f"edit: {_why(call, answer, f'no line is known of {location!r}')}")
 
 
@@ -183,8 +241,7 @@ async def _existing(file: str) -> Path:
 
     :raises CommandError: if there is none.
     """
-    path = Path(file).absolute()
-
+    path = typed_path(file).absolute()
     if not await with_file(path, path.is_file):
         raise CommandError(
             f"edit: there is no file {path} on this host; 'edit FILE:LINE' opens another"
@@ -205,7 +262,7 @@ async def _run(call: Call, command: str, given: bytes | None = None) -> Outcome:
     dispatcher.display.flush()
     is_captured = dispatcher.display.owns_output
     with dispatcher.terminal_lent():
-        result = await run_in_shell(command, given=given, is_captured=is_captured)
+        result = await run_in_shell(command, directory(), given=given, is_captured=is_captured)
     await _keep_status(call, result)
     if result.output:
         return result.output.decode("utf-8", "backslashreplace").removesuffix("\n")

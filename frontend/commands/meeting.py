@@ -17,7 +17,7 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outco
 from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import meeting_text, render
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.overlay.messages import RunWord
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -130,7 +130,7 @@ async def _until_differ(
             expression,
             at=at,
             limit=limit,
-            recording=user_path(recording) if recording is not None else None,
+            recording=typed_path(recording) if recording is not None else None,
             command=call.line,
             timeout_s=workspace.run_timeout_s,
             settle_s=workspace.settle_s,

@@ -6,6 +6,7 @@ import shlex
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.system.typed_names import typed_path
 
 
 @COMMANDS.command(
@@ -34,7 +35,8 @@ async def _report(call: Call) -> Outcome:
         paths = shlex.split(call.argument)
     except ValueError as error:
         raise UsageError(f"report {call.argument}: {error}") from None
-    found = await report(call.session, *paths, ranks=call.ranks)
+    files = [str(typed_path(each)) for each in paths]
+    found = await report(call.session, *files, ranks=call.ranks)
     if not paths:
         return writing.render(found, ".txt").rstrip("\n")
     return "\n".join(f"{path}: report of [{found.ranks}]" for path in paths)

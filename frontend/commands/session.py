@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
@@ -25,6 +24,7 @@ from pgdb.frontend.commands.transcripts import (
 )
 from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.transport.recording import recording_of
 
@@ -281,7 +281,7 @@ async def _session(call: Call) -> Outcome:
         return recording.describe(whole=True)
     if not word:
         return _would_have(session)
-    return (await session.save(Path(name))).text
+    return (await session.save(typed_path(name))).text
 
 
 def _would_have(session: Session) -> str:

@@ -7,7 +7,8 @@ from pgdb.frontend.api.setting import on_or_off, switch
 from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
-from pgdb.frontend.system.user_files import reason, user_path
+from pgdb.frontend.system.typed_names import typed_path
+from pgdb.frontend.system.user_files import reason
 from pgdb.frontend.system.workers import with_file
 
 LOGGING_WORDS = ("enabled", "file", "overwrite", "redirect", "debugredirect")
@@ -61,12 +62,13 @@ async def _switch(call: Call, *, is_on: bool) -> Outcome:
     if not is_on:
         if (path := transcript.path) is None:
             return None
+        transcript.is_redirected = False
         call.dispatcher.say(f"Done logging to {path}.")
         await with_file(path, transcript.stop)
         return None
     if transcript.path is not None:
         raise CommandError(f"already logging to {transcript.path}")
-    path = user_path(transcript.name)
+    path = typed_path(transcript.name)
 
     def start() -> None:
         try:
@@ -76,7 +78,10 @@ async def _switch(call: Call, *, is_on: bool) -> Outcome:
 
     way = "Redirecting" if transcript.redirects else "Copying"
     await with_file(path, start)
-    return f"{way} output to {path}."
+    # The screen shows where the output is from now on, even if it does not go to the screen.
+    call.dispatcher.say(f"{way} output to {path}.")
+    transcript.is_redirected = transcript.redirects
+    return None
 
 
 def show_logging(call: Call, text: str) -> str:

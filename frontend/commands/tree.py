@@ -15,12 +15,13 @@ from pgdb.frontend.commands.options import Option, Rest, count, seconds
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.system.user_files import check_place, user_path
+from pgdb.frontend.system.typed_names import typed_path
+from pgdb.frontend.system.user_files import check_place
 from pgdb.frontend.system.workers import with_file
 
 
 def _read_file(kind: tree_files.Format) -> Callable[[str, str], tuple[tree_files.Format, Path]]:
-    return lambda title, text: (kind, user_path(text))
+    return lambda title, text: (kind, typed_path(text))
 
 
 @COMMANDS.command(

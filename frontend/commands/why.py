@@ -12,12 +12,13 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outco
 from pgdb.frontend.show.export import why_files
 from pgdb.frontend.show.json import json_why
 from pgdb.frontend.show.text import why_text
-from pgdb.frontend.system.user_files import check_place, user_path
+from pgdb.frontend.system.typed_names import typed_path
+from pgdb.frontend.system.user_files import check_place
 from pgdb.frontend.system.workers import with_file
 
 
 def _read_file(kind: why_files.Format) -> Callable[[str, str], tuple[why_files.Format, Path]]:
-    return lambda title, text: (kind, user_path(text))
+    return lambda title, text: (kind, typed_path(text))
 
 
 @COMMANDS.command(

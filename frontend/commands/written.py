@@ -11,7 +11,7 @@ from pgdb.frontend.api import host_files
 from pgdb.frontend.commands.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.ranks import RankSet
 from pgdb.records import FileWritten
 from pgdb.written_files import file_of, for_ranks
@@ -66,7 +66,7 @@ async def _gather(call: Call) -> Outcome:
     if not isinstance(outcome, Answer) or not has_files:
         what = f"'{command.strip()}' has" if command.strip() else "the last command has"
         raise CommandError(f"gather: {what} written no file on the hosts of the ranks")
-    directory = user_path(name).absolute()
+    directory = typed_path(name).absolute()
     files = await host_files.gather(call.session, outcome, call.ranks, directory)
     return _text(call, files, directory)
 

@@ -27,24 +27,20 @@ class Transcript:
         self.overwrites = False
         """Whether the next start empties the file, and does not append to it."""
         self.redirects = False
-        """Whether PGDB's own output goes to the file only, from the next start on."""
+        """Whether PGDB's own output is to go to the file only, from the next start on."""
         self.on_failure: Callable[[str], None] = lambda text: None
         """Called in any thread, with the reason why the file cannot be written any longer."""
         self._path: Path | None = None
         self._file: FileIO | None = None
         self._has_failed = False
         self._writer: ThreadPoolExecutor | None = None
-        self._is_redirected = False
+        self.is_redirected = False
+        """Whether PGDB's own output is not for the screen."""
 
     @property
     def path(self) -> Path | None:
         """The file that is written now; None if there is none."""
         return self._path
-
-    @property
-    def is_redirected(self) -> bool:
-        """Whether PGDB's own output is not for the screen."""
-        return self._is_redirected
 
     def start(self, path: Path) -> None:
         """Begin to write *path*, in the mode that is set.
@@ -56,7 +52,6 @@ class Transcript:
         self._has_failed = False
         self._path = path
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pgdb transcript")
-        self._is_redirected = self.redirects
 
     def write(self, text: str) -> None:
         """Add text, without its colours, if a file is open."""
@@ -68,7 +63,7 @@ class Transcript:
         """Write everything and close the file; the next start opens another."""
         writer, file = self._writer, self._file
         self._writer = self._file = self._path = None
-        self._is_redirected = False
+        self.is_redirected = False
         if writer is not None and file is not None:
             writer.submit(file.close)
             writer.shutdown()

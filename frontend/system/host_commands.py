@@ -9,6 +9,7 @@ import signal
 import termios
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -28,14 +29,14 @@ class HostResult(msgspec.Struct, frozen=True):
 
 
 async def run_in_shell(
-    command: str, *, given: bytes | None = None, is_captured: bool = False
+    command: str, directory: Path, *, given: bytes | None = None, is_captured: bool = False
 ) -> HostResult:
-    """Run a command with the user's shell, or the shell itself for an empty one.
+    """Run a command with the user's shell in *directory*, or the shell itself for an empty one.
 
     *given* is its input; without it, it has PGDB's own if that is a terminal, else none.
     With *is_captured*, its output is part of the result; its errors are too.
 
-    :raises CommandError: if there is no such shell.
+    :raises CommandError: if there is no such shell, or the directory is gone.
     """
     shell = os.environ.get("SHELL") or "/bin/sh"
     argv = (shell, "-c", command) if command else (shell,)
@@ -48,12 +49,14 @@ async def run_in_shell(
         try:
             program = await Program.start(
                 *argv,
+                cwd=directory,
                 stdin=stdin,
                 stdout=captured,
                 stderr=asyncio.subprocess.STDOUT if is_captured else None,
             )
         except OSError as error:
-            raise CommandError(f"{shell} cannot be started: {error.strerror}") from None
+            where = f" in {directory}" if str(error.filename) == str(directory) else ""
+            raise CommandError(f"{shell} cannot be started{where}: {error.strerror}") from None
         try:
             if given is None and not is_captured:
                 output, _ = None, await program.wait()

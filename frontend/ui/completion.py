@@ -20,7 +20,7 @@ from pgdb.frontend.commands.options import Option
 from pgdb.frontend.commands.table import COMMANDS, Command, CommandTable, Completes
 from pgdb.frontend.commands.transcripts import LOGGING_WORDS
 from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.system.user_files import user_path
+from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.workers import beside
 from pgdb.gdb_carriers import abbreviations
 from pgdb.patterns import pattern
@@ -353,7 +353,7 @@ async def _files(word: str, start: str) -> Completed:
     def look() -> list[str]:
         folder, slash, name = word.rpartition("/")
         found = []
-        with os.scandir(user_path(folder + slash) if slash else ".") as entries:
+        with os.scandir(typed_path(folder + slash)) as entries:
             for count, entry in enumerate(entries):
                 if count > _MOST_FILES:
                     break

@@ -48,6 +48,7 @@ class FakeSession:
         self.frame = Frame(level=0, function="main")
         self.text = ""
         self.has_some = True
+        self.notes: list[str] = []
 
     def ranks(self, which: RankSet) -> FakeSession:
         return self
@@ -65,6 +66,9 @@ class FakeSession:
         if not self.text:
             return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Failure("No symbol.")),))
         return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Text(self.text)),))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     async def select_frame(self, line: str) -> Answer:
         return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Stack((self.frame,))),))

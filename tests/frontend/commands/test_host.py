@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pgdb.errors import SessionEndedError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import (
     JobOutput,
     RankEvents,
     SessionNotice,
 )
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.system.typed_names import change_directory
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
 from pgdb.records import Frame, Stop
 from tests.fakes.typed import ALL, Typed
 
@@ -20,6 +26,7 @@ from tests.fakes.typed import ALL, Typed
 @pytest.fixture(autouse=True)
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
+    monkeypatch.setenv("VISUAL", "echo")
     monkeypatch.chdir(tmp_path)
 
 
@@ -46,6 +53,80 @@ def test_a_command_of_the_shell_runs_here(line: str, shown: str) -> None:
 
 def test_it_runs_in_the_current_directory(tmp_path: Path) -> None:
     assert Typed()("shell pwd") == f"{tmp_path}\n"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory below that in which the process is; its name is typed as ``elsewhere``."""
+    path = tmp_path / "elsewhere"
+    path.mkdir()
+    yield path
+    change_directory(None)
+
+
+def test_cd_is_for_this_host_and_for_the_gdbs(elsewhere: Path) -> None:
+    (elsewhere / "lines").write_text("shell echo from the file\n")
+    typed = Typed()
+    typed.session.text = f"Working directory {elsewhere}."
+    typed("cd elsewhere")
+    # The GDBs can be somewhere else, and get the whole name.
+    assert typed.session.lines == [f"cd {elsewhere}"]
+    assert typed("shell pwd") == f"{elsewhere}\n"
+    assert typed("source lines") == "from the file\n"
+    assert typed("edit lines").endswith(f"+1 {elsewhere}/lines\n")
+    typed("set logging file log", "set logging on", "set logging off")
+    assert (elsewhere / "log").exists()
+    assert typed("pwd").count("Working directory") == 1
+    typed("cd ..")
+    assert typed("shell pwd") == f"{elsewhere.parent}\n"
+    # The process has not moved: a launcher's line has names that count from its directory.
+    assert Path.cwd() == elsewhere.parent
+
+
+def test_cd_without_a_name_goes_home(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(elsewhere))
+    typed = Typed()
+    typed.session.text = "Working directory."
+    typed("cd")
+    assert typed("shell pwd") == f"{elsewhere}\n"
+
+
+def test_cd_of_some_ranks_is_for_their_gdbs_alone(elsewhere: Path) -> None:
+    typed = Typed()
+    typed.session.text = "Working directory."
+    asyncio.run(typed.dispatcher.run_on("cd elsewhere", RankSet([0])))
+    assert typed.session.lines == ["cd elsewhere"]
+    assert typed("shell pwd") == f"{elsewhere.parent}\n"
+
+
+def test_a_directory_that_only_the_hosts_have_is_for_the_gdbs_alone(elsewhere: Path) -> None:
+    typed = Typed()
+    assert "No symbol" in typed("cd nosuch") and not typed.session.notes
+    typed.session.text = "Working directory /hosts/nosuch."
+    typed("cd nosuch")
+    assert typed.session.lines == ["cd nosuch"] * 2
+    assert f"still count from {elsewhere.parent}" in typed.session.notes[0]
+    assert typed("shell pwd") == f"{elsewhere.parent}\n"
+    assert f"Working directory {elsewhere.parent} on this host." in typed("pwd")
+
+
+def test_cd_needs_no_gdb(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(line: str, timeout_s: float | None = None) -> Answer:
+        raise SessionEndedError("the session has ended")
+
+    typed = Typed()
+    monkeypatch.setattr(typed.session, "execute_plain", fail)
+    typed.session.has_ended = True
+    assert typed("cd elsewhere") == f"Working directory {elsewhere}.\n"
+    assert typed("pwd") == f"Working directory {elsewhere}.\n"
+    assert "there is no directory" in typed("cd nosuch")
+
+
+def test_a_directory_that_is_gone_is_named(elsewhere: Path) -> None:
+    typed = Typed()
+    typed("cd elsewhere")
+    elsewhere.rmdir()
+    assert f"in {elsewhere}: No such file or directory" in typed("shell pwd")
 
 
 @pytest.mark.parametrize(
@@ -240,3 +321,15 @@ def test_nothing_is_asked_without_breakpoints_or_in_a_file(tmp_path: Path) -> No
     (tmp_path / "commands").write_text("delete\nreturn\n")
     typed(f"source {tmp_path}/commands")
     assert typed.questions == [] and "delete []" in typed.session.lines
+
+
+def test_source_with_v_shows_each_line(tmp_path: Path) -> None:
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.write_text("# a comment\nshell true\n")
+    outer.write_text(f"source -v {inner}\nshell true\n")
+    typed = Typed()
+    assert typed(f"source -v {outer}") == f"+source -v {inner}\n++shell true\n+shell true\n"
+    assert typed(f"source {outer}") == "++shell true\n"
+    # Each line is shown once.
+    typed("set trace-commands on")
+    assert typed(f"source -v {inner}") == f"+source -v {inner}\n++shell true\n"

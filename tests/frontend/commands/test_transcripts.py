@@ -58,9 +58,9 @@ def test_it_appends_unless_it_is_to_overwrite(tmp_path: Path) -> None:
 
 def test_redirected_output_is_not_shown(tmp_path: Path) -> None:
     typed = Screen()
-    typed("set logging redirect on", "set logging on")
+    assert typed("set logging redirect on", "set logging on") == "Redirecting output to gdb.txt.\n"
     assert typed("echo one") == ""
-    typed("set logging off")
+    assert typed("set logging off") == "Done logging to gdb.txt.\n"
     assert "answered" in typed("echo one")
     assert "answered" in (tmp_path / "gdb.txt").read_text()
 
