@@ -238,8 +238,8 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     """GDB's number of the thread of *where* and *activity*, if the first thread waits for this one
     to end, or for a lock that it holds."""
     inside: str = ""
-    """Function of a library in which a rank outside MPI blocks, such as ``accept``, if the user's
-    code has called it."""
+    """Function of a library in which a rank outside MPI blocks, such as ``accept`` or
+    ``queue.Queue.get``, if the user's code has called it."""
     calls: tuple[MpiCall, ...] = ()
     """A call for each thread that is in one, the main thread's first."""
     note: str = ""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pgdb.backend.gdb.mpi_frames import Owner, Place
+from pgdb.backend.gdb.rank_image import ProcessImage, RankImage
 from pgdb.backend.mpi_calls.blocking import system_call
 from pgdb.elf import Read
 from pgdb.jobs import procfs
@@ -26,8 +28,38 @@ FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "ppc64": 2
 """Number of the system call, by the machine."""
 
 
+def end_of_rank(
+    image: RankImage,
+    stacks: Sequence[tuple[str, Sequence[Place]]],
+    numbers: Mapping[str, int],
+    known: Mapping[int, int],
+) -> tuple[int, bool]:
+    """Return the index of the thread that keeps the first one from going on, mostly 0 for itself,
+    and whether it is in a deadlock.
+
+    :param stacks: GDB's number of each thread, and its frames.
+    :param numbers: the kernel's numbers of the threads by GDB's.
+    :param known: threads whose awaited thread is known already, by the kernel's numbers.
+    """
+    if not isinstance(image, ProcessImage):
+        return 0, False
+    try:
+        with image.opened() as read:
+            by_number = {numbers[thread]: places for thread, places in stacks}
+            first, *_ = order = list(by_number)
+            last, is_deadlock = end_of_waits(first, by_number, read, known=known)
+            return order.index(last), is_deadlock
+    except OSError:
+        return 0, False
+
+
 def end_of_waits(
-    first: int, stacks: Mapping[int, Sequence[Place]], read: Read, proc: Path = procfs.PROC
+    first: int,
+    stacks: Mapping[int, Sequence[Place]],
+    read: Read,
+    proc: Path = procfs.PROC,
+    *,
+    known: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[int, bool]:
     """Return the thread at which the waits of thread *first* end, and whether that is a deadlock.
 
@@ -35,7 +67,9 @@ def end_of_waits(
     Threads that hold what they wait for, together or alone, are in a deadlock.
     """
     seen = [first]
-    while (awaited := _awaited(seen[-1], stacks[seen[-1]], read, proc)) in stacks:
+    while (
+        awaited := known.get(seen[-1]) or _awaited(seen[-1], stacks[seen[-1]], read, proc)
+    ) in stacks:
         assert awaited is not None
         if awaited in seen:
             return seen[-1], True

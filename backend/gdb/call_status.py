@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
-from pgdb.backend.gdb.activities import activity_of, blocking_function
-from pgdb.backend.gdb.awaited_threads import end_of_waits
+from pgdb.backend.gdb.awaited_threads import end_of_rank
 from pgdb.backend.gdb.deaths import find_deaths
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
@@ -28,6 +27,7 @@ from pgdb.backend.gdb.mpi_frames import (
     owner_of,
 )
 from pgdb.backend.gdb.python_stacks import PYTHON, MixedStack, PythonStacks
+from pgdb.backend.gdb.python_waits import PythonWaits, Waits
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
@@ -124,6 +124,7 @@ class CallStatus:
         self._image_of = image_of
         self._recorded = RecordedCalls()
         self._blocking = Blocking()
+        self._waits = PythonWaits(python)
 
     async def recorded(self, pid: int, last: int = 0) -> Record:
         """Return the call that the process *pid* is in, from its recorder, or its *last* calls; it
@@ -218,9 +219,12 @@ class CallStatus:
                 replace(each, written=values) for each, values in zip(stopped, written, strict=True)
             ]
             looked = await asyncio.to_thread(look, stopped)
-        last, is_deadlock = 0, False
+        last, is_deadlock, waits = 0, False, Waits()
         if is_outside:
-            last, is_deadlock = await asyncio.to_thread(_end_of_waits, image, stacks, numbers)
+            waits = await self._waits.look(image, stacks, numbers)
+            last, is_deadlock = await asyncio.to_thread(
+                end_of_rank, image, stacks, numbers, waits.awaited
+            )
         calls = (looked.calls or tuple(call for call, _, _ in found)) if found else ()
         if found and is_outside:
             by_thread = dict(zip(callers, calls, strict=True))
@@ -247,12 +251,13 @@ class CallStatus:
             state = "no_mpi"
             is_nameless = not objects.is_python and any(map(_is_nameless, stacks[0][1]))
             note = _NAMELESS if is_nameless else ""
+        activity, inside = waits.described(numbers[thread], places, objects)
         return MpiCallStatus(
             state=state,
             where=await self._site(image, places, 0, objects, thread),
-            activity="deadlock" if is_deadlock else activity_of(places),
+            activity="deadlock" if is_deadlock else activity,
             thread=thread if last else "",
-            inside=blocking_function(places),
+            inside=inside,
             note=note,
             loop=loop,
             callback_of=None if around is None else next(iter(looked.calls), None),
@@ -373,23 +378,6 @@ def _code_of(path: str) -> Literal["user", "c", ""]:
     if owner is Owner.USER:
         return "user"
     return "c" if owner is Owner.C_RUNTIME else ""
-
-
-def _end_of_waits(
-    image: RankImage, stacks: Sequence[tuple[str, tuple[Place, ...]]], numbers: Mapping[str, int]
-) -> tuple[int, bool]:
-    """Return the index of the thread that keeps the first one from going on, mostly 0 for itself,
-    and whether it is in a deadlock."""
-    if not isinstance(image, ProcessImage):
-        return 0, False
-    try:
-        with image.opened() as read:
-            by_number = {numbers[thread]: places for thread, places in stacks}
-            first, *_ = order = list(by_number)
-            last, is_deadlock = end_of_waits(first, by_number, read)
-            return order.index(last), is_deadlock
-    except OSError:
-        return 0, False
 
 
 def _is_nameless(place: Place) -> bool:

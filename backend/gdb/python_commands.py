@@ -149,6 +149,15 @@ def _lines_of(pid: int, path: str) -> list[str]:
     return data.decode("utf-8", "replace").splitlines()
 
 
+def unchanged_source(pid: int, path: str) -> str | None:
+    """Return the text of a source file as the rank sees it; None if it cannot be read, or was
+    written after the rank began."""
+    try:
+        return None if _has_changed(pid, path) else "\n".join(_lines_of(pid, path))
+    except (OSError, ValueError):
+        return None
+
+
 def _has_changed(pid: int, path: str) -> bool:
     """Return whether a file was written after the process began."""
     try:

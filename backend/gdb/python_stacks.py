@@ -28,7 +28,14 @@ from pgdb.backend.python.interleave import (
     interleave,
     without_agent,
 )
-from pgdb.backend.python.reader import NOT_SHOWN, Local, PythonFrame, Reader, Reading
+from pgdb.backend.python.reader import (
+    NOT_SHOWN,
+    Local,
+    PythonFrame,
+    PythonThread,
+    Reader,
+    Reading,
+)
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import CommandError
 from pgdb.patterns import pattern
@@ -121,6 +128,14 @@ class PythonStacks:
     async def reading(self, pid: int) -> Reading:
         """Return the Python threads of the rank at this stop."""
         return (await self._read(pid))[0]
+
+    async def thread(self, pid: int, number: str) -> PythonThread | None:
+        """Return the Python frames of GDB's thread *number*, None if there are none.
+
+        :raises GdbError: if GDB ends.
+        """
+        described, found = await asyncio.gather(self._describe(number), self.reading(pid))
+        return None if isinstance(described, Failure) else found.thread(*described[:2])
 
     async def _read(self, pid: int) -> tuple[Reading, Entries]:
         key = (pid, self._gdb.runs)

@@ -24,13 +24,14 @@ pytestmark = [
     pytest.mark.skipif(not reader.program(), reason="py-spy is not installed"),
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_waits.py"
+HOLDER = ROOT / "tests" / "programs" / "python_holder.py"
 HEALTHY = ROOT / "tests" / "why" / "py_healthy_farm.py"
 RANKS = 3
 LOOKS = 4
 
 
-def line_of(text: str) -> int:
-    lines = PROGRAM.read_text("utf-8").splitlines()
+def line_of(text: str, program: Path = PROGRAM) -> int:
+    lines = program.read_text("utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
 
 
@@ -71,6 +72,27 @@ def test_a_call_of_mpi4py_stands_at_its_line_of_python(mpi: Mpi) -> None:
         status = session.mpi_calls().for_rank(2)
         assert isinstance(status, MpiCallStatus) and isinstance(status.where, CallSite)
         assert (status.where.function, status.where.line) == ("collect", line_of("WORLD.recv"))
+
+
+def test_a_rank_that_needs_a_lock_has_the_wait_of_the_thread_that_holds_it(mpi: Mpi) -> None:
+    with waiting_job(mpi, HOLDER) as pid, pgdb.attach(pid) as session:
+        found: list[MpiCallStatus] = []
+
+        def is_at_the_holder() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            status = session.mpi_calls().for_rank(2)
+            found[:] = [status] if isinstance(status, MpiCallStatus) else []
+            return bool(found) and found[0].inside == "queue.Queue.get"
+
+        wait_until(is_at_the_holder, "rank 2 needs the lock")
+        (status,) = found
+        assert (status.activity, bool(status.thread)) == ("thread", True)
+        assert isinstance(status.where, CallSite)
+        assert (status.where.function, status.where.line) == ("save", line_of("WORK.get", HOLDER))
+        (verdict,) = session.why().verdicts
+    assert verdict.kind == "missing-from-collective" and verdict.ranks == pgdb.RankSet([2])
+    assert "waits for another thread of its own in queue.Queue.get in thread" in verdict.text
 
 
 def test_a_loop_of_python_is_healthy_wherever_it_is_stopped(mpi: Mpi) -> None:

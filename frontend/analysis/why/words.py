@@ -44,6 +44,14 @@ _INSIDE = {
     **dict.fromkeys(("epoll_wait", "epoll_pwait"), "waits for input or output"),
 }
 """The work of a rank that blocks in one of these functions, where its activity does not say it."""
+_INSIDE_PYTHON = (
+    ("subprocess.", "waits for a child process"),
+    ("multiprocessing.", "waits for another process"),
+    ("asyncio.", "waits in an event loop"),
+    ("torch.utils.data.", "waits for a data loader"),
+    ("socket.socket.accept", "waits for a connection"),
+)
+"""The same for functions of Python's modules, by the begin of their names."""
 _LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",
@@ -224,7 +232,9 @@ def _outside(status: MpiCallStatus) -> str:
     if status.activity == "sleeping" and status.sleeps_s is not None:
         text += f" for {sleep(status.sleeps_s)}"
     if status.inside:
-        text = f"{_INSIDE.get(status.inside, text)} in {status.inside}"
+        known = (each for begin, each in _INSIDE_PYTHON if status.inside.startswith(begin))
+        text = _INSIDE.get(status.inside) or next(known, text)
+        text += f" in {status.inside}"
     if status.thread:
         text += f" in thread {status.thread}"
     if status.callback_of is not None:

@@ -43,6 +43,7 @@ def status(said: MpiCallStatus) -> str:
             text = "no call of MPI recognized"
         if said.activity:
             text += f", {_ACTIVITIES.get(said.activity, said.activity)}"
+            text += f" ({said.inside})" * bool(said.inside)
             text += f" in thread {said.thread}" * bool(said.thread)
         return text + place(said.where) + _note(said)
     lines = [
