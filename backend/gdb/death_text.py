@@ -24,6 +24,11 @@ _WORD_BYTES = 8
 _MOST_STACK_BYTES = 256 << 10
 _MOST_POINTERS = 4096
 _STRING_BYTES = 512
+_MOST_PRINTED_BYTES = 16 << 10
+"""Most bytes below the stack that the C library's printf has used, and ``abort`` has not."""
+# Open MPI 4 and 5, ompi/runtime/mpiruntime.h: the state in which init has completed, and the one in
+# which finalize has deleted MPI_COMM_SELF.
+_OMPI_READY, _OMPI_FINALIZED = 2, 4
 _MOST_VARIABLES_BYTES = 4 << 20
 _TITLE = pattern(
     rb"\n?(?:Fortran runtime error|Operating system error|Internal Error|ERROR STOP):? \Z"
@@ -85,10 +90,27 @@ class DeathTexts:
             return text
         if not row.text:
             return ""
+        if row.is_printed:
+            below = _read(memory, begin - _MOST_PRINTED_BYTES, _MOST_PRINTED_BYTES)
+            found = [*re.finditer(row.text, below)]
+            return _shown(found[-1]) if found else ""
         text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
+        if row.is_mpi_error and not text:
+            text = await self._outside_of_mpi()
         if row.is_mpi_error and not text and code is not None:
             text = await asyncio.to_thread(_text_of_code, image, memory, code)
         return text
+
+    async def _outside_of_mpi(self) -> str:
+        """Return the words for a call before MPI_Init or after MPI_Finalize in Open MPI.
+
+        The code with which the job is aborted then is none of MPI's errors.
+        """
+        result = await self._gdb.send(console("with language c -- output (int)ompi_mpi_state"))
+        state = int(result.text) if result.text.strip().isdecimal() else _OMPI_READY
+        if state < _OMPI_READY:
+            return "called before MPI_Init"
+        return "called after MPI_Finalize" if state >= _OMPI_FINALIZED else ""
 
     async def _stack_pointers(self, levels: tuple[int, int]) -> tuple[int, int]:
         """Return the stack pointers of two frames of the selected thread, 0 for unknown ones."""

@@ -24,7 +24,7 @@ _LONGEST = 200
 """Most characters of a text that was read."""
 _STRING = pattern(r"(?:0x[0-9a-f]+ )?(?:<[^>]*> )?\"((?:[^\"\\]|\\.)*)\"")
 _NUMBER = pattern(r"-?\d+\Z")
-_SIGNAL_FRAME = "<signal handler called>"
+SIGNAL_FRAME = "<signal handler called>"
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -51,8 +51,12 @@ class Death(msgspec.Struct, frozen=True):
     """Whether the library keeps the parts of the message as it has written them."""
     is_signal: bool = False
     """Whether the signal that the kernel delivered is the text."""
+    is_printed: bool = False
+    """Whether the text is in what the function that printed it has left below the stack."""
     ends_at_user: bool = False
     """Whether it means nothing once it has called a function of the user's."""
+    is_common: bool = False
+    """Whether it means a death only once it has called ``abort``, or a function of the user's."""
 
 
 _OF_MPICH = rb"Fatal error in [^\n\0]*?: ([^\n\0]+?)(?:, error stack:)?[\n\0]"
@@ -99,10 +103,27 @@ TABLE: tuple[Death, ...] = (
         text=rb"Assertion `([^\n\0]*)' failed\.",
     ),
     Death(
+        r"std::__(?:glibcxx_assert_fail|replacement_assert)",
+        "assertion '{}' failed",
+        "an assertion of the C++ library failed",
+        arguments=("condition", "__condition"),
+        text=rb"Assertion '([^\n\0]*)' failed\.",
+        is_printed=True,
+    ),
+    Death(
         r"(?:std|__cxxabiv1)::_*terminate|__gnu_cxx::__verbose_terminate_handler|__cxa_call_terminate",
         "uncaught exception {}",
         "terminated by the C++ library",
         is_exception=True,
+    ),
+    Death(
+        # The search for a handler, which every exception goes through, has met a function that may
+        # throw none.
+        r"__gxx_personality_v0",
+        "an exception leaves a function that may throw none: {}",
+        "an exception leaves a function that may throw none",
+        is_exception=True,
+        is_common=True,
     ),
     Death(r"__cxa_pure_virtual", "", "a pure virtual function was called"),
     Death(
@@ -158,7 +179,7 @@ TABLE: tuple[Death, ...] = (
         "",
         "Open MPI reports a fatal signal",
     ),
-    Death(re.escape(_SIGNAL_FRAME), "{}", is_signal=True),
+    Death(re.escape(SIGNAL_FRAME), "{}", is_signal=True),
     Death(
         r"_?exit|_Exit|quick_exit|__run_exit_handlers",
         "status {}",
@@ -197,15 +218,33 @@ def find_deaths(places: Sequence[Place]) -> list[Dying]:
     A function of the user's that has one of these names is none.
     """
     found: list[Dying] = []
-    has_user = False
+    has_user = has_abort = False
     for level, place in enumerate(places):
         is_users = place.owner is Owner.USER and is_readable(place.frame.fullname)
         row = None if is_users else death_in(place.frame.function)
-        if row is not None and not (row.ends_at_user and has_user):
+        is_none = row is None or (row.ends_at_user and has_user)
+        if row is not None and not is_none and (has_user or has_abort or not row.is_common):
             found.append(Dying(level, row))
         has_user |= is_users
+        has_abort |= place.frame.function.removeprefix("__GI_") == "abort"
     found.reverse()
     return found
+
+
+def outer_user(places: Sequence[Place], level: int) -> int:
+    """Return the index of the user's frame that has called, at last, the frame at *level*."""
+    beyond = range(level + 1, len(places))
+    return next((at for at in beyond if places[at].owner is Owner.USER), len(places) - 1)
+
+
+def is_last_call(places: Sequence[Place], level: int) -> bool:
+    """Return whether the frame at *level* has called no function of the user's.
+
+    Such a function, of ``atexit`` for example, ends the process with a status of its own.
+    """
+    return not any(
+        each.owner is Owner.USER and is_readable(each.frame.fullname) for each in places[:level]
+    )
 
 
 def words(row: Death, text: str) -> str:
@@ -235,8 +274,12 @@ def text_in_arguments(places: Sequence[Place], dying: Dying) -> str:
         handler = places[level - 1].frame.arguments[:1] if level else ()
         known = [int(each.value) for each in handler if _NUMBER.match(each.value)]
         return fatal_signal(known[0]) if known else ""
-    found = (argument_of(each.frame, row) for each in reversed(places[: level + 1]))
-    return next(filter(None, found), "")
+    for each in reversed(places[: level + 1]):
+        if each.owner is Owner.USER and is_readable(each.frame.fullname):
+            break  # a function of the user's that was called ends by what it has itself
+        if found := argument_of(each.frame, row):
+            return found
+    return ""
 
 
 def argument_of(frame: Frame, row: Death) -> str:

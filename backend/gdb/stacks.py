@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import decode, python_tasks
 from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.death_text import DeathTexts
-from pgdb.backend.gdb.deaths import find_deaths, text_in_arguments, words
+from pgdb.backend.gdb.deaths import find_deaths, is_last_call, outer_user, text_in_arguments, words
 from pgdb.backend.gdb.fortran_arguments import whole_arguments
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.frame_offsets import FrameOffsets
@@ -469,11 +469,10 @@ class Stacks:
             level, row = dying.level, dying.row
             text = text_in_arguments(places, dying)
             if not text and is_selected:
-                beyond = range(level + 1, len(places))
-                users = (each for each in beyond if places[each].owner is Owner.USER)
-                outer = next(users, len(places) - 1)
+                outer = outer_user(places, level)
                 levels = places[level].frame.level, places[outer].frame.level
-                text = await self._death_texts.of(row, self._pid, *levels, self.death_code)
+                code = self.death_code if is_last_call(places, level) else None
+                text = await self._death_texts.of(row, self._pid, *levels, code)
             if said := words(row, text):
                 place = places[level]
                 place = place._replace(frame=replace(place.frame, dying=said))

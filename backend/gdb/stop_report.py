@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
+from pgdb.backend.gdb.deaths import SIGNAL_FRAME
+from pgdb.backend.gdb.fault_causes import EXPLAINED, FAULTS, FaultCauses
 from pgdb.backend.gdb.gpu_focus import GpuFocus
 from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.mpi_frames import mpi_name
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.python_stacks import on_one_line
 from pgdb.backend.gdb.sanitizer_reports import users_frame
@@ -40,8 +44,6 @@ _AT_A_PLACE: tuple[StopReason, ...] = (
     "exec",
 )
 """Reasons of stops at which the innermost frame stays selected."""
-_FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
-"""Signals about the instruction that the rank executes: the innermost frame stays selected."""
 _REASONS_OF_RUNS: dict[str, StopReason] = {
     "step": "end-stepping-range",
     "next": "end-stepping-range",
@@ -69,6 +71,7 @@ class StopReports:
         self._gdb = gdb
         self.values = StopValues(gdb, stacks.arguments, lambda: breakpoints.has_watchpoint)
         self._stacks = stacks
+        self._faults = FaultCauses(gdb, stacks.image_of)
         self._breakpoints = breakpoints
         self.shows_displays = False
         """Whether GDB shows values at each stop (``display``)."""
@@ -98,7 +101,7 @@ class StopReports:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run)
         is_at_place = stop.reason in _AT_A_PLACE
-        self._stacks.python.keeps_innermost = is_at_place or stop.signal in _FAULTS
+        self._stacks.python.keeps_innermost = is_at_place or stop.signal in FAULTS
         self._stacks.python.latest = None
         self._python = self._breakpoints.python.at(payload)
         self._stacks.python.take_hit(self._python)
@@ -202,6 +205,8 @@ class StopReports:
         is_told = stop.reason in ("death", "sanitizer-report") or self._python is not None
         if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
             return False
+        if stop.signal in EXPLAINED:
+            return False
         if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
             return False
         if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
@@ -253,7 +258,11 @@ class StopReports:
                     # No caller has a source: the function that ends the process is not the place.
                     frame, inside = frames[1], frames[0].function
                 dying = _dying_in(frames, frame, inside, called)
-            if stop.signal in _FAULTS and stop.frame is not None and frame is not None:
+            if stop.reason in ("death", "signal-received") and (
+                words := called_back(frame, frames)
+            ):
+                stop = replace(stop, detail=_joined(words, stop.detail))
+            if stop.signal in FAULTS and stop.frame is not None and frame is not None:
                 words = _calling(frame, inside, stop.frame.function) if frame.level else ""
                 stop = replace(stop, detail="; ".join(filter(None, (stop.detail, words))))
                 frame, inside = stop.frame, ""
@@ -267,6 +276,8 @@ class StopReports:
         elif self._needs_offset(stop):
             offset = await self._stacks.innermost_offset(pid)
             frame = replace(frame, offset=offset.removesuffix("+0"))
+        if stop.signal in EXPLAINED and (cause := await self._faults.of(stop.signal, pid)):
+            stop = replace(stop, detail=_joined(f"cause: {cause}", stop.detail))
         if self.values.needs_look(stop.values):
             stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
@@ -368,7 +379,7 @@ def _about_record(log: str) -> str:
 
 
 def _joined(why: str, detail: str) -> str:
-    return f"{why}; {detail}" if detail else why
+    return "; ".join(filter(None, (why, detail)))
 
 
 def as_interrupt(stop: Stop) -> Stop:
@@ -382,6 +393,27 @@ def dying_before(shown: Frame | None, frames: Sequence[Frame]) -> str:
     return next((each.dying for each in inner if each.dying), "")
 
 
+def called_back(shown: Frame | None, frames: Sequence[Frame]) -> str:
+    """Return the words for the call in which a library has called the function that is shown.
+
+    It is a handler: of a signal, of an error of MPI, of exceptions.
+    """
+    beyond = frames[frames.index(shown) + 1 :] if shown is not None and shown in frames else ()
+    for at, each in enumerate(beyond):
+        call = mpi_name(each.function)
+        if not each.dying and not call:
+            continue
+        frame, inside = decode.place(beyond[at:])
+        if frame is None or not frame.line or not inside:
+            return ""
+        place = f"{_place_of(frame)} ('frame {frame.level}' selects it)"
+        if each.function == SIGNAL_FRAME:
+            return f"{each.dying or 'in a handler of a signal'}, which came in {place}"
+        words = f"{inside}, {each.dying}" if each.dying else call
+        return f"called by {words}, in {place}"
+    return ""
+
+
 def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called: str) -> str:
     """Return the words for a stop before the death, such as ``MPI_Abort(comm, 3)``.
 
@@ -393,7 +425,9 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     if _follows_main(frames):
         called = f"{called}, returned by main"
     if not words:
-        return called or inside or "the process ends"
+        is_told = called.startswith(inside.removeprefix("P"))
+        of_mpi = f"{inside}, " if mpi_name(inside) and called and not is_told else ""
+        return f"{of_mpi}{called}" or inside or "the process ends"
     function = inside or next(each.function for each in frames if each.dying == words)
     cause = f"{function}, {words}"
     return f"{cause}, {called}" if called else cause
@@ -412,9 +446,14 @@ def _follows_main(frames: Sequence[Frame]) -> bool:
     return False
 
 
+def _place_of(frame: Frame) -> str:
+    at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame.line else ""
+    return f"{frame.function}{at}"
+
+
 def _calling(frame: Frame, inside: str, innermost: str) -> str:
     """Return the words for the user's frame that has called the function where a rank faulted."""
-    place = f"{frame.function} at {frame.file}:{frame.line}" if frame.line else frame.function
+    place = _place_of(frame)
     if not inside:
         place = f"in {place}"
     elif inside == innermost:

@@ -1,0 +1,185 @@
+"""The reason for a fault, from the information that came with the signal: siginfo_t, the stack
+pointer and the mappings of the rank.
+
+GDB names the signal alone: a stack that has overflowed, a null pointer and constant memory all are
+``SIGSEGV, Segmentation fault``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+
+from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.jobs import procfs
+from pgdb.patterns import pattern
+from pgdb.process_maps import Mapping
+
+FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
+"""Signals about the instruction that a rank executes."""
+EXPLAINED = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE"})
+"""Those whose reason the kernel gives."""
+
+_CASTS = "(long)$_siginfo.si_code", "(long)$_siginfo._sifields._sigfault.si_addr"
+_SENDER = "(long)$_siginfo._sifields._kill.si_pid"
+_ASK = (
+    'with language c -- printf "%ld %lu %ld %lu %lu\\n", '
+    f"{', '.join(_CASTS)}, {_SENDER}, (long)$sp, (long)$pc"
+)
+_NUMBERS = pattern(r"(-?\d+) (\d+) (-?\d+) (\d+) (\d+)\s*\Z")
+
+# asm-generic/siginfo.h
+_NOT_MAPPED, _NOT_ALLOWED, _BY_KERNEL = 1, 2, 128
+_CODES = {
+    ("SIGBUS", 1): "an address that is not aligned",
+    ("SIGBUS", 2): "memory of a mapped file behind the file's end",
+    ("SIGBUS", 3): "an error of the hardware or of the mapped file",
+    ("SIGBUS", 4): "an error in the machine's memory",
+    ("SIGBUS", 5): "an error in the machine's memory",
+    ("SIGFPE", 1): "a division of an integer by zero",
+    ("SIGFPE", 2): "an integer that is too large",
+    ("SIGFPE", 3): "a division by zero",
+    ("SIGFPE", 4): "a number that is too large (overflow)",
+    ("SIGFPE", 5): "a number that is too small (underflow)",
+    ("SIGFPE", 6): "an inexact result",
+    ("SIGFPE", 7): "an operation without a result (invalid), such as 0/0",
+    ("SIGSEGV", 3): "an address outside of its bounds",
+    ("SIGSEGV", 4): "memory that a protection key closes",
+}
+_PAGE_BYTES = 4096
+_STACK_REACH_BYTES = 1 << 20
+"""Most bytes from the stack pointer down to what a function touches in its frame."""
+_LARGEST_FRAME_BYTES = 1 << 32
+_MIB = 1 << 20
+
+
+class Fault:
+    """What the kernel says about a fault."""
+
+    def __init__(self, signal: str, code: int, address: int, stack: int, place: int) -> None:
+        self.signal = signal
+        self.code = code
+        self.address = address
+        self.stack = stack
+        self.place = place
+        """Address of the instruction."""
+
+    def words(
+        self, mappings: Sequence[Mapping], stack_limit: str = "", *, is_core: bool = False
+    ) -> str:
+        """Return the reason in words, empty for an unknown one.
+
+        :param stack_limit: the size of the first thread's stack in words, empty if it is unknown.
+        :param is_core: the mappings are those of a core file, which does not name a stack.
+        """
+        if (known := _CODES.get((self.signal, self.code))) is not None:
+            return known
+        if self.signal != "SIGSEGV":
+            return ""
+        if self.code == _BY_KERNEL:
+            return "a pointer whose value can be no address" if not self.address else ""
+        if self.code not in (_NOT_MAPPED, _NOT_ALLOWED):
+            return ""
+        if (of := overflowed(self.address, self.stack, mappings)) is not None:
+            if is_core:
+                return f"a stack has overflowed ({_size(of.end - of.start)})"
+            return _stack_words(of, stack_limit)
+        if self.address < _PAGE_BYTES:
+            if self.place == self.address:
+                return "a call through a null pointer"
+            at = f" (address {self.address:#x})" if self.address else ""
+            return f"an access through a null pointer{at}"
+        if self.place == self.address:
+            return "a jump to an address where no code is"
+        if self.code == _NOT_MAPPED:
+            return "an address where no memory is"
+        there = [each for each in mappings if each.start <= self.address < each.end]
+        if not there or there[0].permissions.startswith("---"):
+            return "memory that is closed to all accesses, such as a guard page"
+        if not there[0].permissions.startswith("rw"):
+            file = os.path.basename(there[0].path)
+            return "a write to memory that can only be read" + (f", of {file}" if file else "")
+        return ""
+
+
+def overflowed(address: int, stack: int, mappings: Sequence[Mapping]) -> Mapping | None:
+    """Return the stack that has overflowed, None if none has.
+
+    The fault is below the stack and near its pointer. The pointer is below the stack, too, where a
+    function has large variables.
+    """
+    above = [each for each in mappings if each.is_writable and each.end > stack]
+    if not above:
+        return None
+    own = min(above, key=lambda each: each.start)
+    is_stack = own.path in ("", "[stack]") or own.path.startswith("[stack:")
+    is_near = own.start > address >= stack - _STACK_REACH_BYTES
+    is_at_end = is_near and own.start - min(stack, address) < _LARGEST_FRAME_BYTES
+    return own if is_stack and is_at_end else None
+
+
+def _stack_words(of: Mapping, limit: str) -> str:
+    if of.path == "[stack]":
+        return "the stack has overflowed" + (f" ('ulimit -s' is {limit})" if limit else "")
+    return f"the stack of the thread has overflowed ({_size(of.end - of.start)})"
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes >= _MIB:
+        return f"{size_bytes / _MIB:.0f} MiB"
+    return f"{size_bytes // 1024} KiB"
+
+
+class FaultCauses:
+    """Asks one GDB for the reasons of faults."""
+
+    def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
+        self._gdb = gdb
+        self._image_of = image_of
+
+    async def of(self, signal: str, pid: int) -> str:
+        """Return the reason why the selected thread got *signal*, empty if it is unknown."""
+        if signal not in EXPLAINED:
+            return ""
+        found = _NUMBERS.search((await self._gdb.send(console(_ASK))).text)
+        if found is None:
+            return ""
+        code, address, sender, stack, place = map(int, found.groups())
+        image = self._image_of(pid)
+        # A process of the core's time has gone; its number may be another one's.
+        lives = isinstance(image, ProcessImage)
+        if code <= 0:
+            return _sent_by(sender, pid, knows_name=lives)
+        fault = Fault(signal, code, address, stack, place)
+        return await asyncio.to_thread(
+            self._words, fault, image, _stack_limit(pid) if lives else ""
+        )
+
+    def _words(self, fault: Fault, image: RankImage, limit: str) -> str:
+        mappings: Sequence[Mapping] = ()
+        with contextlib.suppress(OSError):
+            mappings = image.mappings()
+        return fault.words(mappings, limit, is_core=not isinstance(image, ProcessImage))
+
+
+def _sent_by(sender: int, pid: int, *, knows_name: bool) -> str:
+    """Return the words for a signal that no instruction has caused."""
+    if sender == pid:
+        # Open MPI's handler prints a stack, and sends the signal again.
+        return "sent by the program itself, perhaps by its handler of an earlier fault"
+    name = procfs.program_name(sender) if sender > 0 and knows_name else ""
+    return f"sent by process {sender}" + (f" ({name})" if name else "")
+
+
+def _stack_limit(pid: int) -> str:
+    """Return the soft limit of the stack of a process on this host, empty if it is unknown."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/limits") as limits:
+        for line in limits:
+            if line.startswith("Max stack size"):
+                soft = line[len("Max stack size") :].split()[0]
+                return _size(int(soft)) if soft.isdecimal() else soft
+    return ""
