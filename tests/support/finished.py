@@ -32,7 +32,7 @@ class Finished:
 
         Ranks that end at different moments have a line each.
         """
-        lines = re.findall(rf"^\[([\d,-]+)\] {re.escape(event)}", self.out, re.M)
+        lines = re.findall(rf"^\[([\d,-]+)\] +{re.escape(event)}", self.out, re.M)
         return str(RankSet.union(map(RankSet.parse, lines)))
 
     @property
