@@ -65,7 +65,7 @@ ASKED = (
         "continue",
         r"(?:\[\d\] \[Detaching .*\n)*\[0-1\] SIGSEGV, Segmentation fault: plain_fault \(\) "
         r"from /\S+/stops\.so\n +"
-        r"cause: .+; called by main at stops\.cpp:\d+ \('frame 1' selects it\)$",
+        r"cause: .+\n +called by main at stops\.cpp:\d+ \('frame 1' selects it\)$",
     ),
     ("x/i $pc", r".*<plain_fault"),
     ("info registers rip", r".*<plain_fault"),

@@ -140,7 +140,11 @@ def _stop(record: Stop) -> str:
         where += f" ({_selected(record.frame)})"
     if record.program:
         where += f", {record.program}"
-    detail = f"\n{INDENT}{record.detail}" if record.detail else ""
+    shown = record.detail
+    if shown.startswith("cause: "):
+        # The caller of a function that faulted has a line of its own.
+        shown = shown.replace("; ", f"\n{INDENT}", 1)
+    detail = f"\n{INDENT}{shown}" if shown else ""
     if record.reason == "function-finished" and record.detail.endswith(DIFFERENT):
         detail += " ('print $' shows it)"
     match record.reason:

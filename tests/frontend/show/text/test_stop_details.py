@@ -127,3 +127,11 @@ def test_many_returned_values_are_summed_up() -> None:
     found = stopped("function-finished", *(f"value returned: {rank}" for rank in range(20)))
     lines = event_text.events([found]).split("\n")
     assert lines[1].strip().startswith("[0-19] value returned: 0 … 19, 20 different values")
+
+
+def test_the_cause_of_a_fault_and_the_caller_have_lines_of_their_own() -> None:
+    cause = "cause: an access through a null pointer"
+    caller = "called by main at a.c:6 ('frame 1' selects it)"
+    found = stopped("signal-received", f"{cause}; {caller}", f"{cause}; {caller}")
+    lines = event_text.events([found]).split("\n")
+    assert [each.strip() for each in lines[1:3]] == [cause, caller]
