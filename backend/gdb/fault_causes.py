@@ -22,7 +22,7 @@ from pgdb.process_maps import Mapping
 FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
 """Signals about the instruction that a rank executes."""
 EXPLAINED = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE"})
-"""Those whose reason the kernel gives."""
+"""Faults whose reason the kernel gives."""
 
 _CASTS = "(long)$_siginfo.si_code", "(long)$_siginfo._sifields._sigfault.si_addr"
 _SENDER = "(long)$_siginfo._sifields._kill.si_pid"
@@ -58,7 +58,7 @@ _MIB = 1 << 20
 
 
 class Fault:
-    """What the kernel says about a fault."""
+    """The information of the kernel about a fault."""
 
     def __init__(self, signal: str, code: int, address: int, stack: int, place: int) -> None:
         self.signal = signal
