@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.commands import bodies, run_control, variable_objects
 from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
+from pgdb.frontend.commands.layouts import info_win
 from pgdb.frontend.commands.meeting import info_barriers
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import (
@@ -194,6 +195,8 @@ async def _info(call: Call) -> Outcome:
     topic, _, rest = call.argument.partition(" ")
     if gdb_commands.kind_of("info", call.line) is gdb_commands.Kind.REFUSED:
         raise UsageError(gdb_commands.why_refused("info", call.line))
+    if call.argument == "win":
+        return info_win(call)
     ranks = call.view
     if topic and (kind := breakpoint_kind(topic)) is not None:
         return await info_breakpoints(call, kind, rest)

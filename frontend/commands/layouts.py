@@ -1,4 +1,4 @@
-"""The panes above the prompt: layout, tui, winheight, refresh."""
+"""The panes above the prompt: layout, tui, winheight, refresh, and the words that scroll."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, no_argu
 from pgdb.frontend.commands.workspace import PANES
 
 _LEAST, _MOST = 3, 200
+_WINDOWS = ("src", "asm", "regs")
+"""GDB's names of windows that are panes here."""
+_SCROLLS = {
+    "+": (1, 0, "scroll the pane above the prompt down, by N rows"),
+    "-": (-1, 0, "scroll the pane above the prompt up, by N rows"),
+    ">": (0, 1, "scroll the text of the pane above the prompt, to its right part"),
+    "<": (0, -1, "scroll the text of the pane above the prompt back to the left"),
+}
+_MOST_SCROLLED = 1_000_000
+"""Limit for one step, in rows or columns."""
 
 
 @COMMANDS.command(
@@ -27,7 +37,8 @@ async def _layout(call: Call) -> Outcome:
     regs    its registers
 
     'tui disable' and Ctrl-X A remove the pane, Ctrl-X A shows it again; 'winheight N' sets its
-    height.
+    height. Ctrl-X 1 is 'layout src', Ctrl-X 2 is 'layout split'. Page up and page down scroll the
+    pane, and so do '+ N', '- N', '> N' and '< N', until another place is selected.
     """
     words = [each for each in (*PANES, "next", "prev") if each.startswith(call.argument)]
     if not call.argument or len(words) != 1:
@@ -68,13 +79,18 @@ async def _tui(call: Call) -> Outcome:
 @COMMANDS.command(
     "winheight",
     group=Group.STACK,
-    usage="winheight [+|-]LINES",
+    usage="winheight [src|asm|regs] [+|-]LINES",
     summary="set the height of the pane above the prompt",
     aliases=("wh",),
 )
 async def _winheight(call: Call) -> Outcome:
     """Set the height of the pane of 'layout', or change it by '+N' or '-N' lines."""
-    text = call.argument.split()[-1] if call.argument else ""
+    words = call.argument.split()
+    if len(words) == 2 and not any(each.startswith(words[0]) for each in _WINDOWS):
+        raise UsageError(
+            f"winheight: {words[0]!r} is no pane; {', '.join(_WINDOWS)} are, of one height"
+        )
+    text = words[-1] if len(words) in (1, 2) else ""
     number = text.lstrip("+-")
     if not is_number(number) or len(text) - len(number) > 1:
         raise UsageError(f"winheight: {call.argument!r} is no number of lines")
@@ -92,6 +108,31 @@ async def _refresh(call: Call) -> Outcome:
     """Ask for the pane's content anew; it follows by itself otherwise."""
     no_argument(call)
     return None
+
+
+async def _scroll(call: Call) -> Outcome:
+    """Scroll the pane of 'layout' by N, or by one, until another place is selected."""
+    text = call.argument or "1"
+    if not is_number(text) or int(text) > _MOST_SCROLLED:
+        raise UsageError(f"{call.word}: {text!r} is no number of rows or columns")
+    pane = call.workspace.pane
+    if not pane.kind:
+        raise CommandError(f"'{call.word}' scrolls the pane; 'layout src' shows one")
+    down, right, _ = _SCROLLS[call.word]
+    pane.scroll(down * int(text), right * int(text))
+    return None
+
+
+for _word, (_, _, _summary) in _SCROLLS.items():
+    COMMANDS.command(_word, group=Group.STACK, usage=f"{_word} [N]", summary=_summary)(_scroll)
+
+
+def info_win(call: Call) -> str:
+    """Return the answer to ``info win``."""
+    pane = call.workspace.pane
+    if not pane.kind:
+        return "No pane is shown; 'layout src' shows one above the prompt."
+    return f"The pane above the prompt is {pane.kind}, with {pane.height} rows."
 
 
 def _check(call: Call) -> None:

@@ -44,12 +44,20 @@ class PaneSettings:
         """The kind that the next 'tui enable' shows."""
         self.height = 15
         """Rows of the content."""
+        self.down = self.right = 0
+        """Rows and columns by which the content is scrolled, until another place is selected."""
         self.is_possible = False
         """Whether the user interface can draw a pane."""
 
     def show(self, kind: str) -> None:
         """Show a kind of content."""
         self.kind = self.last = kind
+        self.down = self.right = 0
+
+    def scroll(self, down: int = 0, right: int = 0) -> None:
+        """Scroll the content; the left edge is the first column."""
+        self.down += down
+        self.right = max(0, self.right + right)
 
     def hide(self) -> None:
         """Remove the pane."""

@@ -60,6 +60,8 @@ class Pane:
         self._lock = asyncio.Lock()
         self._has_next = False
         self._drawn_for: os.terminal_size | None = None
+        self._places: dict[str, object] = {}
+        """The selected place in the source, and that in the instructions."""
         self.is_incomplete = False
         """Whether a rank that is shown has not answered in time."""
         self._retry: asyncio.TimerHandle | None = None
@@ -178,9 +180,11 @@ class Pane:
                 own = place
         if not standing:
             return []
+        self._go_to("asm", own)
+        pane = self._workspace.pane
         found = _OFFSET.match(own)
         before = int(found[1]) if found and int(found[1]) <= _NEAR else 0
-        length = before + height * _BYTES_OF_AN_INSTRUCTION
+        length = before + (height + max(0, pane.down)) * _BYTES_OF_AN_INSTRUCTION
         code = await self._ask(Console(command=f"disassemble $pc-{before},+{length}"), rank)
         if code is None:
             return []
@@ -188,7 +192,8 @@ class Pane:
         if not isinstance(code, Text):
             return [head, ("", "there are no instructions here")]
         marks = _addresses_of(listed.text) if isinstance(listed, Text) else {}
-        return [head, *instruction_rows(code.text, standing, marks, height, width)]
+        rows = instruction_rows(code.text, standing, marks, height, width, pane.down, pane.right)
+        return [head, *rows]
 
     async def _registers(self, rank: RankSet, height: int, width: int) -> list[Row]:
         record = await self._ask(Console(command="info registers"), rank)
@@ -197,7 +202,8 @@ class Pane:
         head = title(f"registers · rank {rank}", width)
         if not isinstance(record, Text):
             return [head, ("", "there are no registers here")]
-        return [head, *register_rows(record.text, height, width)]
+        down = self._workspace.pane.down
+        return [head, *register_rows(record.text, height, width, down)]
 
     async def _source(self, rank: RankSet, height: int, width: int) -> list[Row]:
         ready = self._ready() | rank
@@ -215,6 +221,7 @@ class Pane:
         path = frame.fullname or frame.file
         if not path:
             return [title(f"{frame.function} has no source · rank {rank}", width)]
+        self._go_to("src", (path, frame.function, frame.line))
         answered = RankSet.union(ranks for ranks, _ in frames)
         found = {
             each.line: each
@@ -230,12 +237,21 @@ class Pane:
                 for line, each in found.items()
                 if each.breakpoints or each.disabled
             },
+            down=self._workspace.pane.down,
+            right=self._workspace.pane.right,
         )
         head = f"{os.path.basename(path)} · {frame.function} · rank {rank}"
         if source_line(path, frame.line) is None:
             head += " · the file is not on this host"
         rows = source_rows(place, lambda number: source_line(path, number), height, width)
         return [title(head, width), *rows]
+
+    def _go_to(self, kind: str, place: object) -> None:
+        """Show the selected place, unless the user has scrolled away from it."""
+        pane = self._workspace.pane
+        if self._places.get(kind, place) != place:
+            pane.down = pane.right = 0
+        self._places[kind] = place
 
     def _stopped_at(self, answered: RankSet) -> list[tuple[RankSet, Frame | None]]:
         """Return the frames at the last stops of the ranks that have not *answered*."""

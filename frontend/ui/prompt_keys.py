@@ -13,6 +13,15 @@ from pgdb.frontend.ui.completion import Candidates
 MOST_LISTED = 100
 """Limit for the candidates that are listed."""
 _LEAVE_SEARCH = ("left", "right", "home", "end", "c-a", "c-b", "c-e", "c-f", "c-d", "c-k")
+_PANE_KEYS = (
+    (("c-x", "a"), "toggle"),
+    (("c-x", "A"), "toggle"),
+    (("c-x", "c-a"), "toggle"),
+    (("c-x", "1"), "src"),
+    (("c-x", "2"), "split"),
+    (("pageup",), "up"),
+    (("pagedown",), "down"),
+)
 _NO_SPACE = "/.>:=(@"
 """A candidate with one of these at its end goes on without a blank."""
 _BREAKS = " \t.:>&*(),[]{}+-=<|\"'"
@@ -22,15 +31,15 @@ def prompt_keys(
     complete: Callable[[str], Awaitable[Candidates]],
     wait_for_late: Callable[[str], Awaitable[bool]],
     show: Callable[[list[str]], None],
-    toggle_pane: Callable[[], None],
+    pane_key: Callable[[str], None],
 ) -> KeyBindings:
     """Return the keys of the prompt.
 
     Enter runs the line that an incremental search has found. A key that moves the cursor or edits
     ends the search, and then does its work on the line. TAB completes as far as all candidates of
     *complete* agree, and shows them with *show* where they do not. If there are none in time, it
-    does so once *wait_for_late* returns, unless the user has typed on. Ctrl-X A is GDB's key for
-    the pane of source.
+    does so once *wait_for_late* returns, unless the user has typed on. *pane_key* is called
+    with the action of GDB's keys for its screen: toggle, src, split, up, down.
     """
     last_tab = 0
     bindings = KeyBindings()
@@ -44,11 +53,8 @@ def prompt_keys(
     for key in _LEAVE_SEARCH:
         bindings.add(key, filter=is_searching)(leave)
 
-    @bindings.add("c-x", "a")
-    @bindings.add("c-x", "A")
-    @bindings.add("c-x", "c-a")
-    def _toggle(event: KeyPressEvent) -> None:
-        toggle_pane()
+    for keys, action in _PANE_KEYS:
+        bindings.add(*keys)(lambda event, action=action: pane_key(action))
 
     @bindings.add("tab")
     async def _complete(event: KeyPressEvent) -> None:

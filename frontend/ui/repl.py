@@ -74,7 +74,7 @@ class Repl:
             history=self._history,
             complete_while_typing=False,
             key_bindings=prompt_keys(
-                self._complete, self._wait_for_late, self._show_candidates, self._toggle_pane
+                self._complete, self._wait_for_late, self._show_candidates, self._on_pane_key
             ),
             style=PANE_STYLE,
             # Without colours a suggestion would look as if it were typed.
@@ -394,14 +394,16 @@ class Repl:
     async def _follow(self) -> None:
         await self._pane.follow(self._prompt.app.invalidate)
 
-    def _toggle_pane(self) -> None:
+    def _on_pane_key(self, action: str) -> None:
         pane = self.workspace.pane
-        if pane.kind:
+        if action in ("up", "down"):
+            pane.scroll(pane.height if action == "down" else -pane.height)
+        elif action == "toggle" and pane.kind:
             pane.hide()
             self._prompt.app.invalidate()
         elif pane.is_possible:
-            pane.show(pane.last)
-            self._update_pane()
+            pane.show(pane.last if action == "toggle" else action)
+        self._update_pane()
 
     def _toolbar(self) -> str:
         self._status = self._status_text()

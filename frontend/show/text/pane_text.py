@@ -30,6 +30,10 @@ class SourcePlace(Struct, frozen=True):
     """The ranks that stand at a line of the file."""
     breakpoints: Mapping[int, bool]
     """The lines with a breakpoint, and whether one of them is enabled."""
+    down: int = 0
+    """Rows by which the text is scrolled."""
+    right: int = 0
+    """Columns by which it is scrolled."""
 
 
 Row = tuple[str, str]
@@ -46,14 +50,14 @@ def source_rows(
     place: SourcePlace, read: Callable[[int], str | None], height: int, width: int
 ) -> list[Row]:
     """Return *height* rows around the line of *place*, read line by line by *read*."""
-    first = max(1, place.line - height // 2)
+    first = max(1, place.line - height // 2 + place.down)
     digits = _NUMBER if width >= _WIDE else len(str(first + height - 1))
     rows: list[Row] = []
     for number in range(first, first + height):
         code = read(number)
         ranks, is_here = place.ranks.get(number), number == place.line
         margin = _margin(place.breakpoints.get(number), ranks, is_here, width)
-        text = harmless((code or "").expandtabs(8))
+        text = harmless((code or "").expandtabs(8))[place.right :]
         shown = f"{margin} {number:>{digits}}  {text}"[:width].rstrip()
         rows.append((_style(ranks, is_here), shown))
     return rows
@@ -81,8 +85,10 @@ def instruction_rows(
     breakpoints: Mapping[str, bool],
     height: int,
     width: int,
+    down: int = 0,
+    right: int = 0,
 ) -> list[Row]:
-    """Return *height* of GDB's instructions around the selected one.
+    """Return *height* of GDB's instructions around the selected one, or *down* behind these.
 
     :param ranks: the ranks that stand at an instruction, by function and offset.
     :param breakpoints: the addresses with a breakpoint, and whether one of them is enabled.
@@ -90,13 +96,13 @@ def instruction_rows(
     around = ("Dump of", "End of")
     lines = [each for each in text.split("\n") if each.strip() and not each.startswith(around)]
     here = next((at for at, each in enumerate(lines) if each.startswith("=>")), 0)
-    first = max(0, here - height // 3)
+    first = max(0, min(here - height // 3 + down, len(lines) - 1))
     rows: list[Row] = []
     for at, line in enumerate(lines[first : first + height], first):
         address, place = place_of_instruction(line)
         standing = ranks.get(place) if place else None
         margin = _margin(breakpoints.get(address), standing, at == here, width)
-        code = harmless(line.removeprefix("=>").strip().expandtabs(8))
+        code = harmless(line.removeprefix("=>").strip().expandtabs(8))[right:]
         rows.append((_style(standing, at == here), f"{margin} {code}"[:width].rstrip()))
     return rows
 
@@ -116,13 +122,17 @@ def _style(ranks: RankSet | None, is_here: bool) -> str:
     return "here" if is_here else "ranks" if ranks else ""
 
 
-def register_rows(text: str, height: int, width: int) -> list[Row]:
-    """Return registers and their values in columns, down and then across."""
+def register_rows(text: str, height: int, width: int, down: int = 0) -> list[Row]:
+    """Return registers and their values in columns, down and then across.
+
+    *down* leaves the first registers out, by rows.
+    """
     cells = []
     for line in text.split("\n"):
         if len(words := line.split(maxsplit=2)) > 1:
             cells.append(f"{harmless(words[0]):<8} {harmless(words[1])}")
     widest = max(map(len, cells), default=0) + 3
+    cells = cells[max(0, min(down, len(cells) - 1)) :]
     shown = cells[: height * max(1, width // widest)]
     columns = [shown[at : at + height] for at in range(0, len(shown), height)]
     rows = []

@@ -281,6 +281,41 @@ def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
     assert pane.height == 10
 
 
+def test_it_is_scrolled_until_another_place_is_selected(workspace: Workspace) -> None:
+    session: Any = workspace.session
+    typed(workspace, "layout src", "winheight 3")
+
+    async def work() -> list[list[str]]:
+        pane = Pane(workspace, lambda: os.terminal_size((80, 24)))
+        seen = []
+        for lines, line in ((("+",), 3), (("+ 2", "> 3"), 3), (("- 4", "< 9"), 3), ((), 6)):
+            for each in lines:
+                await dispatcher.run_line(each)
+            session.traffic.frame = replace(session.traffic.frame, line=line)
+            await pane.update()
+            seen.append([text[19:].strip() for _, text in pane.rows[1:]])
+        return seen
+
+    async def never(_: str) -> str | None:
+        raise AssertionError("nothing is to be read")
+
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=never)
+    assert asyncio.run(work()) == [
+        ["3  line 3;", "4  line 4;", "5  line 5;"],
+        ["5  e 5;", "6  e 6;", "7  e 7;"],
+        ["1  line 1;", "2  line 2;", "3  line 3;"],
+        ["5  line 5;", "6  line 6;", "7  line 7;"],
+    ]
+
+
+def test_info_win_is_about_the_pane(workspace: Workspace) -> None:
+    assert typed(workspace, "info win") == (
+        "No pane is shown; 'layout src' shows one above the prompt.\n"
+    )
+    typed(workspace, "layout asm", "winheight 7")
+    assert typed(workspace, "info win") == "The pane above the prompt is asm, with 7 rows.\n"
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -293,7 +328,13 @@ def test_layouts_and_gdbs_words_for_them(workspace: Workspace) -> None:
         ("winheight x", "is no number of lines"),
         ("winheight ++1", "is no number of lines"),
         ("winheight 1", "3 to 200 are possible"),
+        ("winheight cmd 5", "'cmd' is no pane; src, asm, regs are, of one height"),
+        ("winheight src 5 6", "is no number of lines"),
         ("refresh now", "takes no argument"),
+        ("+", "'layout src' shows one"),
+        ("- 3", "'layout src' shows one"),
+        ("> x", "is no number of rows or columns"),
+        ("< 99999999999", "is no number of rows or columns"),
     ],
 )
 def test_a_layout_that_is_not_understood(workspace: Workspace, line: str, why: str) -> None:

@@ -28,14 +28,15 @@ async def nothing_late(text: str) -> bool:
 HISTORY = ("break main", "print counter", "bt full")
 
 
-def typed(keys: str) -> str:
-    """Return the line that keys give at a prompt with a history."""
+def typed(keys: str, actions: list[str] | None = None) -> str:
+    """Return the line that keys give at a prompt with a history; *actions* gets the pane's."""
+    noted: list[str] = [] if actions is None else actions
 
     async def work() -> str:
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(HISTORY),
-                key_bindings=prompt_keys(nothing, nothing_late, lambda words: None, lambda: None),
+                key_bindings=prompt_keys(nothing, nothing_late, lambda words: None, noted.append),
             )
             pipe.send_text(keys)
             return await prompt.prompt_async("")
@@ -61,6 +62,12 @@ def test_search_in_the_history(keys: str, line: str) -> None:
     assert typed(keys) == line
 
 
+def test_keys_of_gdbs_screen_are_for_the_pane() -> None:
+    actions: list[str] = []
+    assert typed("a\x18ab\x18\x01\x181c\x182\x1b[5~\x1b[6~d\r", actions) == "abcd"
+    assert actions == ["toggle", "toggle", "src", "split", "up", "down"]
+
+
 def completed(keys: str, *lines: str, typed_meanwhile: str = "") -> tuple[str, list[list[str]]]:
     """Return the line that keys give with TAB, and the lists that are shown."""
     shown: list[list[str]] = []
@@ -82,7 +89,7 @@ def completed(keys: str, *lines: str, typed_meanwhile: str = "") -> tuple[str, l
             answered = asyncio.Event()
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(),
-                key_bindings=prompt_keys(complete, nothing_late, shown.append, lambda: None),
+                key_bindings=prompt_keys(complete, nothing_late, shown.append, print),
             )
             pipe.send_text(keys)
             line = asyncio.create_task(prompt.prompt_async(""))
@@ -143,7 +150,7 @@ def test_an_answer_that_comes_late_completes_the_line_that_has_not_changed(
 
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(),
-                key_bindings=prompt_keys(complete, wait_for_late, shown.append, lambda: None),
+                key_bindings=prompt_keys(complete, wait_for_late, shown.append, print),
             )
             pipe.send_text("b m\t")
             typed = asyncio.create_task(prompt.prompt_async(""))

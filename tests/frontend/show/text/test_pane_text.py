@@ -90,6 +90,10 @@ def test_instructions_have_ranks_and_breakpoints() -> None:
         ("ranks", "b▷ [1-3] 0x0000000000000004 <main+4>: ret"),
     ]
     assert len(instruction_rows(text, {}, {}, 9, 80)) == 4
+    (row,) = instruction_rows(text, {}, {}, 1, 80, down=1, right=21)
+    assert row[1].split() == ["ain+4>:", "ret"]
+    # Scrolled too far, the last instruction stays.
+    assert [row[1].split()[-1] for row in instruction_rows(text, {}, {}, 3, 80, down=99)] == ["nop"]
 
 
 def test_registers_fill_the_columns() -> None:
@@ -97,3 +101,5 @@ def test_registers_fill_the_columns() -> None:
     assert register_rows(text, 2, 40) == [("", "rax      0x0   rip      0x5"), ("", "rbx      0x1")]
     assert register_rows("", 2, 40) == []
     assert register_rows(text, 1, 5) == [("", "rax")]
+    assert register_rows(text, 1, 40, down=2) == [("", "rip      0x5")]
+    assert register_rows(text, 1, 40, down=99) == [("", "rip      0x5")]
