@@ -208,7 +208,9 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",
         "pgdb.backend.gdb.fortran_objects_in_gdb",
+        "pgdb.backend.gdb.fortran_types_in_gdb",
     ),
+    "fortran_types_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "process_in_gdb": (

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import container_numbers, quadruple, unset_bounds
+from pgdb.backend.gdb.fortran_elements import with_elements
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.number_types import NumberType, about_quadruple, parse_type
 from pgdb.backend.gdb.process_memory import read_memory
@@ -223,8 +224,10 @@ async def _type_name(gdb: GdbSession, base: str) -> str:
     # GDB 13.1 with -i=mi3 dies of a segmentation fault at ptype of a C union in a Fortran frame,
     # and any name can be one: libm has a "b". Fortran's types need no ptype.
     language = await gdb.send(console("show language"))
-    word = "whatis" if "fortran" in language.text else "ptype/rmt"
-    result = await gdb.send(console(f"{word} {base}"))
+    command = f"ptype/rmt {base}"
+    if "fortran" in language.text:
+        command = await with_elements(gdb, f"whatis {base}", is_command=True)
+    result = await gdb.send(console(command))
     if result.kind != "done":
         raise CommandError(failure(result).message)
     return result.text.rpartition("type = ")[2].strip()

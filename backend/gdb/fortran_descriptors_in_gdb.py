@@ -1,8 +1,9 @@
-"""Descriptors of assumed-shape arrays of strings; runs inside GDB, in its Python.
+"""Descriptors of arrays of strings; runs inside GDB, in its Python.
 
-gfortran (12) describes a dummy argument ``character(len=*) :: names(:)`` as a structure without
-members, so that GDB shows ``<incomplete type>``. The structure is the array's descriptor, whose
-layout gfortran has in ``libgfortran.h``.
+gfortran (12) describes a dummy argument ``character(len=*) :: names(:)``, and an allocatable or
+pointer array of strings of deferred length, as a structure without members, so that GDB shows
+``<incomplete type>``. The structure is the array's descriptor, whose layout gfortran has in
+``libgfortran.h``.
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ LONGEST = 1 << 24
 
 
 class Strings:
-    """An array of strings that a descriptor describes; its lower bounds are those of a dummy."""
+    """An array of strings that a descriptor describes."""
 
     def __init__(
-        self, address: int, length: int, extents: tuple[int, ...], steps: tuple[int, ...]
+        self,
+        address: int,
+        length: int,
+        lower: tuple[int, ...],
+        extents: tuple[int, ...],
+        steps: tuple[int, ...],
     ) -> None:
         self.address = address
         self.length = length
+        self.lower = lower
         self.extents = extents
         self.steps = steps
         """Distance of neighbours along each dimension, in bytes."""
@@ -47,11 +54,17 @@ class Strings:
         """Return the type of an element."""
         return string_type(self.length)
 
+    def type_name(self) -> str:
+        """Return the name of the array's type, as GDB writes those of other arrays."""
+        ranges = zip(self.lower, self.extents)  # noqa: B905
+        bounds = [f"{low}:{low + n - 1}" if low != 1 else str(n) for low, n in ranges]
+        return f"character*{self.length} ({','.join(bounds)})"
+
     def whole(self) -> gdb.Value:
         """Return the array, if its elements are dense."""
         kind = self.string()
-        for extent in self.extents:
-            kind = kind.array(1, extent)
+        for low, extent in zip(self.lower, self.extents):  # noqa: B905
+            kind = kind.array(low, low + extent - 1)
         return gdb.Value(self.address).cast(kind.pointer()).dereference()
 
     def element(self, *indices: int) -> gdb.Value:
@@ -62,10 +75,12 @@ class Strings:
         if len(indices) != len(self.extents):
             raise gdb.GdbError("Wrong number of subscripts")
         at = self.address
-        for index, extent, step in zip(indices, self.extents, self.steps):  # noqa: B905
-            if not 1 <= index <= extent:
-                raise gdb.GdbError(f"no such vector element: {index} is not in 1:{extent}")
-            at += (index - 1) * step
+        bounds = zip(self.lower, self.extents)  # noqa: B905
+        for index, (low, extent), step in zip(indices, bounds, self.steps):  # noqa: B905
+            high = low + extent - 1
+            if not low <= index <= high:
+                raise gdb.GdbError(f"no such vector element: {index} is not in {low}:{high}")
+            at += (index - low) * step
         return gdb.Value(at).cast(self.string().pointer()).dereference()
 
 
@@ -98,11 +113,36 @@ def strings_of(value: gdb.Value) -> Strings | None:
         data = memory.read_memory(at + _HEAD.size, rank * _DIMENSION.size).tobytes()
     except (gdb.error, struct.error):
         return None
-    extents, steps, count = [], [], 1
+    if not address:
+        return None
+    has_own_bounds = not _is_assumed_shape(at)
+    lower, extents, steps, count = [], [], [], 1
     for stride, low, high in _DIMENSION.iter_unpack(data):
+        lower.append(low if has_own_bounds else 1)
         extents.append(max(0, high - low + 1))
         steps.append(stride * (span or length))
         count *= extents[-1]
     if count > _MOST_ELEMENTS:
         return None
-    return Strings(address, length, tuple(extents), tuple(steps))
+    return Strings(address, length, tuple(lower), tuple(extents), tuple(steps))
+
+
+def _is_assumed_shape(descriptor: int) -> bool:
+    """Return whether the descriptor at an address is that of an assumed-shape dummy argument.
+
+    Its lower bounds are not those of the descriptor, which is the caller's. gfortran marks these
+    arguments as its own, without a line, unlike allocatable and pointer arguments.
+    """
+    try:
+        frame = gdb.selected_frame()
+        block = frame.block()
+        while block is not None and not block.is_global:
+            for symbol in block:
+                if not symbol.is_argument or symbol.line or not is_bare(symbol.type):
+                    continue
+                if int(symbol.value(frame).address) == descriptor:
+                    return True
+            block = None if block.function is not None else block.superblock
+    except (gdb.error, RuntimeError, TypeError):  # no frame, no block, no address
+        return False
+    return False

@@ -11,8 +11,9 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.records import Failure
 
-# A name before a parenthesis, a component, or a name that is a word of GDB's parser.
-_MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|\b(?:{'|'.join(WORDS)})\b", re.I)
+# A name before a parenthesis, a component, a name that is a word of GDB's parser, or an address.
+_MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|&|\b(?:{'|'.join(WORDS)})\b", re.I)
+_NAMES_A_TYPE = pattern(r"\s*(?:ptype|whatis)\b")
 
 
 async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False) -> str:
@@ -22,7 +23,7 @@ async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False)
 
     :raises GdbError: if GDB ends.
     """
-    if _MAY_NAME_ONE.search(text) is None:
+    if _MAY_NAME_ONE.search(text) is None and not (is_command and _NAMES_A_TYPE.match(text)):
         return text
     result = await gdb.send(call("fortran_elements_in_gdb.rewrite", text, is_command))
     return result.text.strip() or text if result.kind == "done" else text

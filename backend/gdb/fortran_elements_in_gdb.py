@@ -29,6 +29,7 @@ from typing import Any
 
 import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
+import fortran_types_in_gdb as types  # type: ignore[import-not-found]
 import gdb
 import printers_in_gdb as printers  # type: ignore[import-not-found]
 from parser_words_in_gdb import WORDS  # type: ignore[import-not-found]
@@ -57,6 +58,10 @@ def rewrite(text: str, is_command: bool = False) -> None:
     walk = _Walk(has_names=not is_command or begin > 0)
     is_evaluated = word is None or not word["type"]
     rewritten = text[:begin] + walk.rewritten(text[begin:], is_evaluated)
+    if not is_evaluated:
+        rewritten = types.with_names(text[:begin], rewritten[begin:])
+    elif rewritten[begin:].lstrip().startswith("&"):
+        rewritten = text[:begin] + types.address_of(rewritten[begin:])
     if rewritten != text:
         gdb.write(f"{rewritten}\n")
 

@@ -31,21 +31,26 @@ module shapes
     real :: width = 0.5
   end type
 contains
-  subroutine work(n, back, words, one, rank)
+  subroutine work(n, back, words, one, labels, rank)
     integer :: n, rank, back(:)
+    character(len=*) :: labels(:)
     character(len=n) :: words(3)
     class(shape) :: one
     real(8) :: size(4)
     type(ring) :: plain
+    character(len=:), allocatable :: titles(:)
     interface
       subroutine stop_here() bind(c)
       end subroutine
     end interface
     size = 1.5d0
+    allocate (character(len=3) :: titles(0:1))
+    titles = 'one'
+    titles(1) = 'two'
     plain%width = n
     plain%name = 'plain'
     call stop_here()
-    print *, n, back, words, one%id, rank, size, plain%rank, plain%name
+    print *, n, back, words, one%id, rank, size, plain%rank, plain%name, titles, labels
   end subroutine
 end module
 program main
@@ -54,8 +59,12 @@ program main
   integer :: numbers(5) = (/1, 2, 3, 4, 5/)
   character(len=4) :: words(3) = (/'abcd', 'efgh', 'ijkl'/)
   type(ring) :: one
+  character(len=:), allocatable :: labels(:)
+  allocate (character(len=3) :: labels(-1:0))
+  labels = 'one'
+  labels(0) = 'two'
   one%name = 'ring'
-  call work(4, numbers(5:1:-1), words, one, 42)
+  call work(4, numbers(5:1:-1), words, one, labels, 42)
 end program
 """
 C = """
@@ -85,6 +94,14 @@ IN_FORTRAN = {
     "whatis plain%rank": "type = real(kind=8)",
     "whatis one%rank": "type = real(kind=8)",
     "whatis one%id": "type = integer(kind=4)",
+    "whatis titles": "type = character*3 (0:1)",
+    "ptype titles": "type = character*3 (0:1)",
+    "output &titles == 0": ".FALSE.",
+    "output titles": "('one', 'two')",
+    "output titles(1)": "'two'",
+    "output titles(0)": "'one'",
+    "whatis labels": "type = character*3 (2)",
+    "output labels(2)": "'two'",
     "output sizeof(size)": "32",
     "output sizeof(rank) + rank": "46",
     "output size(2) + sizeof(size(1))": "9.5",
