@@ -7,29 +7,35 @@ element, since GDB compares their addresses as C does.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, UsageError
+from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.array_screen import Screen, no_screen
+from pgdb.frontend.analysis.asked_conditions import (
+    WOULD_ASSIGN,
+    Evaluate,
+    comparing,
+    is_compared_here,
+    is_truth_value,
+    right_side,
+    truth,
+    where_it_compares,
+    why_not,
+)
 from pgdb.frontend.analysis.conditions import (
     Kind,
     Requirement,
-    check_changes_nothing,
-    has_ambiguous_differs,
-    operands_of,
-    possible_arrays,
 )
-from pgdb.frontend.analysis.element_checks import STRING, Failing, elements, text_of
+from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
 from pgdb.frontend.analysis.long_differences import from_difference
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.value_nodes import node_of
-from pgdb.frontend.analysis.values import Group, scalar_of, unparse
-from pgdb.frontend.analysis.values import parse as parse_value
+from pgdb.frontend.analysis.values import scalar_of, unparse
 from pgdb.frontend.analysis.whole_values import (
     Look,
     how_far,
@@ -42,25 +48,11 @@ from pgdb.frontend.analysis.whole_values import (
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
+from pgdb.records import Record, Value
 
-Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
-"""A function that evaluates an expression on ranks."""
-_NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
-_WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 _ABSENT = ("<not allocated>", "<not associated>")
+_TOO_WIDE = "integers of more than 8 bytes"
 _NULL = pattern(r"(?:\([^{}]*\) )?0x0\Z")
-_HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
-
-
-class Truth(msgspec.Struct, frozen=True):
-    """Ranks on which a condition is true, false, or has no truth value."""
-
-    true: RankSet
-    false: RankSet
-    errors: tuple[EquivalenceClass[Record], ...]
-    """Ranks that cannot evaluate the condition, or whose value is neither true nor false."""
-    missing: Missing
 
 
 class Check(msgspec.Struct, RichText, frozen=True):
@@ -101,68 +93,6 @@ class Check(msgspec.Struct, RichText, frozen=True):
         return RankSet.union(each.ranks for each in self.failing)
 
 
-def truth(answer: Answer) -> Truth:
-    """Return the ranks on which a condition holds, from GDB's values of the condition."""
-    true: list[RankSet] = []
-    false: list[RankSet] = []
-    errors: list[EquivalenceClass[Record]] = []
-    for each in answer.classes:
-        holds = _is_true(each.record.text) if isinstance(each.record, Value) else None
-        if holds is None:
-            errors.append(each if each.is_error else _no_condition(each))
-        else:
-            (true if holds else false).append(each.ranks)
-    return Truth(RankSet.union(true), RankSet.union(false), tuple(errors), answer.missing)
-
-
-def where(answer: Answer) -> RankSet:
-    """Return the ranks on which a condition holds.
-
-    :raises CommandError: if no rank has a truth value.
-    """
-    found = truth(answer)
-    if found.true or found.false:
-        return found.true
-    expression = answer.command.partition(" ")[2]
-    if found.errors:
-        first = found.errors[0]
-        raise CommandError(f"'{expression}' failed on [{first.ranks}]: {text_of(first.filled)}")
-    if found.missing.running:
-        raise CommandError(f"'{expression}': [{found.missing.running}] run; interrupt them first")
-    raise CommandError(f"'{expression}': no answer from [{answer.ranks}]")
-
-
-async def ask_condition(
-    condition: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull
-) -> Answer:
-    """Evaluate a condition on *ranks* with GDB.
-
-    Where GDB would compare or test the address of an array, the answer is an error, since such a
-    condition is true for any array.
-    """
-    check_changes_nothing(condition)
-    refused: list[EquivalenceClass[Record]] = []
-    left = ranks
-    missing = Missing()
-    if probed := await _where_it_compares(condition, ranks, evaluate):
-        refused += [
-            EquivalenceClass(each.ranks, Failure(message=_why_not(each))) for each in probed.errors
-        ]
-        left, missing = left & _comparing(probed), probed.missing
-    for operand in possible_arrays(operands_of(condition)):
-        if left:
-            said = await evaluate(operand, left)
-            if arrays := RankSet.union(each.ranks for each in said.classes if _is_array(each)):
-                message = f"{operand} is an array; name an element of it, such as {operand}[0]"
-                refused.append(EquivalenceClass(arrays, Failure(message=message)))
-                left -= arrays
-    answer = Answer(command=f"print {condition}", ranks=ranks, classes=())
-    if left:
-        answer = await in_full(await evaluate(condition, left), recall)
-    classes = sorted((*answer.classes, *refused), key=lambda each: each.ranks.first)
-    return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
-
-
 async def check(
     requirement: Requirement,
     ranks: RankSet,
@@ -180,9 +110,9 @@ async def check(
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
     if not requirement.conditions:
-        probed = await _where_it_compares(requirement.expression, ranks, evaluate)
-        if probed is not None and (others := ranks - _comparing(probed)):
-            raise UsageError(f"'{requirement.expression}' on [{others}]: {_WOULD_ASSIGN}")
+        probed = await where_it_compares(requirement.expression, ranks, evaluate)
+        if probed is not None and (others := ranks - comparing(probed)):
+            raise UsageError(f"'{requirement.expression}' on [{others}]: {WOULD_ASSIGN}")
         said = await in_full(await evaluate(requirement.expression, ranks), recall)
         if requirement.is_bare and _are_truth_values(said):
             return _judge_truth(requirement, said, running_ok=running_ok)
@@ -196,13 +126,11 @@ async def check(
     seen: dict[str, Answer] = {}
     answer: Answer | None = None
     for condition in requirement.conditions:
-        probed = await _where_it_compares(condition, left, evaluate) if left else None
+        probed = await where_it_compares(condition, left, evaluate) if left else None
         if probed is not None:
-            failing += [
-                Failing(each.ranks, _why_not(each), is_error=True) for each in probed.errors
-            ]
+            failing += [Failing(each.ranks, why_not(each), is_error=True) for each in probed.errors]
             missing |= probed.missing
-            left &= _comparing(probed)
+            left &= comparing(probed)
     for operand in requirement.operands:
         if left:
             seen[operand] = said = await evaluate(operand, left)
@@ -212,7 +140,10 @@ async def check(
                 for each in absent
             ]
             left -= RankSet.union(each.ranks for each in absent)
-            arrays = RankSet.union(each.ranks for each in said.classes if _is_array(each))
+            with_text = operand == requirement.expression and requirement.is_about_text
+            arrays = RankSet.union(
+                each.ranks for each in said.classes if is_compared_here(each, with_text=with_text)
+            )
             if not arrays:
                 continue
             left -= arrays
@@ -224,7 +155,7 @@ async def check(
                 sides = []
                 for sign, other in requirement.comparisons:
                     left_over = arrays - passing
-                    sides.append((sign, await _side(other, left_over, evaluate, recall, look)))
+                    sides.append((sign, await right_side(other, left_over, evaluate, recall, look)))
                 failing += elements(answer, sides)
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
@@ -236,6 +167,18 @@ async def check(
             break
         answer = await in_full(await evaluate(condition, left), recall)
         found = truth(answer)
+        wide = RankSet.union(each.ranks for each in found.errors if _is_too_wide(each))
+        if wide and requirement.comparisons and requirement.expression in seen:
+            sides = [
+                (sign, await right_side(other, wide, evaluate, recall, look))
+                for sign, other in requirement.comparisons
+            ]
+            said = await in_full(part_of(seen[requirement.expression], wide), recall)
+            failing += elements(said, sides)
+            passed |= wide - RankSet.union(each.ranks for each in failing)
+            found = replace(
+                found, errors=tuple(each for each in found.errors if not _is_too_wide(each))
+            )
         failing += _errors(_with_causes(found.errors, seen))
         missing |= found.missing
         false |= found.false
@@ -317,59 +260,6 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     )
 
 
-async def _where_it_compares(text: str, ranks: RankSet, evaluate: Evaluate) -> Answer | None:
-    """Return the answer of *ranks* to a ``/=`` of two numbers; None if *text* has no ``/=``.
-
-    Fortran compares and returns a value. Other languages would assign, which GDB refuses for a
-    number. Only ranks that return a value may evaluate *text*.
-    """
-    if not has_ambiguous_differs(text):
-        return None
-    return await evaluate("1 /= 2", ranks)
-
-
-def _comparing(probed: Answer) -> RankSet:
-    return RankSet.union(each.ranks for each in probed.classes if not each.is_error)
-
-
-def _why_not(said: EquivalenceClass[Record]) -> str:
-    message = said.filled.message if isinstance(said.filled, Failure) else ""
-    return _WOULD_ASSIGN if _NO_LVALUE.search(message) else message
-
-
-def _word(text: str) -> str:
-    return text.strip().strip(".").lower()
-
-
-def is_truth_value(text: str) -> bool:
-    """Return whether a value is of a type for truth values, as GDB prints it.
-
-    >>> [is_truth_value(each) for each in ("true", ".FALSE.", "1")]
-    [True, True, False]
-    """
-    return _word(text) in ("true", "false")
-
-
-def _is_true(text: str) -> bool | None:
-    """Return whether GDB's value of a condition is true; None if it is neither true nor false."""
-    if is_truth_value(text):
-        return _word(text) == "true"
-    number = scalar_of(text)
-    if number is not None:
-        return number != 0  # a NaN is true, as in C
-    if text.endswith("}"):
-        return None  # a structure or an array, whatever pointers are in it
-    if SLOT in text:
-        return True  # an address; a null pointer is no longer than 0x0
-    pointer = _HEXADECIMAL.search(text)
-    return int(pointer[0], 16) != 0 if pointer else None
-
-
-def _no_condition(each: EquivalenceClass[Record]) -> EquivalenceClass[Record]:
-    message = f"{text_of(each.filled)} is neither true nor false"
-    return EquivalenceClass(ranks=each.ranks, record=Failure(message=message))
-
-
 def _errors(classes: tuple[EquivalenceClass[Record], ...]) -> Iterator[Failing]:
     for each in classes:
         yield Failing(each.ranks, text_of(each.filled), is_error=True)
@@ -385,15 +275,9 @@ def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
         yield Failing(ranks, "", "false; its value is not available")
 
 
-def _is_array(each: EquivalenceClass[Record]) -> bool:
-    """Return whether the value is an array, which GDB would replace by its address."""
-    record = each.record.template if isinstance(each.record, Various) else each.record
-    if not isinstance(record, Value):
-        return False
-    if STRING.match(record.text):
-        return True
-    node = parse_value(record.text)
-    return isinstance(node, Group) and node.is_array
+def _is_too_wide(each: EquivalenceClass[Record]) -> bool:
+    """Return whether GDB computes with no numbers of this size."""
+    return _TOO_WIDE in text_of(each.filled)
 
 
 def _is_absent(each: EquivalenceClass[Record]) -> bool:
@@ -415,16 +299,6 @@ def _with_causes(
         if left:
             found.append(replace(each, ranks=left))
     return tuple(found)
-
-
-async def _side(
-    text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull, look: Look
-) -> Answer:
-    """Return the right side of a comparison: the values of the ranks, or the typed number."""
-    if parse_number(text) is None:
-        return await look(await in_full(await evaluate(text, ranks), recall))
-    said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
-    return Answer(command=f"print {text}", ranks=ranks, classes=(said,))
 
 
 def _distinct_texts(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet, str]:

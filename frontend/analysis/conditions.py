@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.patterns import pattern
@@ -37,10 +38,12 @@ _DIFFERS = "/="
 _EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
 _LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
 _NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
-_COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge)\.", re.I)
-_LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not|eqv|neqv)\.", re.I)
-_JOINT = pattern(r"&&|\|\||\.(?:and|or|eqv|neqv)\.", re.I)
+_COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge|eqv|neqv)\.", re.I)
+_LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not)\.", re.I)
+_JOINT = pattern(r"&&|\|\||\.(?:and|or)\.", re.I)
 _NEGATIONS = pattern(r"(?:\s*+(?:!|\.not\.))++", re.I)
+_SECTION = pattern(r"(?<!:):(?!:)")
+"""The sign of a section of an array of Fortran, ``a(:,2)``."""
 _CALL = pattern(r"[A-Za-z_][\w:.]*\s*(?=\()")
 _NO_RANGE = pattern(r"(?<=[\w)\]])\s++(?:is\s++)?in\s++(?=\S)")
 _OPERATOR_AT_END = pattern(
@@ -66,6 +69,8 @@ _PREFIXES = frozenset(
 _FORTRAN = {".eq.": "==", ".ne.": "!=", "/=": "!=", ".le.": "<=", ".ge.": ">="} | {
     ".lt.": "<",
     ".gt.": ">",
+    ".eqv.": "==",
+    ".neqv.": "!=",
 }
 
 
@@ -88,6 +93,11 @@ class Requirement(msgspec.Struct, frozen=True):
     """Whether a value must be the same only because the expression is no comparison: a truth value
     must be true."""
 
+    @property
+    def is_about_text(self) -> bool:
+        """Whether *expression* is compared with a string or a character."""
+        return bool(self.comparisons) and self.comparisons[0][1][:1] in ("'", '"')
+
 
 def parse(text: str) -> Requirement:
     """Parse a requirement.
@@ -106,8 +116,8 @@ def parse(text: str) -> Requirement:
     if not text:
         raise UsageError("a condition is missing; for example 'x > 0', 'x same' or 'x in 0..1'")
     check_changes_nothing(text)
-    if (found := _range_of(text)) is not None:
-        expression, low, high = found
+    if (range_ := _range_of(text)) is not None:
+        expression, low, high = range_
         ends = (parse_number(low), parse_number(high))
         if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
             raise UsageError(f"assert: '{low}..{high}' runs backwards; write '{high}..{low}'")
@@ -127,7 +137,10 @@ def parse(text: str) -> Requirement:
                 title = f"{text} is the same on all ranks"
                 return Requirement(text, "same", title=title, is_bare=True)
             operands = possible_arrays(operands_of(text))
-            return Requirement(subject, "true", (text,), text, _compared(text), operands)
+            found = Requirement(subject, "true", (text,), text, _compared(text), operands)
+            if found.is_about_text and subject not in operands:
+                return replace(found, operands=(subject, *operands))
+            return found
         case "same":
             return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
         case "true":
@@ -156,6 +169,20 @@ def _word_of(text: str) -> tuple[str, Kind | None]:
         return text, None
     expression, *behind = before[0].rsplit(None, 1)
     return (expression if behind == ["is"] else before[0]), word
+
+
+def string_comparison(text: str) -> tuple[str, str, str] | None:
+    """Return subject, operator and string of a comparison with a string; None for others.
+
+    GDB compares addresses, and in Fortran the lengths too.
+
+    >>> string_comparison("name == 'ab'"), string_comparison("x == 1")
+    (('name', '==', "'ab'"), None)
+    """
+    subject, compared = _subject(text), _compared(text)
+    if not subject or not compared or compared[0][1][:1] not in ("'", '"'):
+        return None
+    return subject, *compared[0]
 
 
 # -- inside ------------------------------------------------------------------------------------
@@ -213,7 +240,8 @@ def possible_arrays(operands: list[str]) -> tuple[str, ...]:
     for text in operands:
         call = _CALL.match(text)
         is_call = call is not None and _closing(text[call.end() :]) == len(text) - call.end() - 1
-        has_effect = is_call or "++" in text or "--" in text
+        is_section = is_call and call is not None and _SECTION.search(text, call.end())
+        has_effect = (is_call and not is_section) or "++" in text or "--" in text
         if text and not has_effect and parse_number(text) is None and text[0] not in "\"'":
             found[text] = None
     return tuple(found)

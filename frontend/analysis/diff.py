@@ -117,6 +117,7 @@ def placeholders(template: Node) -> list[Placeholder]:
             visit_text(node.text, path)
             return
         visit_text(node.head.text, path)
+        path = (*path, *into_content(node))
         is_fortran = node.opening.startswith("(")
         at = 0
         is_array = node.is_array
@@ -147,6 +148,8 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
             if isinstance(node, Leaf):
                 found.setdefault(path_text(path), []).append((ranks, node.filled))
         groups = [(ranks, node) for ranks, node in values if isinstance(node, Group)]
+        if groups:
+            path = (*path, *into_content(groups[0][1]))
         arrays = [(ranks, group) for ranks, group in groups if group.is_array]
         for at, count, nodes in _aligned(arrays):
             is_fortran = arrays[0][1].opening.startswith("(")
@@ -160,8 +163,12 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
                 is_fortran = group.opening.startswith("(")
                 for key, item in by_label(group).items():
                     members.setdefault(key, []).append((ranks, item.value))
-        for (label, _), parts in members.items():
-            visit(parts, (*path, *step_to(label, is_fortran)))
+        positions = positions_of([group for _, group in groups if not group.is_array]) or {}
+        for key, parts in members.items():
+            steps = step_to(key[0], is_fortran)
+            if key in positions:
+                steps = (f"._element({positions[key]})",)
+            visit(parts, (*path, *steps))
 
     visit(values, ())
     return found

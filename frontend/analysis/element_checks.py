@@ -10,26 +10,29 @@ from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.class_pairs import Partition
 from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.plain_values import (
+    are_equal_strings,
+    bits_of,
+    is_bitset,
+    is_empty_container,
+    is_null,
+    is_string,
+    plain,
+)
 from pgdb.frontend.analysis.value_nodes import node_of
-from pgdb.frontend.analysis.values import Group, Node, exact_of
+from pgdb.frontend.analysis.values import Leaf, Node, exact_of, unparse
 from pgdb.frontend.analysis.whole_values import how_far, is_known, is_partial
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, Record, Value
 
-STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
-"""The begin of the text of a string."""
-
 _TRUTH = {"true": 1, ".TRUE.": 1, "false": 0, ".FALSE.": 0}
 """Truth values as numbers: those of C++ and of Fortran."""
 _OF_NAMES = ("==", "!=")
 _NAME = pattern(r"[A-Za-z_][\w:]*\Z|\([A-Za-z_][\w:]*(?: \| [A-Za-z_][\w:]*)+\)\Z")
 """An enumerator, or several of an enumeration of flags."""
-_IN_STD_ARRAY = "_M_elems = "
-_STRING_OF_C = pattern(r"(?:u8|[LuU])?\"(?:[^\"\\]|\\.)*\"\Z")
-_ZEROS = pattern(r"(?:\\000)+\"\Z")
-_STRING_OF_FORTRAN = pattern(r"'(?:[^']|'')*'\Z")
+_COMPLEX = pattern(r"\S+ [-+] \S+i\Z|\(\S+,\S+\)\Z")
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -94,43 +97,39 @@ def _first_element(
     def refused(why: str) -> Failing:
         return Failing(RankSet(), why, is_error=True)
 
-    text = text_of(mine.filled)
-    if STRING.match(text):
-        if all(_number(text_of(other.filled)) is not None for _, other in others):
-            return refused("an array of characters; 'stat' and 'print/d' show their numbers")
-        return refused("a string, compared by its address; write '$_streq(NAME, \"text\")'")
     if not is_known(mine.record):
         return refused("its elements beyond those that GDB prints cannot be read again")
     if (found := _first_number(mine, others)) is not None:
         return found[0]
-    array = node_of(mine)
-    if not _is_plain(array):
+    array = plain(node_of(mine))
+    if array is None:
         return refused("an array of structures; compare a field of an element: 'x[0].a > 0'")
-    bad: list[tuple[str, str]] = []
+    limits: list[tuple[str, Node]] = []
     for sign, other in others:
         if not isinstance(other.record, Value):
             return refused(text_of(other.filled))
         if not is_known(other.record):
             return refused("the elements on the right cannot be read again")
-        limit = node_of(other)
+        limits.append((sign, plain(node_of(other)) or node_of(other)))
+    if is_bitset(array):
+        return _first_bit(array, limits)
+    if isinstance(array, Leaf):
+        return _single(array.filled, limits)
+    bad: list[tuple[str, str]] = []
+    for sign, limit in limits:
         sides = leaves(((RankSet([0]), array), (RankSet([1]), limit)))
         # A single number is compared with every element and has no path.
-        whole = limit.filled if not isinstance(limit, Group) else ""
+        whole = limit.filled if isinstance(limit, Leaf) else ""
         for path, texts in sides.items():
             if not path:
                 continue
             value, bound = texts[0][1], whole or texts[-1][1]
             if len(texts) + bool(whole) != 2:
                 return refused("the two arrays have different shapes")
-            if sign in _OF_NAMES and (names := _names(value, bound)) is not None:
-                if (names[0] == names[1]) != (sign == "=="):
-                    bad.append((path, value))
-                continue
-            one, two = _number(value), _number(bound)
-            if one is None or two is None:
-                what = value if one is None else bound
-                return refused(f"{path} is not a number: {what}")
-            if one != one or not block_values.COMPARE[sign](one, two):
+            passes = _passes(value, sign, bound)
+            if isinstance(passes, str):
+                return refused(f"{path} {passes}")
+            if not passes:
                 bad.append((path, value))
     if bad:
         path, value = bad[0]
@@ -174,13 +173,63 @@ def _first_number(
     return (Failing(RankSet(), value, why, is_element=True),)
 
 
-def _is_plain(node: Node) -> bool:
-    """Return whether a value has no fields."""
-    if not isinstance(node, Group):
-        return True
-    # A std::array of C++ is a structure around an array.
-    is_wrapper = [item.label.text for item in node.items] == [_IN_STD_ARRAY]
-    return (node.is_array or is_wrapper) and all(_is_plain(item.value) for item in node.items)
+def _single(text: str, limits: list[tuple[str, Node]]) -> Failing | None:
+    """Return the failure of a value without elements; None if it passes."""
+    for sign, limit in limits:
+        passes = _passes(text, sign, unparse(limit))
+        if isinstance(passes, str):
+            return Failing(RankSet(), f"the value {passes}", is_error=True)
+        if not passes:
+            return Failing(RankSet(), text)
+    return None
+
+
+def _first_bit(bits: Node, limits: list[tuple[str, Node]]) -> Failing | None:
+    """Return the first bit of a ``std::bitset`` that fails; None if all pass.
+
+    GDB shows the bits that are 1.
+    """
+    ones = bits_of(bits)
+    unknown = False
+    for sign, limit in limits:
+        zero, one = (_passes(bit, sign, unparse(limit)) for bit in ("0", "1"))
+        if isinstance(zero, str) or isinstance(one, str):
+            return Failing(RankSet(), "the bits can be compared with a number only", is_error=True)
+        if ones and not one:
+            why = "the first of several elements that fail" if len(ones) > 1 else ""
+            return Failing(RankSet(), f"[{ones[0]}] = 1", why, is_element=True)
+        unknown = unknown or not zero
+    if unknown:
+        why = "GDB shows the bits that are 1 only; 'stat' counts the others"
+        return Failing(RankSet(), why, is_error=True)
+    return None
+
+
+def _passes(value: str, sign: str, bound: str) -> bool | str:
+    """Return whether a number, a string or an enumerator passes a comparison.
+
+    The result is a text that says why, if it cannot be compared.
+    """
+    if is_empty_container(value):
+        return True  # it has no element that could fail
+    is_same = are_equal_strings(value, bound)
+    if is_null(value) and is_string(bound):
+        is_same = False
+    if is_same is None and sign in _OF_NAMES and (names := _names(value, bound)) is not None:
+        is_same = names[0] == names[1]
+    if is_same is not None:
+        if sign not in _OF_NAMES:
+            return "is a string; == and != compare strings"
+        return is_same == (sign == "==")
+    one, two = _number(value), _number(bound)
+    if one is None and two is not None and is_string(value):
+        return "is text; 'stat' and 'print/d' show the numbers of an array of characters"
+    if one is None or two is None:
+        what = value if one is None else bound
+        if _COMPLEX.match(what):
+            return f"is complex: {what}; in C and C++ $_creal(X) and $_cimag(X) are its parts"
+        return f"is not a number: {what}" if one is None else f"is compared with {what}"
+    return one == one and bool(block_values.COMPARE[sign](one, two))
 
 
 def _number(text: str) -> int | float | Fraction | None:
@@ -189,19 +238,8 @@ def _number(text: str) -> int | float | Fraction | None:
 
 
 def _names(value: str, bound: str) -> tuple[str, str] | None:
-    """Return two enumerators or strings; those of Fortran are without their blanks at the end.
-
-    The result is None for other texts. Fortran compares strings as if the shorter one had blanks
-    behind it.
-    """
+    """Return two enumerators; None for other texts."""
     both = (value, bound)
     if all(_NAME.match(each) is not None and exact_of(each) is None for each in both):
         return both if not any(each in _TRUTH for each in both) else None
-    if all(_STRING_OF_C.match(each) is not None for each in both):
-        # An array of char has zeros behind its string.
-        one, two = (_ZEROS.sub('"', each) for each in both)
-        return one, two
-    if all(_STRING_OF_FORTRAN.match(each) is not None for each in both):
-        one, two = (each[:-1].rstrip(" ") for each in both)
-        return one, two
     return None

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import truth
+from pgdb.frontend.analysis.asked_conditions import truth
 from pgdb.frontend.analysis.full_answers import kept_back, pages
 from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.merge.classes import EquivalenceClass

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import truth, where
+from pgdb.frontend.analysis.asked_conditions import truth, where
 from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
 from pgdb.frontend.commands.options import Option, is_number
 from pgdb.frontend.commands.table import (

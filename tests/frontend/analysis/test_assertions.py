@@ -8,7 +8,8 @@ import pytest
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.assertions import Check, ask_condition, check, truth, where
+from pgdb.frontend.analysis.asked_conditions import ask_condition, truth, where
+from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.show.text import comparison_text
 from pgdb.merge.classes import Missing
@@ -16,6 +17,8 @@ from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure
 from tests.support.answers import answer, ranks
 from tests.support.canned_checks import ERROR, checked, no_recall
+
+VECTOR = "std::vector of length 2, capacity 2"
 
 # -- where -------------------------------------------------------------------------------------
 
@@ -161,6 +164,17 @@ ARRAY = "{0, 1, 2 <repeats 20 times>}"
         ("x != 3", "{1, -nan(0x8000000000000)}", "[1] = -nan(0x8000000000000)"),
         ("x > 0", "std::vector of length 2, capacity 2 = {1, -1}", "[1] = -1"),
         ("x > 0", "{{_M_elems = {1, 2}}, {_M_elems = {3, -1}}}", "[1]._M_elems[1] = -1"),
+        ("x < 5", 'std::map with 2 elements = {["a"] = 1, ["b"] = 9}', '["b"] = 9'),
+        ("x < 5", "std::map with 1 element = {[{x = 1}] = 9}", "._element(0) = 9"),
+        ("x < 5", f"std::optional<V> containing {VECTOR} = {{1, 9}}", ".value()[1] = 9"),
+        ("x < 5", "std::optional<int> = {[contained value] = 9}", ".value() = 9"),
+        ("x < 5", "std::vector of length 0, capacity 0", ""),
+        ("x < 5", f"{VECTOR} = {{std::vector of length 0, capacity 0, {{9}}}}", "[1][0] = 9"),
+        ("x < 5", "{static _S_alignment = 8, _M_i = 9}", "._M_i = 9"),
+        ("x < 5", "{<Base> = {static _S_size = 9, _M_i = 7}, static free = true}", "._M_i = 7"),
+        ("x == 0", "std::bitset = {[3] = 1}", "[3] = 1"),
+        ("x == 0", "std::bitset", ""),
+        ("x < 2", "std::bitset = {[3] = 1, [9] = 1}", ""),
     ],
 )
 def test_an_array_is_compared_element_by_element(condition: str, array: str, value: str) -> None:
@@ -198,6 +212,47 @@ def test_truth_values_names_and_strings_are_compared_too(
         assert (each.value, each.is_element) == (value, True)
 
 
+@pytest.mark.parametrize(
+    ("bound", "text", "passes"),
+    [
+        ('"ab"', '"ab"', True),
+        ('"ab"', r'"ab\000\000"', True),
+        ('"ab"', '0x5555555592a0 "ab"', True),
+        ('"ab"', '"abc"', False),
+        ('"ab"', "0x0", False),
+        ('"ab"', "0x5555555592a0 'a' <repeats 20 times>, \"b\"", False),
+        ("'ab'", "'ab    '", True),
+        ("'ab'", "'ab', ' ' <repeats 20 times>", True),
+        ("'ab'", "'a'", False),
+    ],
+)
+def test_a_string_is_compared_by_its_content(bound: str, text: str, passes: bool) -> None:
+    said = (("x", {"0-3": text}), (bound, {"0-3": bound}))
+    found = checked(f"x == {bound}", *said)
+    assert found.ok == passes
+    assert passes or [each.value for each in found.failing] == [text]
+    assert checked(f"x != {bound}", *said).ok != passes
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        return answer((str(members), text if expression == "x" else bound))
+
+    judged = asyncio.run(ask_condition(f"x == {bound}", RankSet.range(0, 2), ask, no_recall))
+    assert where(judged) == (RankSet([0, 1]) if passes else RankSet())
+
+
+def test_integers_beyond_those_of_gdb_are_compared() -> None:
+    refused = Failure(message="That operation is not available on integers of more than 8 bytes.")
+    said = {"0-2": "5", "3": str(9 << 70)}
+    found = checked("x < 100", ("x", said), ("x < 100", {"0-3": refused}))
+    assert found.passed == ranks("0-2")
+    assert [(str(each.ranks), each.value) for each in found.failing] == [("3", str(9 << 70))]
+
+
+def test_bits_that_are_not_shown_are_not_judged() -> None:
+    (each,) = checked("x == 1", ("x", {"0-3": "std::bitset = {[3] = 1}"})).failing
+    assert each.is_error and "the bits that are 1 only" in each.value
+
+
 def test_ranks_fail_by_their_first_element_that_does() -> None:
     said = {"0": "{1, 2, 3}", "1-2": "{1, -2, 3}", "3": "{-1, -2, 3}", "4": ERROR}
     found = checked("x > 0", ("x", said), ("x > 0", {"4": ERROR}))
@@ -227,8 +282,8 @@ def test_the_other_side_can_differ_by_rank_and_be_an_array() -> None:
         ("x > y", {"x": '"abc"', "y": '"abd"'}, "a string"),
         ("x > 0", {"x": "'\\000' <repeats 15 times>"}, "an array of characters"),
         ("x > 0", {"x": "{{a = 1}, {a = 2}}"}, "an array of structures"),
-        ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is not a number"),
-        ("x > y", {"x": '{"ab", "cd"}', "y": '"aa"'}, "[0] is not a number"),
+        ("x > 0", {"x": '{"ab", "cd"}'}, "[0] is text"),
+        ("x > y", {"x": '{"ab", "cd"}', "y": '"aa"'}, "[0] is a string"),
         ("x == y", {"x": "{RED, GREEN}", "y": "0"}, "[0] is not a number"),
         ("x < 100", {"x": r'"\001\002"'}, "an array of characters"),
         ("x > 0", {"x": "{1, 2...}"}, "set print elements unlimited"),

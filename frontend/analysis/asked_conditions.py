@@ -1,0 +1,221 @@
+"""Conditions that GDB evaluates: where they are true, and which of them PGDB compares itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.conditions import (
+    check_changes_nothing,
+    has_ambiguous_differs,
+    operands_of,
+    possible_arrays,
+    string_comparison,
+)
+from pgdb.frontend.analysis.element_checks import elements, text_of
+from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
+from pgdb.frontend.analysis.plain_values import (
+    is_bitset,
+    is_empty_container,
+    is_null,
+    is_string,
+    plain,
+)
+from pgdb.frontend.analysis.values import Group, scalar_of
+from pgdb.frontend.analysis.values import parse as parse_value
+from pgdb.frontend.analysis.whole_values import Look, no_look
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
+
+Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
+"""A function that evaluates an expression on ranks."""
+_NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
+WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
+_STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
+"""The begin of the text of a string."""
+_HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """Ranks on which a condition is true, false, or has no truth value."""
+
+    true: RankSet
+    false: RankSet
+    errors: tuple[EquivalenceClass[Record], ...]
+    """Ranks that cannot evaluate the condition, or whose value is neither true nor false."""
+    missing: Missing
+
+
+def truth(answer: Answer) -> Truth:
+    """Return the ranks on which a condition holds, from GDB's values of the condition."""
+    true: list[RankSet] = []
+    false: list[RankSet] = []
+    errors: list[EquivalenceClass[Record]] = []
+    for each in answer.classes:
+        holds = _is_true(each.record.text) if isinstance(each.record, Value) else None
+        if holds is None:
+            errors.append(each if each.is_error else _no_condition(each))
+        else:
+            (true if holds else false).append(each.ranks)
+    return Truth(RankSet.union(true), RankSet.union(false), tuple(errors), answer.missing)
+
+
+def where(answer: Answer) -> RankSet:
+    """Return the ranks on which a condition holds.
+
+    :raises CommandError: if no rank has a truth value.
+    """
+    found = truth(answer)
+    if found.true or found.false:
+        return found.true
+    expression = answer.command.partition(" ")[2]
+    if found.errors:
+        first = found.errors[0]
+        raise CommandError(f"'{expression}' failed on [{first.ranks}]: {text_of(first.filled)}")
+    if found.missing.running:
+        raise CommandError(f"'{expression}': [{found.missing.running}] run; interrupt them first")
+    raise CommandError(f"'{expression}': no answer from [{answer.ranks}]")
+
+
+async def ask_condition(
+    condition: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull
+) -> Answer:
+    """Evaluate a condition on *ranks* with GDB.
+
+    Where GDB would compare or test the address of an array, the answer is an error, since such a
+    condition is true for any array.
+    """
+    check_changes_nothing(condition)
+    refused: list[EquivalenceClass[Record]] = []
+    left = ranks
+    missing = Missing()
+    if probed := await where_it_compares(condition, ranks, evaluate):
+        refused += [
+            EquivalenceClass(each.ranks, Failure(message=why_not(each))) for each in probed.errors
+        ]
+        left, missing = left & comparing(probed), probed.missing
+    judged: list[EquivalenceClass[Record]] = []
+    if left and (compared := string_comparison(condition)) is not None:
+        subject, sign, other = compared
+        said = await in_full(await evaluate(subject, left), recall)
+        texts = RankSet.union(e.ranks for e in said.classes if is_compared_here(e, with_text=True))
+        if texts:
+            side = await right_side(other, texts, evaluate, recall, no_look)
+            failing = elements(part_of(said, texts), [(sign, side)])
+            refused += [
+                EquivalenceClass(each.ranks, Failure(message=each.value))
+                for each in failing
+                if each.is_error
+            ]
+            false = RankSet.union(each.ranks for each in failing if not each.is_error)
+            true = texts - RankSet.union(each.ranks for each in failing)
+            judged = [
+                EquivalenceClass(ranks, Value(text=text))
+                for ranks, text in ((true, "1"), (false, "0"))
+                if ranks
+            ]
+            left -= texts
+    for operand in possible_arrays(operands_of(condition)):
+        if left:
+            said = await evaluate(operand, left)
+            if arrays := RankSet.union(
+                each.ranks for each in said.classes if is_compared_here(each)
+            ):
+                message = f"{operand} is an array; name an element of it, such as {operand}[0]"
+                refused.append(EquivalenceClass(arrays, Failure(message=message)))
+                left -= arrays
+    answer = Answer(command=f"print {condition}", ranks=ranks, classes=())
+    if left:
+        answer = await in_full(await evaluate(condition, left), recall)
+    classes = sorted((*answer.classes, *judged, *refused), key=lambda each: each.ranks.first)
+    return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
+
+
+async def where_it_compares(text: str, ranks: RankSet, evaluate: Evaluate) -> Answer | None:
+    """Return the answer of *ranks* to a ``/=`` of two numbers; None if *text* has no ``/=``.
+
+    Fortran compares and returns a value. Other languages would assign, which GDB refuses for a
+    number. Only ranks that return a value may evaluate *text*.
+    """
+    if not has_ambiguous_differs(text):
+        return None
+    return await evaluate("1 /= 2", ranks)
+
+
+def comparing(probed: Answer) -> RankSet:
+    """Return the ranks on which the answer of :func:`where_it_compares` is a value."""
+    return RankSet.union(each.ranks for each in probed.classes if not each.is_error)
+
+
+def why_not(said: EquivalenceClass[Record]) -> str:
+    """Return why a condition with ``/=`` cannot be evaluated on some ranks."""
+    message = said.filled.message if isinstance(said.filled, Failure) else ""
+    return WOULD_ASSIGN if _NO_LVALUE.search(message) else message
+
+
+def _word(text: str) -> str:
+    return text.strip().strip(".").lower()
+
+
+def is_truth_value(text: str) -> bool:
+    """Return whether a value is of a type for truth values, as GDB prints it.
+
+    >>> [is_truth_value(each) for each in ("true", ".FALSE.", "1")]
+    [True, True, False]
+    """
+    return _word(text) in ("true", "false")
+
+
+def _is_true(text: str) -> bool | None:
+    """Return whether GDB's value of a condition is true; None if it is neither true nor false."""
+    if is_truth_value(text):
+        return _word(text) == "true"
+    number = scalar_of(text)
+    if number is not None:
+        return number != 0  # a NaN is true, as in C
+    if text.endswith("}"):
+        return None  # a structure or an array, whatever pointers are in it
+    if SLOT in text:
+        return True  # an address; a null pointer is no longer than 0x0
+    pointer = _HEXADECIMAL.search(text)
+    return int(pointer[0], 16) != 0 if pointer else None
+
+
+def _no_condition(each: EquivalenceClass[Record]) -> EquivalenceClass[Record]:
+    message = f"{text_of(each.filled)} is neither true nor false"
+    return EquivalenceClass(ranks=each.ranks, record=Failure(message=message))
+
+
+def is_compared_here(each: EquivalenceClass[Record], *, with_text: bool = False) -> bool:
+    """Return whether PGDB compares the value: an array, which GDB would replace by its address, a
+    string, or a container.
+
+    :param with_text: whether it is compared with a string, as the target of a pointer is too.
+    """
+    record = each.record.template if isinstance(each.record, Various) else each.record
+    if not isinstance(record, Value):
+        return False
+    if _STRING.match(record.text) or is_string(record.text):
+        return not record.text.startswith(("(", "0x", SLOT)) or with_text
+    node = parse_value(record.text)
+    if not isinstance(node, Group):
+        is_absent = with_text and is_null(record.text)
+        return is_absent or is_bitset(node) or is_empty_container(record.text)
+    is_of_library = node.head.text.startswith("std::")
+    return node.is_array or is_of_library or plain(node) is not None
+
+
+async def right_side(
+    text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull, look: Look
+) -> Answer:
+    """Return the right side of a comparison: the values of the ranks, or the typed number."""
+    if parse_number(text) is None:
+        return await look(await in_full(await evaluate(text, ranks), recall))
+    said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
+    return Answer(command=f"print {text}", ranks=ranks, classes=(said,))

@@ -1,0 +1,73 @@
+"""Conditions on containers, strings and sections of real programs, with the places that fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.programs import Mpi
+from tests.support.shown_answers import shown
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+OF_CPP = {
+    "edges < 5": "edges._element(1) = 9.5",
+    "lists < 5": 'lists["b"][1] = 9',
+    "some < 5": "some.value()[1] = 9",
+    "either < 5": "either[0][1] = 9",
+    "rows < 5": "rows[1][1] = 9",
+    "few < 5": "few[0] = 9",
+    "bits == 0": "bits[69] = 1",
+    "pause < 5": "pause.__r = 9",
+    "wide < 100": "wide = 10625324586456701730816",
+    'name == "two"': 'name = "nine"',
+    'text == "two"': "text = 0x0",
+    'buffer == "two"': "buffer = \"nine\", '\\000' <repeats 11 times>",
+    'words["k"] == "two"': 'words["k"] = "nine"',
+    "*shared < 5": "",
+}
+"""Conditions that hold on all ranks but rank 1, and the place that fails there."""
+OF_FORTRAN = {
+    "base(:,1) < 5": "base(:,1)(2) = 9",
+    "words(1) == 'word'": "words(1) = 'nine    '",
+    "words(0:1) == 'word'": "words(0:1)(2) = 'nine    '",
+    "names == 'abcd'": "names(1) = 'nine'",
+    "mask .eqv. .false.": "mask(3) = .TRUE.",
+    "cells(3)%title == 'cell'": "cells(3)%title = 'nine'",
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "conditions", "text"),
+    [
+        ("judged.cpp", OF_CPP, 'words["k"] == "nine"'),
+        ("judged.f90", OF_FORTRAN, "words(1) == 'nine'"),
+    ],
+)
+def test_conditions_name_the_element_that_fails(
+    mpi: Mpi, build: Build, source: str, conditions: dict[str, str], text: str
+) -> None:
+    program = build(source)
+    commands = (
+        "set stop-on-error off",
+        f"tbreak {program.at('look')}",
+        "c",
+        *(f"assert {each}" for each in conditions),
+        f"defset found if {text}",
+        # Typed back, each place shows the same.
+        *(f"print {place.partition(' = ')[0]}" for place in conditions.values() if place),
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    for condition, place in conditions.items():
+        lines = shown(finished.out, f"assert {condition}")
+        if not place:
+            assert "NOT CHECKED on [0-2]" in lines[0], lines
+            continue
+        assert lines[0] == f"{condition}: FAILED on [1] (1 of 3)", lines
+        assert lines[1:] == [f"[1] {place}", "passed on [0,2]"]
+        expression, _, value = place.partition(" = ")
+        typed = "\n".join(shown(finished.out, f"print {expression}"))
+        if value != "0x0":
+            assert f"[1]   {expression} = {value}" in typed, typed
+    assert shown(finished.out, f"defset found if {text}")[0].startswith("@found is [1]: 1 of 3")
