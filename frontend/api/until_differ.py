@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -14,16 +15,20 @@ from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.comparing import Comparison, compare
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.ways import listed, ways_of
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
 from pgdb.frontend.store import recording_file
+from pgdb.frontend.store.recorder import Exchange
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.merge.classes import Merger
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
+from pgdb.records import Record
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -54,6 +59,9 @@ class Differ(msgspec.Struct, frozen=True):
     """The values at the last hit at which they were compared across ranks."""
     comparison: Comparison | None = None
     """The values at the last hit, compared with those of the recording."""
+    unrecorded: int = 0
+    """Number of the first places that were not compared, since the recording has no room for
+    their values."""
 
     @property
     def differs(self) -> bool:
@@ -100,17 +108,45 @@ class _Values:
         self._ranks = ranks
         self.expression = expression
         self._requirement = parse(f"{expression} same")
-        self._saved: Iterator[Answer] | None = None
+        self._saved: dict[int, Answer] | None = None
+        self._looks = 0
+        self.unrecorded = 0
         if recording is not None:
-            saved = _saved_values(Path(recording), expression)
-            if not saved:
-                raise CommandError(
-                    f"{recording} has no value of {expression!r}; a recording of 'until-differ "
-                    f"{expression}' or of 'print {expression}' at each hit has"
-                )
-            self._saved = iter(saved)
+            self._saved = _saved_values(Path(recording), expression)
+            self._check_saved(recording)
         self.check: Check | None = None
         self.comparison: Comparison | None = None
+
+    def _check_saved(self, recording: Path | str) -> None:
+        """Note what the recording lacks.
+
+        :raises CommandError: if it has no value of the ranks.
+        """
+        assert self._saved is not None
+        recorded = RankSet.union(each.ranks for each in self._saved.values())
+        if not self._saved:
+            raise CommandError(
+                f"{recording} has no value of {self.expression!r}; a recording of 'until-differ "
+                f"{self.expression}' or of 'print {self.expression}' at each hit has"
+            )
+        if lacking := self._ranks - recorded:
+            text = f"{recording} has values of [{recorded}], and none of [{lacking}]"
+            if lacking == self._ranks:
+                raise CommandError(text)
+            self._session.note(f"{text}, which {by_number(lacking, 'is', 'are')} not compared")
+        self._ranks &= recorded
+        self.unrecorded = min(self._saved) - 1
+        if self.unrecorded:
+            times = "time" if self.unrecorded == 1 else f"{self.unrecorded} times"
+            self._session.note(
+                f"{recording} has no values of the first {times}, for which it had no room; "
+                "they are not compared"
+            )
+
+    @property
+    def ranks(self) -> RankSet:
+        """The ranks whose values are compared."""
+        return self._ranks
 
     @property
     def is_from_recording(self) -> bool:
@@ -126,9 +162,14 @@ class _Values:
             if found.ok:
                 return "complete"
             return "failed" if all(each.is_error for each in found.failing) else "differ"
-        saved = next(self._saved, None)
+        self._looks += 1
+        saved = self._saved.get(self._looks)
         if saved is None:
-            return "recording"
+            if self._looks > max(self._saved):
+                return "recording"
+            # A recording of this run is to have the value.
+            await verdicts.evaluate(session, self.expression, self._ranks)
+            return "complete"
         part = self._ranks & saved.ranks
         sides = await verdicts.sides(session, self.expression, part, saved, "rank")
         self.comparison = compare(*sides, by="rank")
@@ -166,12 +207,13 @@ class _Hits(GroupRun):
             command=self._command,
             expression=values.expression,
             location=location,
-            ranks=self.ranks,
+            ranks=values.ranks,
             hit=hit,
             end=end,
             answer=self.answer,
             check=values.check,
             comparison=values.comparison,
+            unrecorded=values.unrecorded,
         )
 
     async def _here(self) -> str:
@@ -215,13 +257,32 @@ class _Hits(GroupRun):
                 session.note(f"breakpoint {number} could not be deleted: {error}")
 
 
-def _saved_values(path: Path, expression: str) -> list[Answer]:
-    """Return the values of an expression in a recording, in their order."""
-    return [
-        each.answer
-        for each in recording_file.read(path).exchanges
-        if isinstance(each.operation, Evaluate)
-        and each.operation.expression == expression
-        and not each.operation.whole
-        and not each.operation.format
-    ]
+def _saved_values(path: Path, expression: str) -> dict[int, Answer]:
+    """Return the values of an expression in a recording, by the number of their occasion.
+
+    The last value of a rank counts that was asked before the rank has run again.
+    """
+    found: dict[int, Answer] = {}
+    for number, each in enumerate(_asked(path, expression), start=1):
+        before = found.get(each.occasion or number)
+        found[each.occasion or number] = each.answer if before is None else _joined(before, each)
+    return found
+
+
+def _asked(path: Path, expression: str) -> Iterator[Exchange]:
+    for each in recording_file.read(path).exchanges:
+        operation = each.operation
+        if isinstance(operation, Evaluate) and operation.expression == expression:
+            if not operation.whole and not operation.format:
+                yield each
+
+
+def _joined(before: Answer, now: Exchange) -> Answer:
+    """Return the answers to two requests of one occasion; the later one counts."""
+    after = now.answer
+    merger: Merger[Record] = Merger()
+    merger.add_classes(after.classes)
+    merger.add_classes(each.part(each.ranks - merger.ranks) for each in before.classes)
+    missing = (before.missing | after.missing) - merger.ranks
+    ranks = before.ranks | after.ranks
+    return replace(after, ranks=ranks, classes=merger.classes, missing=missing)

@@ -39,6 +39,18 @@ class Exchange(msgspec.Struct, frozen=True):
     answer: Answer
     time_s: float
     """Time of the answer, in seconds since 1970."""
+    occasion: int = 0
+    """Number of this occasion among those of the same request, from 1 on; 0 if it is unknown.
+
+    Requests to ranks that have not run in between are one occasion, whoever they went to."""
+
+
+class _Occasion(msgspec.Struct):
+    """The last occasion of a request."""
+
+    number: int = 0
+    asked: list[tuple[int, RankSet]] = []
+    """The position of each request, and its ranks."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -73,6 +85,7 @@ class Recorder:
         self._sequence = 0
         self._exchanges: OrderedDict[int, tuple[bytes, Exchange, int]] = OrderedDict()
         self._of_key: dict[bytes, list[int]] = {}
+        self._occasions: dict[bytes, _Occasion] = {}
         self.begun_s = time.time()
         """Time at which the session began, in seconds since 1970."""
         self.forgotten = 0
@@ -102,7 +115,9 @@ class Recorder:
             return
         if not isinstance(operation, RecordedOperation):
             return
-        self._put(Exchange(self._sequence, operation, answer, time.time()))
+        key = key_of(operation)
+        occasion = self._occasion(key, answer.ranks)
+        self._put(key, Exchange(self._sequence, operation, answer, time.time(), occasion))
         if isinstance(operation, messages.SelectFrame) or (
             isinstance(operation, messages.Console)
             and gdb_commands.resolve(operation.command) in _MOVING
@@ -128,8 +143,24 @@ class Recorder:
             )
             return
 
-    def _put(self, exchange: Exchange) -> None:
-        key, size_bytes = key_of(exchange.operation), exchange.answer.size_bytes
+    def _occasion(self, key: bytes, ranks: RankSet) -> int:
+        """Return the number of the occasion at which *ranks* are asked now."""
+        last = self._occasions.setdefault(key, _Occasion())
+        is_next = not last.number or any(
+            not RankSet.union(run.ranks for run in self.runs if run.sequence > sequence).isdisjoint(
+                asked & ranks
+            )
+            for sequence, asked in last.asked
+        )
+        if is_next:
+            last.number += 1
+            last.asked = []
+        kept = [(sequence, left) for sequence, asked in last.asked if (left := asked - ranks)]
+        last.asked = [*kept, (self._sequence, ranks)]
+        return last.number
+
+    def _put(self, key: bytes, exchange: Exchange) -> None:
+        size_bytes = exchange.answer.size_bytes
         if size_bytes > self._most_bytes // 2:
             self.forgotten += 1
             return

@@ -83,13 +83,15 @@ class StoredAnswer(_Struct, frozen=True):
     may_run: bool
 
 
-class StoredExchange(_Struct, frozen=True):
+class StoredExchange(_Struct, frozen=True, omit_defaults=True):
     """A request; its answer is a position in the list of answers."""
 
     sequence: int
     operation: RecordedOperation
     answer: int
     time_s: float
+    occasion: int = 0
+    """See :attr:`Exchange.occasion`."""
 
 
 class StoredChange(_Struct, frozen=True):
@@ -213,6 +215,7 @@ def store_exchanges(exchanges: Iterable[Exchange], answers: Answers) -> tuple[St
             operation=each.operation,
             answer=answers.put(each.answer),
             time_s=each.time_s,
+            occasion=each.occasion,
         )
         for each in exchanges
     )
@@ -239,7 +242,13 @@ class Loaded:
         if elsewhere:
             raise ProtocolError(f"ranks {elsewhere} are in no table")
         self.exchanges = tuple(
-            Exchange(each.sequence, each.operation, self._answer(each.answer), each.time_s)
+            Exchange(
+                each.sequence,
+                each.operation,
+                self._answer(each.answer),
+                each.time_s,
+                each.occasion,
+            )
             for each in file.exchanges
         )
         times_s = (file.begun_s, file.saved_s, *(each.time_s for each in file.names))

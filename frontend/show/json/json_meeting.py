@@ -65,6 +65,7 @@ def differ(found: Differ, text: ClassText) -> DifferLine:
         missing=missing_ranks(found.answer.missing),
         elapsed_s=round(found.answer.elapsed_s, 6),
         still_running=still_running(found.answer),
+        unrecorded=found.unrecorded,
     )
 
 

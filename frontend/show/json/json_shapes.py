@@ -356,6 +356,8 @@ class DifferLine(LineBase, frozen=True, kw_only=True, tag="differ"):
     """The ranks with other values at the last hit."""
     differences: tuple[ComparedRanks, ...] = ()
     """The differences from the recording at the last hit."""
+    unrecorded: int = 0
+    """Number of the first places at which the recording has no values to compare."""
     still_running: tuple[StillRunningRanks, ...] = ()
     """Where the ranks are that have not come to the last hit."""
     classes: tuple[AnswerClass, ...]

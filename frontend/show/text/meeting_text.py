@@ -88,6 +88,10 @@ def differ(found: Differ, width: int = 0) -> str:
         case "complete":
             as_ = "as in the recording" if found.comparison is not None else "the same"
             all_ = f"all {hits}" if found.hit > 1 else hits
+            if found.unrecorded and found.comparison is None:
+                return f"{found.expression} was not compared at {all_} of {found.location}"
+            if found.unrecorded:
+                all_ = f"the last of {hits}"
             return f"{found.expression} is {as_} on [{found.ranks}] at {all_} of {found.location}"
         case "waiting":
             out = found.answer.missing.running
@@ -102,6 +106,8 @@ def differ(found: Differ, width: int = 0) -> str:
         case "interrupted":
             if not found.hit and found.check is None and found.comparison is None:
                 return f"interrupted before the first hit of {found.location}"
+            if found.unrecorded and found.comparison is None:
+                return f"interrupted {after}; {found.expression} was not compared so far"
             return f"interrupted {after}; {found.expression} was the same so far"
         case "lost":
             missing = found.answer.missing

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.text import meeting_text
+from pgdb.frontend.store.recorder import Recorder
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, InsertBreakpoint
 from pgdb.overlay.router import Gathered
@@ -222,3 +224,77 @@ def test_values_are_compared_with_a_recording_hit_by_hit(tmp_path: Path) -> None
         found_by(job_of("1"), "y", recording=saved)
     with pytest.raises(CommandError):
         found_by(job_of("1"), recording=tmp_path / "none.pgdb")
+
+
+def notes_of(job: MovingJob, **options: Any) -> tuple[Differ, list[str]]:
+    """Run a job until values differ; return what came of it, and the notes."""
+    found: list[Differ] = []
+    notes: list[str] = []
+
+    async def test(session: Session) -> None:
+        session.subscribe(
+            lambda each: notes.append(each.text) if isinstance(each, SessionNotice) else None
+        )
+        found.append(await session.until_differ("x", **options))
+
+    run(job, test)
+    return found[0], notes
+
+
+def test_values_without_room_in_the_recording_are_not_compared(tmp_path: Path) -> None:
+    path = tmp_path / "before.pgdb"
+
+    async def test(session: Session) -> None:
+        session._core.recorder = Recorder(most_exchanges=2)
+        await session.until_differ("x", at="f", limit=5)
+        await session.save(path)
+
+    run(job_of("1", "2", "3", "4", "5"), test)
+    # The values of hits 4 and 5 are kept: hit 4 is compared with hit 4.
+    found, notes = notes_of(job_of("1", "2", "3", "4", "6"), at="f", recording=path)
+    assert (found.end, found.hit, found.unrecorded) == ("differ", 5, 3)
+    assert "no values of the first 3 times" in notes[0]
+    found, _ = notes_of(job_of("1", "2", "3", "4", "5"), at="f", limit=5, recording=path)
+    assert meeting_text.differ(found).endswith("at the last of 5 hits of f")
+    found, _ = notes_of(job_of("1", "2"), at="f", limit=2, recording=path)
+    assert meeting_text.differ(found) == "x was not compared at all 2 hits of f"
+
+
+def test_values_that_were_asked_for_twice_or_in_parts_are_of_one_hit(tmp_path: Path) -> None:
+    path = tmp_path / "before.pgdb"
+
+    async def test(session: Session) -> None:
+        for _ in range(3):
+            await session.continue_()
+            await session.ranks("0").evaluate("x")
+            await session.ranks("1-3").evaluate("x")
+            await session.ranks("2").evaluate("x")
+        await session.save(path)
+
+    job = job_of("1", "2", "3")
+    # Each rank has a further value for each question.
+    job.values[2] = ["1", "1", "2", "2", "3", "3"]
+    run(job, test)
+    found, notes = notes_of(job_of("1", "2", "3", odd=["1", "2", "8"]), at="f", recording=path)
+    assert (found.end, found.hit, notes) == ("differ", 3, [])
+    assert found.comparison is not None
+    assert [str(each.ranks) for each in found.comparison.differences] == ["3"]
+
+
+def test_ranks_without_values_in_the_recording_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "before.pgdb"
+
+    async def test(session: Session) -> None:
+        await session.ranks("0-1").until_differ("x", at="f", limit=2)
+        await session.save(path)
+
+    run(job_of("1", "2"), test)
+    found, notes = notes_of(job_of("1", "2", odd=["7", "8"]), at="f", limit=2, recording=path)
+    assert (found.end, str(found.ranks)) == ("complete", "0-1")
+    assert notes == [f"{path} has values of [0-1], and none of [2-3], which are not compared"]
+
+    async def others(session: Session) -> None:
+        with pytest.raises(CommandError, match=r"and none of \[3\]"):
+            await session.ranks("3").until_differ("x", at="f", recording=path)
+
+    run(job_of("1"), others)
