@@ -28,7 +28,7 @@ from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts, whereabouts
 from pgdb.frontend.api.explaining import WATCH_S, explain_waits
 from pgdb.frontend.api.host_files import GatheredFile
-from pgdb.frontend.api.options import STOP_MODES, StopMode
+from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.api.progressing import EVERY_S, SAMPLES, observe
 from pgdb.frontend.api.rank_groups import RankGroups
 from pgdb.frontend.api.sampling import take
@@ -171,8 +171,17 @@ class RankView(RankGroups):
             line, SelectFrame(command=line), self.set, timeout_s=timeout_s, of_ended=True
         )
 
-    async def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+    async def execute(
+        self,
+        line: str,
+        *,
+        stop: StopMode | None = None,
+        members: str = "",
+        timeout_s: float | None = None,
+    ) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        *stop* and *members* are for commands that make breakpoints; see :meth:`break_at`.
 
         :raises UsageError: for a command that has a call of its own or is refused.
         """
@@ -185,7 +194,10 @@ class RankView(RankGroups):
         if kind is gdb_commands.Kind.MULTI_LINE:
             raise UsageError(f"'{word}' takes several lines; use script()")
         if kind is gdb_commands.Kind.BREAKPOINT:
-            return await self._session.insert_breakpoint(line, self.set, timeout_s=timeout_s)
+            insert = self._session.insert_breakpoint
+            return await insert(line, self.set, stop=stop, members=members, timeout_s=timeout_s)
+        if stop is not None or members:
+            raise UsageError(f"'{word}' makes no breakpoint, which 'stop' and 'members' are for")
         if kind is gdb_commands.Kind.RUN:
             answer = await self._session.runs.start_console(line, self.set, timeout_s=timeout_s)
             return await self._session.runs.finish(answer, timeout_s=timeout_s)
@@ -319,30 +331,16 @@ class RankView(RankGroups):
         :raises UsageError: if *stop* is no mode.
         :raises RankSetError: if *members* is malformed.
         """
-        session = self._session
-        if stop is not None and stop not in STOP_MODES:
-            raise UsageError(f"stop={stop!r} is no stop mode; there are {', '.join(STOP_MODES)}")
-        if members:
-            session.parse_ranks(members)
-        line = " ".join(
-            part
-            for part in (
-                "tbreak" if temporary else "break",
-                location,
-                f"if {condition}" if condition else "",
-            )
-            if part
-        )
-        return await session.insert_breakpoint(
-            line,
-            self.set,
-            stop=stop,
-            members=members,
-        )
+        word = "tbreak" if temporary else "break"
+        line = " ".join(filter(None, (word, location, condition and f"if {condition}")))
+        return await self._session.insert_breakpoint(line, self.set, stop=stop, members=members)
 
-    async def watch(self, expression: str) -> Answer:
-        """Stop when the value of *expression* changes."""
-        return await self._session.insert_breakpoint(f"watch {expression}", self.set)
+    async def watch(
+        self, expression: str, *, stop: StopMode | None = None, members: str = ""
+    ) -> Answer:
+        """Stop when the value of *expression* changes; see :meth:`break_at`."""
+        line = f"watch {expression}"
+        return await self._session.insert_breakpoint(line, self.set, stop=stop, members=members)
 
     async def change_breakpoints(
         self, command: str, numbers: Sequence[str] = (), argument: str = ""

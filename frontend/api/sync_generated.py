@@ -495,12 +495,23 @@ class Ranks:
         """Run ``frame …``, ``up …`` or ``down …``; the answer is the frame selected then."""
         return self._loop.call(lambda: self._view.select_frame(line, timeout_s=timeout_s))
 
-    def execute(self, line: str, *, timeout_s: float | None = None) -> Answer:
+    def execute(
+        self,
+        line: str,
+        *,
+        stop: StopMode | None = None,
+        members: str = "",
+        timeout_s: float | None = None,
+    ) -> Answer:
         """Run one GDB command as it is; a run command waits as :meth:`continue_` does.
+
+        *stop* and *members* are for commands that make breakpoints; see :meth:`break_at`.
 
         :raises UsageError: for a command that has a call of its own or is refused.
         """
-        return self._loop.call(lambda: self._view.execute(line, timeout_s=timeout_s))
+        return self._loop.call(
+            lambda: self._view.execute(line, stop=stop, members=members, timeout_s=timeout_s)
+        )
 
     def gather(self, said: Answer, directory: Path | str) -> list[GatheredFile]:
         """Copy the files that a command has written on the hosts to a directory of this host.
@@ -600,9 +611,9 @@ class Ranks:
             )
         )
 
-    def watch(self, expression: str) -> Answer:
-        """Stop when the value of *expression* changes."""
-        return self._loop.call(lambda: self._view.watch(expression))
+    def watch(self, expression: str, *, stop: StopMode | None = None, members: str = "") -> Answer:
+        """Stop when the value of *expression* changes; see :meth:`break_at`."""
+        return self._loop.call(lambda: self._view.watch(expression, stop=stop, members=members))
 
     def change_breakpoints(
         self, command: str, numbers: Sequence[str] = (), argument: str = ""

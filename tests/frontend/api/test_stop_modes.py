@@ -411,6 +411,23 @@ def test_a_temporary_breakpoint_stays_on_ranks_that_run_on() -> None:
     run(test)
 
 
+def test_every_call_that_makes_a_breakpoint_takes_a_set_and_a_mode() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await session.watch("x", members="@mine")
+        await session.execute("catch fork", stop="all", members="@mine")
+        job.hit("0", session.last_breakpoint - 1)
+        await until(session, lambda: job.resumed == ["0"])
+        job.hit("1", session.last_breakpoint)
+        await until(session, lambda: session.state.stopped == ALL)
+        with pytest.raises(UsageError, match="'print' makes no breakpoint"):
+            await session.execute("print 1", stop="all")
+        with pytest.raises(RankSetError, match="no set named '@nosuch'"):
+            await session.watch("x", members="@nosuch")
+
+    run(test)
+
+
 def test_all_breakpoints_of_a_command_have_its_options() -> None:
     class ManyJob(StoppingJob):
         def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
