@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.running import End, Fault
 from pgdb.errors import PgdbError
+from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.sync_generated import RankView
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
@@ -250,15 +251,15 @@ class GroupFaults:
             view.continue_(wait=False)
             session.ranks(held).release()
         else:
-            before = session.last_breakpoint
+            following = session.last_breakpoint + 1
+            answer = view.break_at("hit", stop="all")
             try:
-                view.break_at("hit", stop="all").check()
+                answer.check()
                 for _ in range(LOOKS):
                     view.continue_(timeout_s=DEADLINE_S)
             finally:
-                # A fault may have come before the breakpoint.
-                if session.last_breakpoint > before:
-                    session.delete(session.last_breakpoint)
+                # The fault may have a breakpoint of its own.
+                session.delete(last_made(answer.classes) or following)
 
     @staticmethod
     def _check_traces(session: Session, whole: RankSet) -> None:
