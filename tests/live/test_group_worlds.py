@@ -19,10 +19,15 @@ RANKS = 7
 END_S = 20.0
 
 
+@pytest.fixture(params=("openmpi", "mpich"))
+def mpi_of_worlds(request: pytest.FixtureRequest) -> Mpi:
+    return find_mpi(request.param)
+
+
 @pytest.fixture
-def worlds(builder: Builder) -> Iterator[int]:
+def worlds(builder: Builder, mpi_of_worlds: Mpi) -> Iterator[int]:
     """The launcher of three worlds whose ranks call usleep all the time."""
-    mpi = find_mpi("openmpi")
+    mpi = mpi_of_worlds
     line = mpi.line(2, builder.build(mpi, "spawns.c"))
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         try:
@@ -38,8 +43,10 @@ def worlds(builder: Builder) -> Iterator[int]:
                 process.kill()
 
 
-def test_ranks_of_several_worlds_move_as_groups(worlds: int, builder: Builder) -> None:
-    place = builder.build(find_mpi("openmpi"), "spawns.c").at("waiting")
+def test_ranks_of_several_worlds_move_as_groups(
+    worlds: int, mpi_of_worlds: Mpi, builder: Builder
+) -> None:
+    place = builder.build(mpi_of_worlds, "spawns.c").at("waiting")
     commands = ex(
         f"tbreak {place}",
         "continue",
