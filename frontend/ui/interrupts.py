@@ -24,16 +24,24 @@ class Interrupts:
     Prompts are run with ``handle_sigint=False``: prompt_toolkit gives the signal back to nobody.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, source: Input) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        source: Input,
+        on_quit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take Ctrl-C, and Ctrl-\\ with *on_quit*: as in GDB it does not end the session."""
         self.on_command: Callable[[], None] | None = None
         """Called for a Ctrl-C while a command is carried out and no prompt reads."""
         self._loop = loop
         self._source = source
         loop.add_signal_handler(signal.SIGINT, self._on_signal)
+        loop.add_signal_handler(signal.SIGQUIT, on_quit)
 
     def close(self) -> None:
-        """Leave Ctrl-C to Python."""
+        """Leave both keys to Python."""
         self._loop.remove_signal_handler(signal.SIGINT)
+        self._loop.remove_signal_handler(signal.SIGQUIT)
 
     def take_typed(self) -> bool:
         """Return whether Ctrl-C was typed behind the line that was read last.

@@ -82,7 +82,7 @@ class Repl:
         )
         # The reply to a question does not belong to the history.
         self._question: PromptSession[str] = PromptSession(history=DummyHistory())
-        self._control_c = Interrupts(self._loop, self._prompt.input)
+        self._control_c = Interrupts(self._loop, self._prompt.input, self._on_quit_key)
         self.dispatcher = Dispatcher(
             self.workspace,
             self.display,
@@ -270,6 +270,11 @@ class Repl:
                 self._loop.add_reader(sys.stdin.fileno(), self._on_typed)
             else:
                 self._loop.remove_reader(sys.stdin.fileno())
+
+    def _on_quit_key(self) -> None:
+        """Say that Ctrl-\\ has no effect: a launched job would be lost with the session."""
+        if self._is_busy and not self._is_lent:
+            self.display.text("(Ctrl-\\ has no effect; Ctrl-C stops the ranks)")
 
     def _on_interrupt(self, task: asyncio.Task[None]) -> None:
         if self._is_lent:

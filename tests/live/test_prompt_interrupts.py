@@ -6,12 +6,14 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import Build
 from tests.support.processes import wait_until
 from tests.support.programs import Mpi
+from tests.support.prompts import launched, ranks_of, wait_running
 from tests.support.terminal import DEADLINE_S, PGDB, Terminal
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -44,6 +46,28 @@ def test_ctrl_c_typed_behind_a_line_is_for_that_line(mpi: Mpi, build: Build, lin
             terminal.send(f"{line}\r\x03")
             terminal.line(f"print 100 + {number}")
             terminal.expect(rf" = 10{number}\n")
+        leave(terminal)
+
+
+def test_the_quit_key_ends_no_session(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("continue")
+        wait_running(ranks_of(terminal, program))
+        wait_until(lambda: terminal.reads_lines, "the prompt has given the terminal back")
+        terminal.send("\x1c")
+        terminal.expect(r"Ctrl-\\ has no effect")
+        # A program of the user's has the key for itself.
+        terminal.control_c()
+        terminal.expect(PROMPT)
+        terminal.line("shell trap 'echo told' QUIT; echo begun; read answer; echo $answer")
+        terminal.expect("begun\n")
+        terminal.send("\x1c")
+        terminal.expect("told\n")
+        terminal.send("over\n")
+        terminal.expect("over\n")
+        terminal.ask("print 150 + 150", " = 300")
+        assert terminal.text.count("has no effect") == 1
         leave(terminal)
 
 
