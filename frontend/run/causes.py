@@ -104,6 +104,9 @@ class Found(msgspec.Struct, frozen=True):
     line: int = 0
 
 
+_MOST_LAST_CHARACTERS = 4096
+_MOST_LINE_CHARACTERS = 200
+
 _PREFIX = r"(?:\[[^\[\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
 """Words that launchers put before a line: Open MPI's --tag-output, hydra's -l, srun's -l."""
 _BEGIN = r"(?<![^\s:])"
@@ -141,6 +144,16 @@ _OTHER_ASSERTION = pattern(
     r"Assertion failed: (?P<text>[^\n]*?) \((?P<file>[^\s:]+): (?P<function>[^:\n]*): "
     r"(?P<line>\d+)\)"
 )
+_GNU_HEADER_ASSERTION = pattern(
+    r"(?P<file>/[^\s:]+):\d+: (?P<function>[^\n]{0,4096}?): Assertion '(?P<text>[^\n]*)' failed\."
+)
+"""Words of libstdc++ with _GLIBCXX_ASSERTIONS. Their place is in a header of the library."""
+_LLVM_HEADER_ASSERTION = pattern(
+    r"(?P<file>/[^\s:]+):\d+: (?:libc\+\+ Hardening )?assertion (?P<text>[^\n]*?) failed: "
+    r"(?P<why>[^\n]*)"
+)
+"""Words of libc++ in its hardened modes."""
+_PURE_VIRTUAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>pure virtual (?:method|function) called)")
 _GNU_EXCEPTION = pattern(
     r"terminate called after throwing an instance of '(?P<type>[^\n]*)'"
     r"(?:\n[^\n]*?what\(\):\s+(?P<text>[^\n]*))?"
@@ -175,9 +188,13 @@ _FLANG = pattern(
 _INTEL_FORTRAN = pattern(r"forrtl: (?P<text>(?:severe|error) \(\d+\): [^\n]*)")
 _ERROR_STOP = pattern(r"(?m)^" + _PREFIX + r"(?P<text>(?:Fortran )?ERROR STOP[^\n]*)")
 _GLIBC = pattern(
-    r"(?P<text>\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*: [^\n]*"
-    r"|(?:double free or corruption|free\(\): |malloc\(\): |corrupted |munmap_chunk\(\): |"
-    r"realloc\(\): )[^\n]*)"
+    r"(?P<text>\*\*\* (?:stack smashing|buffer overflow|%n in writable segment|"
+    r"invalid %N\$ use) detected \*\*\*: [^\n]*"
+    r"|\*\*\* longjmp causes uninitialized stack frame \*\*\*: [^\n]*"
+    r"|(?:double free or corruption|free\(\): |malloc\(\): |calloc\(\): |corrupted (?:size|double)|"
+    r"munmap_chunk\(\): |realloc\(\): |mremap_chunk\(\): |malloc_consolidate\(\): |"
+    r"tcache_thread_shutdown\(\): |chunk_free\(\): |break adjusted to free malloc space)[^\n]*"
+    r"|Fatal glibc error: [^\n]*)"
 )
 _SANITIZER = pattern(
     r"==(?P<pid>\d+)==\s*(?:ERROR|WARNING): (?P<text>\w+Sanitizer: [^\n]*)"
@@ -196,6 +213,29 @@ def messages_in(text: str) -> list[Message]:
     """Return the messages about failures in a job's output, in their order."""
     found = [each for finder in _FINDERS for each in finder(text)]
     return sorted(found, key=lambda each: each.at)
+
+
+def said_before(text: str) -> str:
+    """Return the first error of a rank in a job's output, with its place; empty if there is none.
+
+    It can be the reason for a hang: a rank that waits in MPI_Finalize after an exception, for
+    example. Words of launchers do not count: launchers say them as they end the job.
+    """
+    message = next((each for each in messages_in(text) if each.kind != "abort"), None)
+    if message is None:
+        return ""
+    return f"{message.text} at {message.where}" if message.where else message.text
+
+
+def last_line(text: str) -> str:
+    """Return the last line of an output that says something, cut if it is long.
+
+    >>> last_line("step 1\\napp: no grid\\n\\n")
+    'app: no grid'
+    """
+    lines = (line.strip() for line in reversed(text[-_MOST_LAST_CHARACTERS:].splitlines()))
+    line = next((each for each in lines if any(map(str.isalnum, each))), "")
+    return f"{line[:_MOST_LINE_CHARACTERS]}…" if len(line) > _MOST_LINE_CHARACTERS else line
 
 
 def _aborts(text: str) -> Iterator[Message]:
@@ -260,6 +300,16 @@ def _assertions(text: str) -> Iterator[Message]:
                 line=int(each["line"]),
                 function=_short(each["function"]),
             )
+    for finder in (_GNU_HEADER_ASSERTION, _LLVM_HEADER_ASSERTION):
+        for each in finder.finditer(text):
+            said = each.groupdict()
+            why = f": {said['why'].strip()}" if said.get("why") else ""
+            header = os.path.basename(each["file"])
+            yield Message(
+                "assertion",
+                f"assertion '{each['text']}' of the C++ library failed{why} ({header})",
+                each.start(),
+            )
 
 
 def _exceptions(text: str) -> Iterator[Message]:
@@ -268,8 +318,12 @@ def _exceptions(text: str) -> Iterator[Message]:
             of_type = f" of type {each['type'].strip()}" if each["type"] else ""
             said = f": {each['text'].strip()}" if each["text"] else ""
             yield Message("exception", f"uncaught C++ exception{of_type}{said}", each.start())
+    for each in _PURE_VIRTUAL.finditer(text):
+        yield Message("exception", each["text"], each.start())
     for each in _BARE_TERMINATE.finditer(text):
-        yield Message("exception", each[0].replace("terminate called", "std::terminate called"), 0)
+        yield Message(
+            "exception", each[0].replace("terminate called", "std::terminate called"), each.start()
+        )
     for each in _PYTHON.finditer(text):
         frames = list(_PYTHON_FRAME.finditer(each["frames"]))
         last = frames[-1] if frames else None

@@ -136,6 +136,13 @@ class JobProcess:
         parts = [each.messages for each in rings] + [each.tail for each in rings]
         return b"\n".join(parts).decode("utf-8", "replace").replace("\r\n", "\n")
 
+    @property
+    def errors(self) -> str:
+        """The end of the job's standard error, or of its output if it has written no error."""
+        tails = [each.tail for each in self.rings]
+        data = next((each for each in reversed(tails) if each.strip()), b"")
+        return data.decode("utf-8", "replace")
+
     async def wait_output_passed_on(self) -> bool:
         """Wait until all output is passed on; return whether a process keeps it open instead."""
         if self._relay is None:

@@ -227,6 +227,7 @@ async def _leaving_mpi(session: Session, gap: Running) -> RankSet:
         return RankSet()
     ranks, everyone = session.ranks(inside), session.ranks(session.set)
     with session.hushed(everyone.set):
+        await ranks.execute_plain(progress.SELECT_CALLER)
         set_there = await ranks.execute("tbreak *$pc")
         if set_there.errors:
             return RankSet()

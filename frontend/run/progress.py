@@ -70,6 +70,19 @@ _all()
 COMMAND = f"python exec({_CODE!r})"
 """GDB's command that prints the sample of a rank."""
 PREFIX = "progress "
+_CALLER = r"""
+import re
+_call = re.compile(r'P?MPI_[A-Z]|ompi_mpi_|MPI[A-Z]*_|p?mpi_\w+_$')
+_frame = gdb.selected_frame()
+while _frame.older() is not None and _call.match(_frame.name() or ''): _frame = _frame.older()
+_frame.select()
+"""
+SELECT_CALLER = f"python exec({_CALLER!r})"
+"""GDB's command that selects the caller where a function of MPI is selected.
+
+Where no caller has source, the debugger has selected a function of MPI. Inside of it, MPI_Finalize
+of Open MPI returns from a short sleep again and again.
+"""
 
 
 class Sample(msgspec.Struct, frozen=True):

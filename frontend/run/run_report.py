@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -48,6 +48,12 @@ class RunRecord:
         """The last report of a session that looked at the ranks."""
         self.cores: Report | None = None
         """The report of core files that ranks have left."""
+        self.last_line = ""
+        """The last line of the job's errors when the first rank failed."""
+        self.ended_by = ""
+        """The reason why ranks die of a signal from now on, once that is PGDB."""
+        self.killed: set[int] = set()
+        """The ranks that have died for that reason."""
         self.add("action", "the job was started")
 
     def add(self, kind: str, text: str, ranks: str = "", *, is_error: bool = False) -> None:
@@ -82,7 +88,11 @@ def report_of(
         time=time.time(), title=" ".join(public_line(record.line)), cause=cause, ranks=str(ranks)
     )
     stops = stops_of(
-        ended, has_failed=cause.kind not in _NO_FAILURES, guilty=parse_ranks(cause.who)
+        ended,
+        has_failed=cause.kind not in _NO_FAILURES,
+        guilty=parse_ranks(cause.who),
+        killed=record.killed,
+        ended_by=record.ended_by,
     )
     seen = [each for each in base.stops if parse_ranks(each.ranks).isdisjoint(gone)]
     dead = () if record.cores is None else record.cores.classes
@@ -125,7 +135,12 @@ def report_of(
 
 
 def stops_of(
-    ends: Sequence[RankEnd], *, has_failed: bool, guilty: RankSet = RankSet()
+    ends: Sequence[RankEnd],
+    *,
+    has_failed: bool,
+    guilty: RankSet = RankSet(),
+    killed: Collection[int] = (),
+    ended_by: str = "",
 ) -> tuple[ReportStop, ...]:
     """Return the ends of ranks, those alike together; the first failure first.
 
@@ -133,19 +148,22 @@ def stops_of(
     all ranks that ended badly: a rank that leaves without MPI_Finalize ends with status 0.
     Unless the job *has_failed*, a signal from outside is how it was ended. Behind the first
     failure, such a signal is how the launcher ends the others, and no failure of theirs.
+
+    The ranks *killed* have died because PGDB has ended the job, as *ended_by* says.
     """
-    first = first_failure(ends)
+    first = first_failure([each for each in ends if each.rank not in killed])
     if first is not None and first.is_from_outside and not has_failed:
         first = None
     if first is not None and first.is_from_outside and first.rank not in guilty:
         first = next((each for each in ends if each.rank in guilty and not each.world), first)
-    groups: dict[tuple[int, bool], list[RankEnd]] = {}
+    groups: dict[tuple[int, bool, bool], list[RankEnd]] = {}
     for each in ends:
-        groups.setdefault((each.status, each is first), []).append(each)
+        groups.setdefault((each.status, each is first, each.rank in killed), []).append(each)
     found = []
-    for (_, is_first), members in groups.items():
+    for (_, is_first, is_killed), members in groups.items():
         one = members[0]
         words = one.in_words + (", core dumped" if one.has_core else "")
+        words += f": {ended_by}" if is_killed else ""
         name, _, meaning = signal_name(one.signal).partition(", ") if one.signal else ("", "", "")
         found.append(
             ReportStop(

@@ -19,7 +19,7 @@ from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure
+from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_line, said_before
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
@@ -162,7 +162,13 @@ class Supervisor:
     def _on_end(self, end: RankEnd) -> None:
         # Behind a failure, such a signal is how the launcher ends the others.
         is_error = end.is_bad and not (self._has_died and end.is_from_outside)
-        self._record.add("exit", end.in_words, str(end.rank), is_error=is_error)
+        words = end.in_words
+        if end.is_from_outside and self._record.ended_by:
+            is_error = False
+            words += f": {self._record.ended_by}"
+            if not end.world:
+                self._record.killed.add(end.rank)
+        self._record.add("exit", words, str(end.rank), is_error=is_error)
         if end.is_bad and not self._has_died:
             self._has_died = True
             self._put(Trigger("death"))
@@ -239,6 +245,7 @@ class Supervisor:
         if trigger.kind == "signal":
             await self._look(looker)
             await self._publisher.write(self._report(self._cause, job))
+            self._record.ended_by = f"pgdb run has passed {trigger.text} on to the job"
             job.send_signal(trigger.number)
             return
         if trigger.kind in ("request", "snapshot"):
@@ -283,6 +290,8 @@ class Supervisor:
         first = first_failure(list(self._reports.ends.values()))
         assert first is not None
         await asyncio.sleep(SETTLE_S)
+        # The launcher knows of no death yet, and has said nothing.
+        self._record.last_line = last_line(job.errors)
         await self._publisher.write(self._report(self._cause, job))
         bad = [each for each in self._reports.ends.values() if each.is_bad]
         # A launcher kills all ranks at once; the kernel that is out of memory kills one.
@@ -295,15 +304,19 @@ class Supervisor:
         if self._options.then == "hold" and self._reports.living and job.status is None:
             self._say_held(job)
             return
-        self._reports.release()
         if self._options.then == "kill":
-            await job.end()
+            await self._kill(job)
+        self._reports.release()
+
+    async def _kill(self, job: JobProcess) -> None:
+        self._record.ended_by = "pgdb run has ended the job (--then kill)"
+        self._record.add("action", "the job is ended (--then kill)")
+        self._reports.release()
+        await job.end()
 
     async def _then(self, job: JobProcess) -> None:
         if self._options.then == "kill":
-            self._record.add("action", "the job is ended (--then kill)")
-            self._reports.release()
-            await job.end()
+            await self._kill(job)
         elif self._options.then == "hold":
             self._say_held(job)
 
@@ -343,6 +356,10 @@ class Supervisor:
             pids = {each.pid: each.rank for each in self._reports.starts.values()}
             found = cause_of(ends, job.text, pids, has_failed=bool(job.status))
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
+            if cause.kind == "exit-code" and (line := self._record.last_line):
+                cause = replace(cause, what=f"{cause.what}; the last line of the job: {line}")
+        elif cause.kind in ("hang", "time-limit", "ended") and (said := said_before(job.text)):
+            cause = replace(cause, what=f"{cause.what}; before, a rank has written: {said}")
         return report_of(
             self._record,
             cause,

@@ -168,12 +168,24 @@ def test_hang(mpi: Mpi, build: Build, tmp_path: Path, kind: str, place: str) -> 
     assert place in report["cause"]["where"]
     assert program.at(kind) in report["cause"]["where"]
     assert "no progress for 6 s" in finished.err
+    # PGDB itself has ended the ranks, and says so.
+    assert all("has ended the job" in each["text"] for each in report["stops"])
     # The ends that PGDB itself causes leave no doubt about the stacks.
     assert not any("stacks of the others" in each for each in report["notes"])
     if kind == "recv":
         reason = report["verdicts"][0]
         assert (reason["kind"], reason["ranks"]) == ("unmatched-receive", "0")
         assert reason["text"] in report["cause"]["what"]
+
+
+@pytest.mark.any_mpi
+def test_ranks_without_source_hang_in_mpi(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    # The frame that the debugger selects is one of MPI.
+    program = build("unattended.c", "-g0")
+    options = ("--hang-after", "6s", "--then", "kill", "--")
+    finished, report = run_job(tmp_path, *options, *mpi.line(2, program, "leave"))
+    assert finished.status == 10, finished.err
+    assert report["cause"]["kind"] == "hang"
 
 
 class Run:

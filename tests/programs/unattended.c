@@ -1,6 +1,7 @@
 /* A job that nobody watches; the argument says what happens to it.
  *
- * "recv": rank 0 waits for a message that nobody sends, the others in a barrier. "test": every rank
+ * "recv": rank 0 waits for a message that nobody sends, the others in a barrier. "leave": rank 0 waits
+ * in MPI_Finalize for the others, which wait for its message. "test": every rank
  * waits in a loop of MPI_Test. "sleep": every rank sleeps. "compute": every rank computes without a
  * word, until the file of the next argument is there. "exchange": the same with messages. "copy": rank 0 copies its input to its
  * output. "flood": rank 0 writes as many MiB as the next argument says. */
@@ -63,6 +64,12 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (!strcmp(kind, "recv") && !rank)
         MPI_Recv(&value, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* @recv */
+    if (!strcmp(kind, "leave")) {
+        if (rank)
+            MPI_Recv(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Finalize();
+        return 0;
+    }
     if (!strcmp(kind, "test")) {
         MPI_Irecv(&value, 1, MPI_INT, (rank + 1) % size, 9, MPI_COMM_WORLD, &request);
         while (!done)

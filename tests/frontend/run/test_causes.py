@@ -6,7 +6,14 @@ import signal
 
 import pytest
 
-from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, messages_in
+from pgdb.frontend.run.causes import (
+    RankEnd,
+    cause_of,
+    first_failure,
+    last_line,
+    messages_in,
+    said_before,
+)
 from pgdb.ranks import RankSet
 
 
@@ -66,6 +73,14 @@ BOUNDS = """\
 At line 21 of file deaths.f90
 Fortran runtime error: Index '6' of dimension 1 of array 'values' above upper bound of 4
 """
+HEADER = """\
+/usr/include/c++/12/bits/stl_vector.h:1142: std::vector<_Tp, _Alloc>::const_reference std::vector\
+<_Tp, _Alloc>::operator[](size_type) const: Assertion '__n < this->size()' failed.
+"""
+HARDENED = """\
+/usr/lib/llvm-18/include/c++/v1/vector:1393: assertion __n < size() failed: index out of bounds
+"""
+PURE = "pure virtual method called\nterminate called without an active exception\n"
 TRACEBACK = """\
 Traceback (most recent call last):
   File "/a/run.py", line 3, in <module>
@@ -100,6 +115,11 @@ WRITE of size 4 at 0x602000000014 thread T0
         ("ERROR STOP 3\n", end(2, code=3), "runtime-error", "ERROR STOP 3", "", 2),
         (TRACEBACK, end(2, code=1), "exception", "ValueError: no grid left", "run.py:12", 2),
         (ADDRESS, end(3, code=1), "sanitizer", "heap-buffer-overflow", "fill at grid.c:41", 3),
+        (HEADER, end(1, number=6), "assertion", "'__n < this->size()' of the C++ library", "", 1),
+        (HARDENED, end(1, number=6), "assertion", "failed: index out of bounds (vector)", "", 1),
+        (PURE, end(1, number=6), "exception", "pure virtual method called", "", 1),
+        ("Fatal glibc error: malloc.c\n", end(4, number=6), "runtime-error", "malloc.c", "", 4),
+        ("tcache_thread_shutdown(): x\n", end(4, number=6), "runtime-error", "shutdown", "", 4),
         ("free(): invalid pointer\n", end(4, number=6), "runtime-error", "invalid pointer", "", 4),
     ],
 )
@@ -178,7 +198,23 @@ def test_kill_names_who_may_have_sent_it() -> None:
     assert found is not None and "out of memory" in found.what
 
 
-@pytest.mark.parametrize("piece", ["\0", "[", "a:", "==1", "[x]", "x: y:1: "])
+def test_an_error_before_a_hang_is_told_and_not_the_words_of_the_end() -> None:
+    text = f"step 1\n{TRACEBACK}step 2\n"
+    assert said_before(text) == (
+        "uncaught Python exception ValueError: no grid left at solve at run.py:12"
+    )
+    assert said_before(f"{ABORT_OMPI_4}\nstep\n") == ""
+
+
+def test_the_last_line_is_one_that_says_something() -> None:
+    assert last_line("step\napp: cannot open input.dat\n------\n  \n") == (
+        "app: cannot open input.dat"
+    )
+    assert last_line("") == last_line("---\n") == ""
+    assert last_line("x" * 900) == "x" * 200 + "…"
+
+
+@pytest.mark.parametrize("piece", ["\0", "[", "a:", "==1", "[x]", "x: y:1: ", "/a:1: "])
 def test_output_of_long_lines_is_read_in_linear_time(piece: str) -> None:
     """The relay keeps so much of the output. In quadratic time a test would meet its limit."""
     text = piece * ((1 << 18) // len(piece))

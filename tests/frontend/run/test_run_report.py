@@ -36,6 +36,19 @@ def test_a_rank_of_the_cause_is_the_first_where_the_launcher_has_ended_the_other
     assert [(each.ranks, each.is_first) for each in found] == [("0", True), ("1", False)]
 
 
+def test_ranks_that_pgdb_has_ended_are_told_as_such() -> None:
+    other = RankEnd(2, 102, signal.SIGTERM, 0.0)
+    found = stops_of(
+        [TERM, SEGV, other], has_failed=True, killed={2}, ended_by="pgdb run has ended the job"
+    )
+    assert [each.ranks for each in found] == ["1", "0", "2"]
+    assert found[2].text == "died of SIGTERM, Terminated: pgdb run has ended the job"
+    assert not found[2].is_error
+    # All were ended: none has failed by itself.
+    (only,) = stops_of([TERM], has_failed=True, killed={0}, ended_by="pgdb run has ended the job")
+    assert (only.is_first, only.is_error) == (False, False)
+
+
 def test_ranks_whose_end_nobody_has_reported_do_not_run_any_more() -> None:
     start = RankStart(
         rank=0, size=2, host="a", pid=9, watcher=8, time=0.0, directory="/", program=("app",)
