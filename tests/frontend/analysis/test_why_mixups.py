@@ -1,0 +1,64 @@
+"""A rank that is alone in a call of one communicator, and missing in the same call of another."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.why.waiting import Watch
+from pgdb.mpi_calls import CallSite, Communicator, MpiCallStatus
+from pgdb.ranks import RankSet
+from tests.support.why_jobs import Job, explained, in_call
+
+WORLD = Communicator(name="MPI_COMM_WORLD", members="0-5")
+ROW = Communicator(members="3-5", identity="row")
+COLUMN = Communicator(members="1,4", identity="column")
+WATCHED = Watch(still=RankSet.parse("0-5"), seconds=1.0)
+ELSEWHERE = CallSite(function="main", file="/src/ring.c", line=70)
+
+
+def reduction(comm: Communicator, operation: str = "MPI_SUM") -> MpiCallStatus:
+    return in_call("MPI_Allreduce", communicator=comm, operation=operation)
+
+
+BARRIER = in_call("MPI_Barrier", communicator=WORLD)
+
+
+def test_the_rank_in_the_other_communicator_is_the_cause() -> None:
+    job: Job = {"0-2": BARRIER, "3,5": reduction(ROW), "4": reduction(COLUMN)}
+    (found,) = explained(job, WATCHED).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims), found.confidence) == (
+        "communicator-mixup",
+        "4",
+        "0-3,5",
+        "likely",
+    )
+    assert "rank 4 is alone in MPI_Allreduce" in found.text
+    assert "ranks 3,5 wait for it in the same call of [3-5]" in found.text
+    assert "or rank 1 has left a call out" in found.text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # A call at another place: rank 1 may have left it out.
+        replace(reduction(COLUMN), where=ELSEWHERE),
+        reduction(COLUMN, "MPI_MAX"),
+    ],
+)
+def test_another_call_may_be_one_that_a_member_has_left_out(other: MpiCallStatus) -> None:
+    job: Job = {"0-2": BARRIER, "3,5": reduction(ROW), "4": other}
+    assert "communicator-mixup" not in [each.kind for each in explained(job, WATCHED).verdicts]
+
+
+def test_one_rank_is_more_likely_to_be_wrong_than_several() -> None:
+    wide = reduction(WORLD)
+    job: Job = {"0-2": BARRIER, "3,5": reduction(ROW), "4": replace(wide, where=ELSEWHERE)}
+    (found,) = explained(job, WATCHED).verdicts
+    assert (found.kind, str(found.ranks)) == ("communicator-mixup", "4")
+
+
+def test_members_that_wait_in_the_other_call_have_another_order() -> None:
+    pair = Communicator(members="3-4", identity="pair")
+    job: Job = {"0-2": BARRIER, "3,5": reduction(ROW), "4": reduction(pair)}
+    assert [each.kind for each in explained(job, WATCHED).verdicts] == ["collective-order"]
