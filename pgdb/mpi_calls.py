@@ -138,8 +138,11 @@ class ArrivedMessage(Struct, frozen=True):
     """A message that has come to a rank, and that no receive of the rank has taken."""
 
     source: Peer | None
-    tag: Tag
+    tag: Tag | None
+    """The tag; None for a message of a collective call."""
     communicator: Communicator | None = None
+    function: str = ""
+    """The collective call that has sent it; empty for the message of a send."""
 
 
 class FieldSource(Struct, frozen=True):
@@ -261,8 +264,8 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     """The call of MPI that has called the user's function in which a rank outside MPI is, such as
     a reduction."""
     arrived: tuple[ArrivedMessage, ...] = ()
-    """The messages that no receive has taken, of a rank that waits for a message, if they were
-    asked for; the oldest ones of each communicator that is known."""
+    """The messages that no receive has taken, of a rank that waits for a message or in a collective
+    call, if they were asked for; the oldest ones of each communicator that is known."""
 
     @property
     def call(self) -> MpiCall | None:

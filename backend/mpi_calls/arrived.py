@@ -3,6 +3,9 @@
 A small message is sent before its receiver wants it, and the send leaves no trace at the sender.
 The receiver keeps the message until a receive fits. The library's own ``MPI_Improbe`` finds such a
 message and takes it out of the queue; here it does that in the copy of the memory alone.
+
+Open MPI sends the parts of collective calls as messages with tags of its own. A rank that has left
+a broadcast has such a message if another rank takes it for one that passes the data on.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+
+from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import CommunicatorParts, MpiLibrary
@@ -24,6 +29,10 @@ _STATUS_BYTES = 64
 _RECEIVES = frozenset({"recv", "persistent recv"})
 _SOURCE_AT = {"mpich": 8}
 """Place of ``MPI_SOURCE`` in a status of MPICH, behind two words of a count; 0 elsewhere."""
+_COLLECTIVE_TAGS = {"MPI_Bcast": -17, "MPI_Scatter": -24}
+"""The tags of calls whose data come from a root, the same in Open MPI 4 and 5."""
+_CHECKS = "ompi_mpi_param_check"
+"""Data symbol: whether Open MPI refuses tags that no user may have."""
 
 
 def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[ArrivedMessage, ...]:
@@ -33,7 +42,7 @@ def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arr
     library cannot be asked, the result is empty.
     """
     if not any(map(_receives, calls)):
-        return ()
+        return _of_collectives(library, calls)
     found: list[ArrivedMessage] = []
     try:
         library.communicator(library.world)
@@ -41,6 +50,26 @@ def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arr
             found += _of_communicator(library, handle, parts)
     except EmulationError as error:
         LOG.info("messages that have come: %s", error)
+    return tuple(found)
+
+
+def _of_collectives(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[ArrivedMessage, ...]:
+    """Return the messages of collective calls, if one of *calls* is collective."""
+    wanted = [each.communicator for each in calls if each.kind == "collective"]
+    checks = library.data_symbol(_CHECKS)
+    found = []
+    try:
+        for handle, parts in list(library.communicators.items())[:_MOST_COMMUNICATORS]:
+            if checks is None or parts.record not in wanted:
+                continue
+            library.emulator.write(checks, bytes(1))
+            for function, tag in _COLLECTIVE_TAGS.items():
+                found += [
+                    replace(each, tag=None, function=function)
+                    for each in _of_communicator(library, handle, parts, tag)
+                ]
+    except EmulationError as error:
+        LOG.info("messages of collective calls: %s", error)
     return tuple(found)
 
 
@@ -56,8 +85,9 @@ def _is_open_receive(request: Request) -> bool:
 
 
 def _of_communicator(
-    library: MpiLibrary, handle: int, parts: CommunicatorParts
+    library: MpiLibrary, handle: int, parts: CommunicatorParts, wanted_tag: int | None = None
 ) -> Iterator[ArrivedMessage]:
+    """Yield the messages in a communicator, of any tag that users may have by default."""
     constants, emulator = library.constants, library.emulator
     flag, message = emulator.allocate(16), emulator.allocate(16)
     status = emulator.allocate(_STATUS_BYTES)
@@ -66,13 +96,12 @@ def _of_communicator(
     with emulator.halted_at(library.progress), suppress(HaltError):
         for _ in range(_MOST_MESSAGES):
             emulator.write(flag, bytes(4))
-            library.query(
-                "Improbe", constants.any_source, constants.any_tag, handle, flag, message, status
-            )
+            tag_word = constants.any_tag if wanted_tag is None else wanted_tag
+            library.query("Improbe", constants.any_source, tag_word, handle, flag, message, status)
             if not emulator.number(flag, 4):
                 return
             source = library.peer(emulator.number(status + source_at, 4), parts.ranks)
             tag = library.tag(emulator.number(status + source_at + 4, 4))
-            if not isinstance(source, int) or not isinstance(tag, int):
+            if not isinstance(source, int) or (wanted_tag is None and not isinstance(tag, int)):
                 return
             yield ArrivedMessage(source, tag, parts.record)

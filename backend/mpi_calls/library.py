@@ -344,6 +344,11 @@ class MpiLibrary:
                     return f"MPI_{name.removeprefix(_OPERATION_SYMBOL).upper()}"
         return None
 
+    def data_symbol(self, name: str) -> int | None:
+        """Return the address of a variable of the library, None if it has no such one."""
+        found = (each.symbols[name] + each.bias for each in self._with_data if name in each.symbols)
+        return next(found, None)
+
     # -- numbers -------------------------------------------------------------------------------
 
     def peer(self, number: int, ranks: Sequence[int | None] | None) -> Peer | None:

@@ -26,7 +26,14 @@ from pgdb.frontend.analysis.why.parties import Absence, Elsewhere, is_passing
 from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, polls
-from pgdb.frontend.api.polls import PollSearch, PollWatch, is_poll, sleeping, with_polls
+from pgdb.frontend.api.polls import (
+    PollSearch,
+    PollWatch,
+    is_poll,
+    sleeping,
+    with_polls,
+    with_statuses,
+)
 from pgdb.frontend.api.sampling import go_on
 from pgdb.frontend.store import flight_files
 from pgdb.frontend.store.script_calls import JOB, call_text
@@ -137,7 +144,7 @@ class _Explainer:
                 outcome = ran.outcome(answer)
                 found = explain(looked, elsewhere, outcome)
                 if loops := await self._loops(found):
-                    found = explain(with_polls(looked, loops), elsewhere, outcome)
+                    found = explain(with_statuses(looked, loops), elsewhere, outcome)
                 if ran.is_late:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)

@@ -213,6 +213,13 @@ def _serves(poll: MpiCallStatus) -> bool:
     return poll.call is not None and poll.call.source == ANY_SOURCE
 
 
+def with_statuses(classes: Classes, later: Classes) -> Classes:
+    """Return classes with *later* statuses in place of those of their ranks."""
+    ranks = RankSet.union(each.ranks for each in later)
+    rest = [EquivalenceClass(left, each.record) for each in classes if (left := each.ranks - ranks)]
+    return [*rest, *later]
+
+
 def with_polls(classes: Classes, polls: Classes) -> Classes:
     """Return classes in which ranks that poll are in all of their *polls*.
 

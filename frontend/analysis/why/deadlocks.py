@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis.why import collectives, messages, mixups, one_sided, words
+from pgdb.frontend.analysis.why import collectives, messages, mixups, one_sided, roots, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, NOT_WATCHED, Knot, confidence_in
 from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.ranks import RankSet
@@ -28,6 +28,7 @@ def deadlock(knot: Knot) -> Verdict:
         messages.nobody,
         one_sided.one_sided,
         mixups.wrong_communicator,
+        roots.untaken_part,
         collectives.different,
         collectives.requests,
         collectives.open_ended,

@@ -54,7 +54,12 @@ def missed(knot: Knot, members: Iterable[int], *, of_sender: bool) -> dict[int, 
     found = {}
     for number in members:
         party, needs = knot.party(number), knot.open_needs(number, "message")
-        every = (_missed(party, need, each) for need in needs for each in party.status.arrived)
+        every = (
+            _missed(party, need, each)
+            for need in needs
+            for each in party.status.arrived
+            if not each.function
+        )
         first = next((each for each in every if each and each.is_of_sender is of_sender), None)
         if first is not None:
             found[number] = first

@@ -265,6 +265,8 @@ def _untaken(party: Party) -> str:
 def arrived(made: ArrivedMessage) -> str:
     """Return a message in words: ``from 3 with tag 7 in MPI_COMM_WORLD``."""
     comm = communicator(made.communicator, brief=True)
+    if made.function:
+        return f"from {made.source} in {made.function}{f' in {comm}' if comm else ''}"
     return f"from {made.source} with tag {made.tag}{f' in {comm}' if comm else ''}"
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.arrived import arrived_messages
 from pgdb.backend.mpi_calls.errors import EmulationError
-from pgdb.mpi_calls import MpiCall, Request
+from pgdb.backend.mpi_calls.library import CommunicatorParts, Constants
+from pgdb.mpi_calls import ArrivedMessage, Communicator, MpiCall, Request
 from pgdb.mpi_functions import properties_of
 
 
@@ -16,6 +20,7 @@ class Asked:
     """A library that counts the questions, and answers none."""
 
     world = 1
+    communicators: ClassVar[dict[int, CommunicatorParts]] = {}
 
     def __init__(self) -> None:
         self.count = 0
@@ -23,6 +28,57 @@ class Asked:
     def communicator(self, handle: int) -> None:
         self.count += 1
         raise EmulationError("no answer")
+
+    def data_symbol(self, name: str) -> int | None:
+        return None
+
+
+class WithBroadcast:
+    """A library with one message of a broadcast, from rank 1."""
+
+    world = 1
+    family = "openmpi"
+    progress = frozenset[int]()
+    constants = Constants(any_source=-1, any_tag=-1, proc_null=-2, root=-4)
+
+    def __init__(self, communicator: Communicator, checks: int | None) -> None:
+        self.communicators = {7: CommunicatorParts(communicator, (0, 1, 2))}
+        self.emulator = self
+        self.memory: dict[int, bytes] = {}
+        self._checks = checks
+        self._next = 0x100
+        self._left = 1
+
+    def data_symbol(self, name: str) -> int | None:
+        return self._checks if name == "ompi_mpi_param_check" else None
+
+    def allocate(self, size_bytes: int) -> int:
+        self._next += size_bytes
+        return self._next
+
+    def write(self, address: int, data: bytes) -> None:
+        self.memory[address] = data
+
+    def number(self, address: int, size_bytes: int) -> int:
+        return int.from_bytes(self.memory.get(address, b""), "little")
+
+    @contextmanager
+    def halted_at(self, functions: frozenset[int]) -> Iterator[None]:
+        yield
+
+    def query(self, name: str, *arguments: int) -> None:
+        # The library refuses this tag unless its checks are off.
+        assert self._checks is not None and self.memory[self._checks] == b"\0"
+        _, tag, handle, flag, _, status = arguments
+        if (tag, handle, self._left) == (-17, 7, 1):
+            self._left = 0
+            self.memory |= {flag: b"\1", status: b"\1", status + 4: b"\xef\xff\xff\xff"}
+
+    def peer(self, number: int, ranks: tuple[int, ...]) -> int:
+        return ranks[number]
+
+    def tag(self, number: int) -> int | None:
+        return None
 
 
 def is_asked(*calls: MpiCall) -> bool:
@@ -56,3 +112,16 @@ def test_a_rank_that_waits_for_a_request_is_asked_while_it_is_open(function: str
 def test_a_rank_that_waits_for_no_message_is_not_asked(function: str) -> None:
     assert not is_asked(call(function))
     assert not is_asked()
+
+
+def test_a_rank_in_a_collective_call_has_the_messages_of_others() -> None:
+    world = Communicator(name="MPI_COMM_WORLD", members="0-2")
+    barrier = replace(call("MPI_Barrier"), communicator=world)
+    library: Any = WithBroadcast(world, 0x50)
+    assert arrived_messages(library, [barrier]) == (
+        ArrivedMessage(1, None, world, function="MPI_Bcast"),
+    )
+    other: Any = WithBroadcast(Communicator(members="0-1"), 0x50)
+    assert arrived_messages(other, [barrier]) == ()
+    unknown: Any = WithBroadcast(world, None)
+    assert arrived_messages(unknown, [barrier]) == ()

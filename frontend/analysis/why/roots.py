@@ -1,0 +1,65 @@
+"""The rule about a rank that has left a call with a root, and has not taken its part of it."""
+
+from __future__ import annotations
+
+from pgdb.frontend.analysis.why import matching, words
+from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.parties import Party, part
+from pgdb.frontend.analysis.why.verdict import Step, Verdict
+from pgdb.mpi_calls import ArrivedMessage
+from pgdb.ranks import RankSet
+
+_COUNTS = Step(
+    "the root that the rank named in that call, which the flight recorder keeps",
+    ("mpi-calls --last 8",),
+)
+
+
+def untaken_part(knot: Knot) -> Verdict | None:
+    """Find ranks that have left a call with a root without a part that another rank sends them.
+
+    The sender is not the root: it has the data from other ranks, so that it is not alone in its
+    call. A rank that is itself a root takes no part. The others have left, and with whom their root
+    agrees is unknown. Most programs have the first rank as root, so that a sender with this root is
+    no cause.
+    """
+    for party in knot.parties:
+        for message in party.status.arrived:
+            if message.function and (sender := _sender(knot, party, message)) is not None:
+                found = [each.ranks for each in knot.parties if message in each.status.arrived]
+                return _verdict(knot, party, sender, message, RankSet.union(found))
+    return None
+
+
+def _sender(knot: Knot, party: Party, message: ArrivedMessage) -> Party | None:
+    """Return the rank that is in the call which has sent a message, if it passes data on."""
+    source = message.source
+    if not isinstance(source, int) or source in party.ranks:
+        return None
+    found = next((each for each in knot.parties if source in each.ranks), None)
+    made = None if found is None else found.call
+    if found is None or made is None or made.function != message.function:
+        return None
+    own = party.call
+    if own is None or (own.function, own.root) == (made.function, made.root):
+        return None
+    members = matching.members_of(made.communicator)
+    is_first = members is not None and made.root == members.first
+    return part(found, RankSet([source])) if is_first and made.root != source else None
+
+
+def _verdict(
+    knot: Knot, party: Party, sender: Party, message: ArrivedMessage, ranks: RankSet
+) -> Verdict:
+    did = "was the root itself, or has left the call out"
+    return knot.verdict(
+        "different-roots",
+        f"{words.named(sender.ranks)} {words.verb(sender.ranks, 'is')} {words.in_calls([sender])} "
+        f"and passes data on to {words.named(ranks)}, which {words.verb(ranks, 'has')} left "
+        f"{message.function} without taking them, and {words.states(party)}: "
+        f"{words.named(ranks)} {did}, or {words.named(sender.ranks)} has the wrong root",
+        "a member takes its part of a call with a root, unless it is the root",
+        ranks=ranks,
+        known=False,
+        step=_COUNTS,
+    )

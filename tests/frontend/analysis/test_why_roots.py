@@ -1,0 +1,54 @@
+"""A rank that has left a broadcast without the part that another rank sends it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from pgdb.mpi_calls import ArrivedMessage, MpiCallStatus
+from tests.support.why_calls import WORLD, in_call
+from tests.support.why_jobs import BARRIER, Job, explained
+
+
+def with_part(status: MpiCallStatus, source: int) -> MpiCallStatus:
+    return replace(status, arrived=(ArrivedMessage(source, None, WORLD, function="MPI_Bcast"),))
+
+
+def broadcast(root: int) -> MpiCallStatus:
+    return in_call("MPI_Bcast", root=root)
+
+
+def test_the_rank_that_did_not_take_its_part_is_the_cause() -> None:
+    job: Job = {"0,3": BARRIER, "1": broadcast(0), "2": with_part(BARRIER, 1)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("different-roots", "2", "0-1,3")
+    assert found.confidence == "likely"
+    assert "rank 1 is in MPI_Bcast with root 0" in found.text
+    assert "passes data on to rank 2" in found.text
+
+
+def test_a_root_that_nobody_hears_is_in_another_call() -> None:
+    job: Job = {"0": broadcast(0), "1": with_part(BARRIER, 0), "2-3": BARRIER}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks)) == ("different-collectives", "0")
+
+
+def test_a_sender_with_an_unusual_root_is_the_cause_itself() -> None:
+    job: Job = {"1-2": BARRIER, "3": broadcast(1), "0": with_part(BARRIER, 3)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks)) == ("different-collectives", "3")
+
+
+def test_a_part_for_a_rank_that_is_in_the_same_call_is_on_its_way() -> None:
+    job: Job = {"0,3": BARRIER, "1": broadcast(0), "2": with_part(broadcast(0), 1)}
+    (found,) = explained(job).verdicts
+    assert found.kind == "different-collectives"
+
+
+def test_no_receive_is_compared_with_a_part() -> None:
+    job: Job = {
+        "0": with_part(in_call("MPI_Recv", "recv", source=1, tag=1), 1),
+        "1-3": BARRIER,
+    }
+    (found,) = explained(job).verdicts
+    assert "has tag" not in found.text
+    assert "from 1 in MPI_Bcast in MPI_COMM_WORLD" in " ".join(found.evidence)
