@@ -37,6 +37,7 @@ TYPES: dict[str, ArgumentType] = {
     "win": "handle",
     "file": "handle",
     "group": "handle",
+    "request_handle": "handle",
     "message": "pointer",
     "request": "request",
     "requests": "requests",
@@ -63,6 +64,7 @@ _MEANINGS = {
     "incount": "number",
     "array_of_requests": "requests",
     "request*": "request",
+    "request_value": "request_handle",
     "message*": "message",
     "fh": "file",
     **dict.fromkeys(
@@ -73,7 +75,7 @@ _MEANINGS = {
     ),
     **dict.fromkeys(
         "info local_group remote_group peer_comm errhandler target_datatype"
-        " result_datatype etype filetype request_value".split(),
+        " result_datatype etype filetype".split(),
         "handle",
     ),
 }

@@ -22,6 +22,7 @@ _F2C = {
     "group": "Group",
     "datatype": "Type",
     "op": "Op",
+    "request_handle": "Request",
 }
 
 

@@ -227,6 +227,12 @@ class _Parts:
 
     def requests(self) -> None:
         """Find the requests of a call that waits, tests or starts."""
+        reader = RequestReader(self._library)
+        waits_for = PROTOTYPES[self._call.function].waits_for
+        if (handle := self._values.get("request_handle")) is not None:
+            self._set("requests", (reader.of(handle.number),), handle)
+            self._fields["waits_for"] = waits_for
+            return
         place = self._values.get("request") or self._values.get("requests")
         if place is None:
             return
@@ -238,11 +244,9 @@ class _Parts:
             count = found
         if not 0 <= count.number <= _MOST_REQUESTS:
             return
-        prototype = PROTOTYPES[self._call.function]
-        reader = RequestReader(self._library)
         requests = reader.read(place.number, count.number, is_fortran=place.is_fortran)
         self._set("requests", requests, place)
-        self._fields["waits_for"] = prototype.waits_for
+        self._fields["waits_for"] = waits_for
 
     def own_request(self) -> None:
         """Find the peer and the tag in the request that the call itself has made."""

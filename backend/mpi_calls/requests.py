@@ -30,6 +30,10 @@ class RequestReader:
             found.append(self._request(handle, is_fortran) if handle is not None else Request())
         return tuple(found)
 
+    def of(self, handle: int) -> Request:
+        """Return the request of a handle in C; an unknown one is an empty record."""
+        return self._request(handle, is_fortran=False)
+
     def at(self, address: int) -> Request | None:
         """Return the request whose object is at an address, None if there is none.
 

@@ -29,6 +29,7 @@ _NAMES = {
     "partitions": {"partitions"},
     "message": {"message"},
     "request": {"request"},
+    "request_handle": {"request"},
     "requests": {"array_of_requests"},
     "number": {"count", "incount"},
 }
