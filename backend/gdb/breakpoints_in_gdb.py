@@ -7,8 +7,10 @@ breakpoints alone, the same on all ranks of the job.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import gdb
@@ -104,7 +106,10 @@ def stop_once(place: str) -> None:
 
 def addresses(function: str) -> None:
     """Print the addresses behind the beginning of a function, where a breakpoint in it would be."""
-    made = gdb.Breakpoint(function, internal=True, qualified=True)
+    # Fortran would find pmpi_abort_ of MPI's Fortran library for PMPI_Abort; its arguments are
+    # pointers.
+    with _in_c():
+        made = gdb.Breakpoint(function, internal=True, qualified=True)
     try:
         _print(*[f"{each.address:#x}" for each in made.locations])
     finally:
@@ -128,17 +133,24 @@ def stop_at_report(function: str, condition: str) -> None:
 
 def _conditional(place: str, condition: str) -> Any:
     # GDB reads the condition again, in the language of this moment, at each library that is loaded.
-    language = str(gdb.parameter("language"))
-    gdb.execute("set language c", to_string=True)
-    try:
+    with _in_c():
         if place.startswith("*"):
             made = gdb.Breakpoint(place, internal=True)
         else:
             made = gdb.Breakpoint(place, internal=True, qualified=True)
         made.condition = condition
+    return made
+
+
+@contextlib.contextmanager
+def _in_c() -> Iterator[None]:
+    """Set GDB's language to C in the context."""
+    language = str(gdb.parameter("language"))
+    gdb.execute("set language c", to_string=True)
+    try:
+        yield
     finally:
         gdb.execute(f"set language {language}", to_string=True)
-    return made
 
 
 def enable_hidden(is_enabled: bool) -> None:

@@ -152,7 +152,9 @@ def _find_text(memory: Read, stack: bytes, text: re.Pattern[bytes]) -> str:
     if match := text.search(stack):
         return _shown(match)
     for address in _pointers(stack):
-        if match := text.search(_read(memory, address, _STRING_BYTES)):
+        # Behind the string are others: the messages of a library lie side by side.
+        string, end, _ = _read(memory, address, _STRING_BYTES).partition(b"\0")
+        if match := text.search(string + end):
             return _shown(match)
     return ""
 

@@ -108,6 +108,8 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
         *(":", "-n", "1", f90.path, "words"),
         *(":", "-n", "1", f90.path, "read"),
         *(":", "-n", "1", f90.path, "free"),
+        *(":", "-n", "1", f90.path, "abort"),
+        *(":", "-n", "1", f90.path, "record"),
     )
     stops = last_stops(finished)
     assert stops[0]["dying"] == "uncaught exception Broken: no grid left", stops
@@ -126,6 +128,11 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
     assert f"{error}: Bad integer for item 1 in list input, exit(2)" in stops[5]["dying"]
     assert f"{error}: Attempt to DEALLOCATE unallocated 'none', exit(2)" in stops[6]["dying"]
     assert stops[3]["frame"]["line"] == f90.line("open")
+    assert stops[7]["dying"] == "MPI_Abort(comm, 17)", stops
+    assert stops[7]["frame"]["line"] == f90.line("abort")
+    # Its message is no other one of the library's.
+    record = stops[8]["dying"]
+    assert re.search(rf"{error}(: Record number not allowed .*)?, exit\(2\)\Z", record), record
 
 
 def test_rank_in_the_error_handler_is_told_from_one_that_waits(

@@ -1,6 +1,7 @@
 ! Every rank ends by an index out of bounds; with the argument "stop" by ERROR STOP, with "words" by
 ! an ERROR STOP with a text, with "open" by a file that is not there, with "read" by a word that is
-! no number, with "free" by a variable that is not allocated.
+! no number, with "free" by a variable that is not allocated, with "abort" by MPI_Abort, with
+! "record" by a record number that the file cannot have.
 program deaths
     use mpi
     implicit none
@@ -16,6 +17,8 @@ program deaths
     if (word == "words") error stop "no grid left"
     if (word == "read") read (word, *) at
     if (word == "free") deallocate (none)
+    if (word == "record") write (97, rec=3) rank ! @record
+    if (word == "abort") call MPI_Abort(MPI_COMM_WORLD, 17, error) ! @abort
     if (word == "open") open (unit=10, file="/nonexistent/file", status="old") ! @open
     at = 5 + rank
     values(at) = 1 ! @bounds
