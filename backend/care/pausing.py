@@ -36,12 +36,13 @@ class Pauser:
         self._ptrace.restype = ctypes.c_long
         self._ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
-    def pause(self, pids: Iterable[int]) -> None:
+    def pause(self, pids: Iterable[int]) -> set[int]:
         """Suspend processes with all their threads, without waiting until they stand still.
 
-        A process that may not be traced, has ended or is stopped already is left alone: the later
-        attach reports the reason.
+        Return the processes whose threads all are seized. A process that may not be traced, has
+        ended or is stopped already is left alone: the later attach reports the reason.
         """
+        whole = set()
         for pid in pids:
             status = procfs.read_stat(pid)
             if status is None or status.state == _JOB_CONTROL or pid in self._threads:
@@ -54,6 +55,9 @@ class Pauser:
                 self._call(_PTRACE_INTERRUPT, thread)
             if held:
                 self._threads[pid] = held
+            if held and len(held) == len(threads):
+                whole.add(pid)
+        return whole
 
     async def release(self, pid: int) -> None:
         """Resume a process so that GDB can attach to it; return when it has no tracer.
@@ -93,8 +97,14 @@ class Pauser:
             return True  # it has ended
         # The thread may have stopped for a signal of its own before it stood still for us.
         is_ours = status >> 16 == _PTRACE_EVENT_STOP
-        self._call(_PTRACE_DETACH, thread, 0 if is_ours else os.WSTOPSIG(status))
+        number = self._before_release(thread, 0 if is_ours else os.WSTOPSIG(status))
+        self._call(_PTRACE_DETACH, thread, number)
         return True
 
-    def _call(self, request: int, thread: int, data: int = 0) -> int:
-        return int(self._ptrace(request, thread, None, data))
+    def _before_release(self, thread: int, number: int) -> int:
+        """Return the signal with which a thread that stands still goes on, 0 for none."""
+        del thread
+        return number
+
+    def _call(self, request: int, thread: int, data: int = 0, address: int = 0) -> int:
+        return int(self._ptrace(request, thread, address or None, data))

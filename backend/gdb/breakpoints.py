@@ -32,6 +32,7 @@ from pgdb.records import (
     Text,
 )
 
+_OF_HARDWARE = frozenset({"hw breakpoint", "hw watchpoint", "read watchpoint", "acc watchpoint"})
 _AT_ONCE = 50
 """Numbers that are passed over in one write."""
 
@@ -72,6 +73,11 @@ class Breakpoints:
     def has_watchpoint(self) -> bool:
         """Whether there is a watchpoint, whoever made it."""
         return any(each.kind.endswith("watchpoint") for each in self._there.values())
+
+    @property
+    def has_hardware(self) -> bool:
+        """Whether GDB uses the processor's debug registers."""
+        return any(each.kind in _OF_HARDWARE for each in self._there.values())
 
     @property
     def places(self) -> frozenset[int]:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.care import first_thread, liveness
 from pgdb.backend.care.breakpoint_repair import RankText, wake
+from pgdb.backend.care.debug_registers import disarm
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
@@ -43,6 +44,9 @@ LOG = logging.getLogger(__name__)
 
 STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 _LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB cannot compare {}"
+_ARMED = "a hardware watchpoint or breakpoint may be left in it, at which it ends by SIGTRAP"
+_DISARM_S = 5.0
+"""Time that a rank has to stand still for a moment, in seconds."""
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
 """Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
 does not say how."""
@@ -458,6 +462,15 @@ class Executor:
         for each in filter(None, (text, *(unreported.printed if unreported is not None else ()))):
             self.notify(Output(text=each, of_stop=True))
 
+    async def _disarm(self) -> bool:
+        """Clear the debug registers of the rank; return whether that is done in time."""
+        # It goes on later: a thread that is being stopped must be released.
+        done = self.keep(disarm(self.process.pid))
+        await asyncio.wait([done], timeout=_DISARM_S)
+        cleared = done.done() and done.result()
+        LOG.warning("rank %d: debug registers cleared: %s", self.machine.rank, cleared)
+        return cleared
+
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""
         LOG.warning("rank %d: its GDB has ended", self.machine.rank)
@@ -468,7 +481,11 @@ class Executor:
             LOG.warning("rank %d: not compared: %s", self.machine.rank, unknown)
             if isinstance(then, Gone):
                 then = replace(then, why=f"{then.why}; {_LEFTOVER.format(unknown)}")
+        is_armed = self.breakpoints.has_hardware and not await self._disarm()
         if not self.process.was_stopped:
             await wake(self.process.pid)
+        # A rank that was just being stopped could not be traced.
+        if is_armed and not await self._disarm() and isinstance(then, Gone):
+            then = replace(then, why=f"{then.why}; {_ARMED}")
         if then is not None:
             self.feed(events.Described(then))

@@ -19,7 +19,7 @@ from pgdb.records import Exit, Gone, Stack, Stop
 from tests.conftest import Build, StartJob
 from tests.support.jobs import Orders, gdb_of
 from tests.support.losses import Heard, attached, count_traced, forked_gdbs, stopped_at
-from tests.support.processes import is_alive, require_calls, wait_until
+from tests.support.processes import is_alive, require_calls, status, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -298,6 +298,27 @@ def test_a_rank_with_breakpoints_in_code_of_no_file_survives_its_gdb(
                 "breakpoints are in the code of rank 1",
                 DEADLINE_S,
             )
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
+            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+        for pid in job.ranks.values():
+            os.kill(pid, signal.SIGUSR1)
+        assert job.process.wait(DEADLINE_S) == 0
+    told = capfd.readouterr().out
+    assert "rank 0 through 3" in told and "rank 1 through 5" in told
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="own_code.c is for x86-64")
+def test_a_rank_with_a_watchpoint_survives_its_gdb(
+    build: Build, start_job: StartJob, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel keeps the debug registers of a thread whose tracer dies."""
+    heard = Heard()
+    with start_job(2, build("own_code.c")) as job:
+        with pgdb.attach(job.pid, on_event=heard) as session:
+            session.watch("touched").check()
+            session.continue_(wait=False).check()
+            wait_until(lambda: status(job.ranks[1], "State")[:1] in "RS", "rank 1 runs")
             os.kill(gdb_of(job, 1), signal.SIGKILL)
             wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
             assert "SIGTRAP" not in "".join(heard.why_gone(1))

@@ -2,7 +2,7 @@
  * own_code: each rank has code that is in no file: a page that it has written itself, as a JIT
  * compiler does, a page of a memfd, and the kernel's vDSO, which time() of glibc is in.
  *
- * At SIGUSR1 a rank calls all three; at the end it prints "rank R through SUM".  For x86-64.
+ * At SIGUSR1 a rank writes a variable and calls all three; at the end it prints "rank R through SUM".  For x86-64.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -17,6 +17,7 @@
 typedef int (*step)(int);
 
 step in_memory, in_memfd;
+volatile int touched;
 static volatile sig_atomic_t may_go;
 
 static void go(int signal)
@@ -52,6 +53,7 @@ int main(int argc, char **argv)
     signal(SIGUSR1, go);
     while (!may_go)
         nanosleep(&nap, NULL); /* @sleep */
+    touched = rank + 1;
     sum = in_memory(rank) + in_memfd(rank) + (time(NULL) > 0);
     printf("rank %d through %d\n", rank, sum);
     fflush(stdout);
