@@ -81,6 +81,29 @@ def test_residuals_of_1000_hits_are_a_table(mpi: Mpi, halo: Program, tmp_path: P
     assert differing == list(range(WHEN, ROWS))
 
 
+@pytest.mark.any_mpi
+def test_collected_values_are_written_and_plotted(mpi: Mpi, halo: Program, tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy", reason="the values are arrays of NumPy")
+    file, picture = tmp_path / "residuals.npz", tmp_path / "residuals.svg"
+    commands = ex(
+        f"trace {halo.at('hit')} residual --every 2 --first 10",
+        f"break {halo.at('hit')} if step == 30",
+        "continue",
+        f"dump trace:1:residual {file}",
+        "plot trace:1:residual --line",
+        f"plot trace:1:residual -o {picture}",
+    )
+    line = mpi.line(3, halo, "40", "2", str(WHEN))
+    done = run_pgdb("launch", "--batch", *commands, *line)
+    assert done.status == 0, done.out + done.err
+    assert "trace 1: 10 rows on [0-2]" in done.out.replace(" ('traces 1')", " on [0-2]"), done.out
+    with numpy.load(file) as arrays:
+        (values,) = (arrays[name] for name in arrays.files if arrays[name].ndim == 2)
+    assert values.shape == (3, 10)
+    assert (values[0] == values[1]).all() and (values[0] != values[2]).any()
+    assert picture.stat().st_size
+
+
 def test_a_run_is_compared_with_a_saved_one(mpi: Mpi, halo: Program, tmp_path: Path) -> None:
     path, place = tmp_path / "before.pgdb", halo.at("hit")
     command = f"until-differ residual --at {place}"

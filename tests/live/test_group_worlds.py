@@ -118,6 +118,32 @@ def test_ranks_of_several_programs_move_as_groups(mpi: Mpi, build: Build) -> Non
     assert "trace 1: 1 row on [0-3]" in out, out
 
 
+def test_ways_and_values_of_several_programs_are_compared(mpi: Mpi, build: Build) -> None:
+    one, other = build("mpmd_a.c"), build("mpmd_b.c")
+    commands = ex(
+        "until-differ program --at first_rank_of",
+        "until-diverge --by next",
+        "hold 0-1",
+        "barrier wait_to_go_on",
+        "proc 2-3 continue",
+        "release 0-1",
+        "continue",
+        "detach",
+    )
+    line = [*mpi.line(2, one), ":", "-n", 2, other.path]
+    out = run_pgdb("launch", "--batch", "--settle", "3", *commands, *line).out
+    assert "hit 1 of first_rank_of: program differs" in out, out
+    assert re.search(r"^\[(0-1|2-3)\] +program = 9[78] '[ab]'", out, re.M), out
+    # The other program has the first rank of all, or the third.
+    assert re.search(
+        r"the ranks part after \d+ steps?, at first_rank_of at mpmd_a.c, mpmd_b.c:\d+: "
+        r"\[0-1\] took first_rank_of at mpmd_a.c:\d+, \[2-3\] first_rank_of at mpmd_b.c:\d+",
+        out,
+    ), out
+    assert re.search(r"^\[2-3\] +Breakpoint 2, wait_to_go_on", out, re.M), out
+    assert re.search(r"barrier 2: \[0-3\] are there; they stay stopped", out), out
+
+
 def test_ctrl_c_ends_a_barrier_at_which_ranks_run_on(mpi: Mpi, build: Build) -> None:
     """Each interrupt may find the ranks at the barrier, which is to let them run on."""
     with Terminal(*PGDB, "launch", "--", *mpi.line(2, build("storm.c"))) as terminal:
