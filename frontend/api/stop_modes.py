@@ -121,6 +121,10 @@ class StopModes:
         members = [f"--ranks {rule.text}"] if rule.text else []
         return " ".join([*mode, *members])
 
+    def set_of(self, number: int) -> str:
+        """Return the set that is read at each hit of a breakpoint, as typed; empty for none."""
+        return self._rules.get(number, _Rule()).text
+
     def line_of(self, number: int, line: str) -> str:
         """Return the command that makes a breakpoint, *line* for one that is not temporary."""
         return f"t{line}" if self._is_once(number) else line

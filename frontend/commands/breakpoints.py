@@ -282,8 +282,16 @@ async def _commands(call: Call) -> Outcome:
                 f"{each} is one place of a breakpoint; commands are carried out at all of its "
                 f"places: 'commands {whole}'"
             )
-    ranks = call.view
-    return await ranks.breakpoint_commands(numbers, body)
+    session = call.session
+    answer = await call.view.breakpoint_commands(numbers, body)
+    for each in numbers:
+        members = session.stop_modes.set_of(int(each)) if is_number(each) else ""
+        if body and members and call.ranks - call.workspace.parse_ranks(members):
+            session.note(
+                f"GDB carries out the commands before PGDB looks at {members}, so on ranks outside "
+                f"it as well; 'proc {members} commands {each}' is for its ranks now"
+            )
+    return answer
 
 
 # The shortest abbreviation of each topic of "info" in GDB 13, and its other names.
