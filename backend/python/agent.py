@@ -158,6 +158,7 @@ class Agent:
         self.points = {slot: Point(slot, each) for slot, each in wanted.items()}
         self.disarm()
         if not self.points:
+            self.untrace()
             return
         if self.monitoring is not None:
             self.watch()
@@ -314,6 +315,27 @@ class Agent:
         if threading is not None:
             threading.settrace(self.on_call)
 
+    def untrace(self) -> None:
+        """Be no trace function any longer, but for the steps of threads.
+
+        The others leave it at their next call: a thread can only change its own.
+        """
+        if sys.gettrace() == self.on_call and get_ident() not in self.steps:
+            sys.settrace(None)
+        frame: Any
+        for ident, frame in sys._current_frames().items():
+            while frame is not None and ident not in self.steps:
+                if frame.f_trace == self.on_trace:
+                    frame.f_trace = None
+                frame = frame.f_back
+        threading = sys.modules.get("threading")
+        if threading is not None and getattr(threading, "_trace_hook", None) == self.on_call:
+            threading.settrace(None)
+
+    def is_idle(self) -> bool:
+        """Return whether this thread is traced for nothing."""
+        return self.is_removed or not (self.points or get_ident() in self.steps)
+
     def begin(self, step: Step) -> None:
         """Begin a step of this thread."""
         now = sys.gettrace()
@@ -342,7 +364,7 @@ class Agent:
 
     def on_call(self, frame: Any, event: str, _: Any) -> Any:
         """Take a call of a function, as the trace function."""
-        if self.is_removed:
+        if self.is_idle():
             sys.settrace(None)
             return None
         self.call_count += 1
@@ -360,7 +382,7 @@ class Agent:
 
     def on_trace(self, frame: Any, event: str, arg: Any) -> Any:
         """Take a line, a return or an exception of a function, as its trace function."""
-        if self.is_removed:
+        if self.is_idle():
             sys.settrace(None)
             return None
         if get_ident() in self.busy:
@@ -413,17 +435,7 @@ class Agent:
         self.is_removed = True
         if self.on_collection in gc.callbacks:
             gc.callbacks.remove(self.on_collection)
-        if sys.gettrace() == self.on_call:
-            sys.settrace(None)
-        frame: Any
-        for frame in sys._current_frames().values():
-            while frame is not None:
-                if frame.f_trace == self.on_trace:
-                    frame.f_trace = None
-                frame = frame.f_back
-        threading = sys.modules.get("threading")
-        if threading is not None and getattr(threading, "_trace_hook", None) == self.on_call:
-            threading.settrace(None)
+        self.untrace()
         if getattr(sys, "_pgdb_agent", None) is self:
             del sys._pgdb_agent  # type: ignore[attr-defined]
         if os.getpid() == self.pid:

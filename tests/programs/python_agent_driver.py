@@ -88,7 +88,9 @@ if any(each.get("catch") for each in orders) or sys.excepthook is not sys.__exce
     except ValueError as error:
         sys.excepthook(type(error), error, error.__traceback__)
 agent = getattr(sys, "_pgdb_agent", None)
-told = {"hits": hits, "result": result, "report": None, "left": []}
+traced = [sys.gettrace(), threading._trace_hook]
+is_traced = any(each is not None for each in traced)
+told = {"hits": hits, "result": result, "report": None, "left": [], "is_traced": is_traced}
 if agent is not None:
     with open(FOLDER + "/report") as file:
         told["report"] = file.read()

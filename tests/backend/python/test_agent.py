@@ -13,6 +13,7 @@ import pytest
 
 from pgdb.backend.python import injection
 from tests.support.programs import ROOT
+from tests.support.python_jobs import version
 from tests.support.pythons import interpreters
 
 DRIVER = ROOT / "tests" / "programs" / "python_agent_driver.py"
@@ -77,6 +78,24 @@ def test_a_line_is_hit_each_time_and_by_threads_that_begin_later(
     report = ast.literal_eval(found["report"])
     assert report["generation"] == 1
     assert report["places"] == {2: (str(DRIVER), SECOND, "leaf")}
+
+
+@EVERY_PYTHON
+def test_a_rank_is_traced_no_longer_than_it_has_breakpoints(python: str, tmp_path: Path) -> None:
+    """Tracing costs each call, before Python 3.12, which has no other way."""
+    is_old = version(python) < (3, 12)
+    folders = [tmp_path / each for each in ("kept", "deleted", "again")]
+    for each in folders:
+        each.mkdir()
+    there = order(1, {"2": at(SECOND)})
+    kept = run(python, folders[0], there, there)
+    assert (len(kept["hits"]), kept["is_traced"]) == (5, is_old)
+    deleted = run(python, folders[1], there, order(2, {}))
+    assert (len(deleted["hits"]), deleted["is_traced"]) == (1, False)
+    # A step begins where the breakpoint is deleted, and ends at the next line.
+    stepped = run(python, folders[2], there, order(2, {}, step(1, "next")), order(3, {}))
+    assert places(stepped) == [((2,), "leaf", SECOND), ((0,), "leaf", RETURN)]
+    assert not stepped["is_traced"]
 
 
 @EVERY_PYTHON
