@@ -17,7 +17,10 @@ program deaths
     if (word == "words") error stop "no grid left"
     if (word == "read") read (word, *) at
     if (word == "free") deallocate (none)
-    if (word == "record") write (97, rec=3) rank ! @record
+    if (word == "record") then
+        open (unit=97, status="scratch")
+        write (97, rec=3) rank
+    end if
     if (word == "abort") call MPI_Abort(MPI_COMM_WORLD, 17, error) ! @abort
     if (word == "open") open (unit=10, file="/nonexistent/file", status="old") ! @open
     at = 5 + rank
