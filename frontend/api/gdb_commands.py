@@ -55,6 +55,8 @@ _CARRIERS = {
 }
 """Commands that carry out another command."""
 
+# GDB 13.1 and 18.1 kill the process, then look for the file.
+_RESTORES_RECORD = pattern(r"(?:full?\s+)?r(?:e(?:s(?:t(?:o(?:re?)?)?)?)?)?(?:\s|\Z)")
 # PGDB carries these out itself; GDB would do it without a word to PGDB.
 _ENDS_RANKS = ("detach", "kill", "quit")
 
@@ -111,6 +113,8 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
         return Kind.FREE, ""
     if word == "info" and _lets_run(argument):
         return Kind.REFUSED, ""
+    if word == "record" and _RESTORES_RECORD.match(argument):
+        return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):
         return Kind.FREE, match["command"]
     return KINDS.get(word, Kind.FREE), ""
@@ -139,12 +143,28 @@ def changes_nothing(argument: str) -> bool:
 
 
 _ABOUT_BREAKPOINTS = frozenset("condition ignore enable disable delete commands".split())
+_NAMES_BREAKPOINTS = ("delete", "disable", "enable")
+_UNKNOWN_PLACE = pattern(r"(?:Function \".*\" not defined|No (?:source file|line|symbol table) )")
 
 
 def is_about_breakpoints(line: str) -> bool:
     """Return whether a command makes or changes breakpoints."""
     word = resolve(innermost(line))
     return KINDS.get(word) is Kind.BREAKPOINT or word in _ABOUT_BREAKPOINTS
+
+
+def ends_body(line: str, message: str) -> bool:
+    """Return whether a command that fails with *message* ends a body, as in GDB.
+
+    GDB asks about a breakpoint at an unknown place, and goes on after numbers that are none.
+
+    >>> ends_body("break f", 'Function "f" not defined.'), ends_body("watch x", "No symbol")
+    (False, True)
+    """
+    word = resolve(innermost(line))
+    if KINDS.get(word) is Kind.BREAKPOINT:
+        return _UNKNOWN_PLACE.match(message) is None
+    return word not in _NAMES_BREAKPOINTS or not message.startswith("No breakpoint number ")
 
 
 def _is_setting_of_forks(argument: str) -> bool:
@@ -202,6 +222,11 @@ def why_refused(word: str, line: str = "") -> str:
         )
     if word == "info":
         return f"'{line.strip()}' is refused: GDB would let the rank run for it"
+    if word == "record":
+        return (
+            f"'{line.strip()}' is refused: GDB would kill the rank; a GDB of its own, 'gdb "
+            "PROGRAM', reads the recording"
+        )
     for why, words in REFUSED.items():
         if word in words.split():
             return f"'{word}' is refused: {why}"

@@ -103,8 +103,8 @@ KINDS: dict[str, Kind] = {
 NEWER = frozenset(("adi",))
 """Commands that GDB 13 does not have, up to GDB 18; GDB judges them."""
 _NAMES = sorted({*KINDS, *ALIASES})
-# GDB's words have these characters: "bt-1" and "p$_" are words, "p/x" and "p&x" are two parts.
-_WORD = pattern(r"\s*([A-Za-z_][\w.$-]*|[^\w\s])")
+# GDB's words have these characters: "bt-1", "p$_" and "-1" are words, "p/x" is not.
+_WORD = pattern(r"\s*([!|]|[\w.$+<>-]+|[^\w\s])")
 
 
 def first_word(line: str) -> str:

@@ -29,7 +29,7 @@ from pgdb.frontend.commands.user_commands import (
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
-from pgdb.records import Text
+from pgdb.records import Failure, Text
 
 if TYPE_CHECKING:
     from pgdb.frontend.commands.dispatch import Dispatcher
@@ -294,8 +294,14 @@ class Body:
         if (now := self._dispatcher.workspace.focus) != focus:
             for each in self._open:
                 each.ranks = now
-        if isinstance(outcome, Answer) and not gdb_commands.is_about_breakpoints(outcome.command):
-            self._leave(RankSet.union(each.ranks for each in outcome.errors), top, number, line)
+        if isinstance(outcome, Answer):
+            failed = (
+                each.ranks
+                for each in outcome.errors
+                if not isinstance(each.filled, Failure)
+                or gdb_commands.ends_body(outcome.command, each.filled.message)
+            )
+            self._leave(RankSet.union(failed), top, number, line)
 
     async def _eval(self, top: _Open, number: int, line: str, argument: str) -> None:
         """Carry out an ``eval`` whose text names arguments of the command when it is formatted."""

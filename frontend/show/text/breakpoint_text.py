@@ -199,7 +199,9 @@ def _event(made: Breakpoint) -> str:
 
 def _place(function: str, file: str, line: int) -> str:
     inside = f"in {function} " if function else ""
-    return f"{inside}at {file}:{line}" if line else ""
+    if not line:
+        return ""
+    return f"{inside}at {file}:{line}" if inside else f"{file}:{line}"
 
 
 def _location(each: Breakpoint) -> str:

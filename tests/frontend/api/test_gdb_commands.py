@@ -11,6 +11,7 @@ from pgdb.frontend.api.gdb_commands import (
     Kind,
     changes_nothing,
     check_script,
+    ends_body,
     first_word,
     kind_of,
     resolve,
@@ -31,7 +32,13 @@ from pgdb.frontend.api.gdb_commands import (
         ("add-symbol-file a", "add-symbol-file"),
         ("", ""),
         ("   ", ""),
-        ("12", ""),
+        ("12", "12"),
+        ("-1", "-1"),
+        ("$x", "$x"),
+        ("+3", "+3"),
+        ("p+1", "p+1"),
+        ("|cat", "|"),
+        ("@3", "@"),
         ("p/d-1", "p"),
         ("p/x$sp", "p"),
         ("x/2i$pc", "x"),
@@ -116,6 +123,12 @@ def kind(line: str) -> Kind:
         ("set non-stop on", Kind.REFUSED),
         ("set confirmation = 1", Kind.FREE),
         ("r", Kind.REFUSED),
+        ("record full restore f", Kind.REFUSED),
+        ("rec full r f", Kind.REFUSED),
+        ("record restore f", Kind.REFUSED),
+        ("thread apply 1 record restore f", Kind.REFUSED),
+        ("record full", Kind.FREE),
+        ("record save f", Kind.FREE),
         ("!ls", Kind.REFUSED),
         ("| p 1 | cat", Kind.REFUSED),
         ("att 1", Kind.REFUSED),
@@ -262,3 +275,24 @@ def test_a_topic_for_which_gdb_lets_the_rank_run_is_refused() -> None:
         assert "let the rank run" in why_refused("info", line)
     for line in ("info sta", "info stack", "info status", "info", "info s"):
         assert kind_of("info", line) is not Kind.REFUSED, line
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "ends"),
+    [
+        ("tbreak f", 'Function "f" not defined.', False),
+        ("break f.c:3", "No source file named f.c.", False),
+        ("break 99", "No line 99 in the current file.", False),
+        ("break *f", 'No symbol "f" in current context.', True),
+        ("break g if f", 'No symbol "f" in current context.', True),
+        ("watch f", 'No symbol "f" in current context.', True),
+        ("with print pretty on -- watch f", "Cannot watch constant value `1'.", True),
+        ("delete 9", "No breakpoint number 9.", False),
+        ("disable 9", "No breakpoint number 9.", False),
+        ("condition 9 x", "No breakpoint number 9.", True),
+        ("ignore 9 1", "No breakpoint number 9.", True),
+        ("print f", 'No symbol "f" in current context.', True),
+    ],
+)
+def test_errors_that_end_a_body_are_gdbs(line: str, message: str, ends: bool) -> None:
+    assert ends_body(line, message) is ends
