@@ -33,11 +33,13 @@ async def rank_environment(session: Session) -> tuple[Environment | None, dict[s
     for process in sorted(live, key=lambda each: not is_this_host(each.host)):
         place = f"process {process.pid} on {process.host}"
         is_here = is_this_host(process.host)
-        if process.rank in session.core_files and is_here:
-            path = session.core_files[process.rank]
+        is_core = process.rank in session.core_files
+        if is_core:
             place = f"process {process.pid}, from its core file"
+            place += "" if is_here else f" on {process.host}"
+        if is_core and is_here:
             try:
-                variables = environment_of_core(path)
+                variables = environment_of_core(session.core_files[process.rank])
             except CoreFileError:
                 continue
         elif is_here and procfs.on_this_host(process.pid):

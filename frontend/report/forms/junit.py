@@ -16,13 +16,19 @@ _FORBIDDEN = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def render(report: Report) -> str:
-    """Return a report as JUnit XML, in the dialect that Jenkins and GitLab read."""
+    """Return a report as JUnit XML, valid under the schema of Apache Ant's JUnit reports.
+
+    Jenkins and GitLab read it, too.
+    """
     failed = [each for each in report.stops if each.is_error]
     is_failed = report.cause.severity != "note"
     seconds = max(0.0, report.time - report.job.begun) if report.job.begun else 0.0
     suite = ET.Element(
         "testsuite",
         name="pgdb",
+        package="pgdb",
+        id="0",
+        hostname=_clean(report.hosts[0].host if report.hosts else "") or "unknown",
         tests=str(1 + len(failed)),
         failures=str(is_failed + len(failed)),
         errors="0",
@@ -30,16 +36,17 @@ def render(report: Report) -> str:
         time=f"{seconds:.3f}",
         timestamp=_timestamp(report.time),
     )
+    ET.SubElement(suite, "properties")
     job = _case(suite, report.title, seconds)
     if is_failed:
         lines = "\n".join(text.last_lines(report))
         _failure(job, report.cause.what, report.cause.kind, f"{lines}\n\n{text.render(report)}")
-    else:
-        ET.SubElement(job, "system-out").text = _clean(text.render(report))
     for each in failed:
         case = _case(suite, text.ranks_text(each.ranks), seconds)
         kind = each.signal or each.reason or "exit"
         _failure(case, each.text.partition("\n")[0], kind, _stacks(report, each))
+    ET.SubElement(suite, "system-out").text = "" if is_failed else _clean(text.render(report))
+    ET.SubElement(suite, "system-err")
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
@@ -67,11 +74,12 @@ def _stacks(report: Report, stop: ReportStop) -> str:
 
 
 def _timestamp(time_s: float) -> str:
+    """Return a time in UTC; the schema allows no time zone."""
     try:
         moment = datetime.datetime.fromtimestamp(time_s, datetime.UTC)
     except (OverflowError, ValueError, OSError):
         moment = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    return moment.isoformat(timespec="seconds")
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def _clean(value: str) -> str:

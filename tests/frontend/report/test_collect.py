@@ -267,8 +267,7 @@ def test_the_environment_of_a_core_file_is_that_of_its_process(tmp_path: Path) -
 
     def of_core(session: Session) -> None:
         # A process that lives now can have the number of the one that died.
-        processes = tuple(replace(each, pid=os.getpid()) for each in session.table.processes)
-        session.table = replace(session.table, processes=processes)
+        move_here(session, pid=os.getpid())
         session.core_files = dict.fromkeys(range(4), str(file))
 
     environment = report_of(Job(), of_core).environment
@@ -277,11 +276,31 @@ def test_the_environment_of_a_core_file_is_that_of_its_process(tmp_path: Path) -
     assert [each.name for each in environment.variables] == ["LEVEL"]
 
 
+def test_a_core_file_of_another_host_is_asked_for_its_environment() -> None:
+    def on_another_host(session: Session) -> None:
+        processes = tuple(
+            replace(each, host="other", pid=100 + each.rank) for each in session.table.processes
+        )
+        session.table = replace(session.table, processes=processes)
+        session.core_files = dict.fromkeys(range(4), "/none/core")
+
+    environment = report_of(JobElsewhere(), on_another_host).environment
+    assert environment is not None
+    assert environment.source == "rank 1, process 101, from its core file on other"
+    assert "LEVEL" in [each.name for each in environment.variables]
+
+
+def move_here(session: Session, *, pid: int) -> None:
+    processes = tuple(replace(each, pid=pid, host="localhost") for each in session.table.processes)
+    session.table = replace(session.table, processes=processes)
+
+
 def test_a_printed_report_has_no_environment(tmp_path: Path) -> None:
     file = tmp_path / "core"
     file.write_bytes(core(environment={"LEVEL": "level-seven"}))
 
     def of_core(session: Session) -> None:
+        move_here(session, pid=100)
         session.core_files = dict.fromkeys(range(4), str(file))
 
     report = report_of(Job(), of_core)

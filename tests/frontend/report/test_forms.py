@@ -227,8 +227,9 @@ def test_junit_has_a_failure_for_the_job_and_for_each_failed_class() -> None:
     (suite,) = root
     assert suite.attrib["tests"] == suite.attrib["failures"] == "3"
     assert suite.attrib["time"] == "0.500"
-    assert [case.find("failure") is not None for case in suite] == [True] * 3
-    message = suite[0].find("failure")
+    cases = suite.findall("testcase")
+    assert [case.find("failure") is not None for case in cases] == [True] * 3
+    message = cases[0].find("failure")
     assert message is not None and "<script>alert(1)</script>" in message.attrib["message"]
 
 
@@ -236,7 +237,33 @@ def test_junit_of_a_job_that_has_not_failed() -> None:
     report = replace(report_with("x", severity="note"), stops=())
     (suite,) = ET.fromstring(writing.render(report, ".xml"))
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("1", "0")
-    assert suite[0].find("failure") is None
+    assert not list(suite.iter("failure"))
+    out = suite.find("system-out")
+    assert out is not None and out.text is not None and "x" in out.text
+
+
+@pytest.mark.parametrize("severity", ["error", "note"])
+def test_junit_is_as_the_schema_of_ant_wants_it(severity: str) -> None:
+    report = report_with(HOSTILE, severity=severity)
+    (suite,) = ET.fromstring(writing.render(report, ".xml"))
+    needed = {"name", "package", "id", "hostname", "timestamp", "time"}
+    assert needed | {"tests", "failures", "errors"} <= suite.attrib.keys()
+    assert all(suite.attrib.values())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.attrib["timestamp"])
+    kinds = [each.tag for each in suite]
+    count = int(suite.attrib["tests"])
+    assert kinds == ["properties", *["testcase"] * count, "system-out", "system-err"]
+    for case in suite.findall("testcase"):
+        assert {"name", "classname", "time"} <= case.attrib.keys()
+        assert [each.tag for each in case] in ([], ["failure"])
+
+
+@pytest.mark.parametrize(("severity", "colour"), [("error", "warning"), ("note", "note")])
+def test_a_finding_about_a_job_that_has_failed_is_not_green(severity: str, colour: str) -> None:
+    finding = Verdict(kind="victims", text="ranks wait", ranks="0", is_error=False)
+    report = replace(report_with("x", severity=severity), verdicts=(finding,))
+    page = writing.render(report, ".html")
+    assert f'<div class="cause {colour}">\n<strong>ranks wait' in page
 
 
 def test_sarif_has_a_result_with_its_place_and_its_stacks() -> None:
