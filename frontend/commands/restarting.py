@@ -79,7 +79,9 @@ async def _relaunch(call: Call, text: str, *, is_sure: bool) -> bool:
     dispatcher, session = call.dispatcher, call.session
     session.check_restart()
     arguments = _arguments(call.word, text)
-    if arguments is None:
+    if arguments is not None:
+        await _arguments_now(call)  # a line of several programs is refused before a question
+    else:
         arguments = call.workspace.next_arguments
     if dispatcher.relaunch is None:
         raise UsageError(f"'{call.word}' needs the user interface that has launched the job")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.errors import SessionEndedError
+from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import (
     JobOutput,
@@ -333,3 +333,19 @@ def test_source_with_v_shows_each_line(tmp_path: Path) -> None:
     # Each line is shown once.
     typed("set trace-commands on")
     assert typed(f"source -v {inner}") == f"+source -v {inner}\n++shell true\n"
+
+
+@pytest.mark.parametrize("line", ["run 5", "restart 5", "start 5"])
+def test_arguments_that_no_launch_can_have_are_refused_before_a_question(line: str) -> None:
+    async def read() -> tuple[str, ...]:
+        raise UsageError("the line has 2 programs")
+
+    async def relaunch(arguments: tuple[str, ...] | None) -> None:
+        raise AssertionError("nothing is to be launched")
+
+    typed = Typed(reply=True)
+    typed.session.check_restart = lambda: None  # type: ignore[attr-defined]
+    typed.dispatcher.program_arguments = read
+    typed.dispatcher.relaunch = relaunch
+    assert "the line has 2 programs" in typed(line)
+    assert typed.questions == []
