@@ -8,19 +8,23 @@ import random
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import pgdb
 from pgdb import process_maps
+from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.explain import Explanation
+from pgdb.frontend.analysis.why.verdict import Verdict
+from pgdb.jobs import procfs
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from tests.conftest import Build
 from tests.support import mpi_libraries
-from tests.support.processes import wait_until
+from tests.support.processes import aggregator_of, status, wait_until
 from tests.support.programs import Mpi, find_mpi
 from tests.support.ready_jobs import started
 
@@ -28,6 +32,8 @@ pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 RANKS = 4
 WATCH_S = 0.5
+LONG_S = 30.0
+"""Seconds of a watch that ends sooner: the aggregator dies meanwhile."""
 QUERY = "PMPI_Group_translate_ranks"
 """A function that PGDB runs in its emulator, and no program here calls."""
 _follows_code = pytest.mark.skipif(
@@ -167,6 +173,39 @@ def tracer_of(pid: int) -> int:
     """Return the process that traces *pid*."""
     text = Path(f"/proc/{pid}/status").read_text()
     return next(int(each.split()[1]) for each in text.splitlines() if "TracerPid" in each)
+
+
+def test_an_aggregator_that_dies_while_ranks_are_watched(
+    build: Build, mpi: Mpi, tmp_path: Path
+) -> None:
+    line = mpi.line(RANKS, build("tag_ssend.c"))
+    with started(line, RANKS, tmp_path) as pid:
+        with pgdb.attach(pid) as session:
+            explained(session, "unmatched-receive")
+            pids = [pid_of(session, rank) for rank in range(RANKS)]
+            aggregator = aggregator_of(pids[0])
+
+            def kill() -> None:
+                wait_until(lambda: not any(map(is_traced_stop, pids)), "the ranks run")
+                os.kill(aggregator, signal.SIGKILL)
+
+            with ThreadPoolExecutor(1) as pool:
+                killed = pool.submit(kill)
+                found: tuple[Verdict, ...] = ()
+                # The session says that it has lost the ranks, or knows nothing of them.
+                with suppress(PgdbError):
+                    found = session.why(watch_s=LONG_S).verdicts
+                killed.result()
+            assert all(each.confidence == "cannot tell" for each in found), found
+        for each in pids:
+            wait_until(lambda rank=each: status(rank, "TracerPid") == "0", f"{each} is let go")
+            assert not is_traced_stop(each)
+
+
+def is_traced_stop(pid: int) -> bool:
+    """Return whether a debugger has stopped a process."""
+    found = procfs.read_stat(pid)
+    return found is not None and found.state == "t"
 
 
 # -- memory ----------------------------------------------------------------------------------------

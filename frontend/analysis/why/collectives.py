@@ -37,6 +37,11 @@ _SOMEBODY_PASSED = Step(
     "a member may leave a call with a root before others have made it, so that the calls do not "
     "show who left it out; the flight recorder counts the calls of each rank"
 )
+_WHICH_ROOT = Step(
+    "as many ranks have one root as the other: most programs have the first rank as root, and the "
+    "source says which one is right here",
+    ("why --all",),
+)
 Calls = list[tuple[MpiCall, Party]]
 
 
@@ -118,10 +123,18 @@ def different(knot: Knot) -> Verdict | None:
     difference, usual, differing = found
     others = RankSet.union(party.ranks for _, party in differing)
     concerned = RankSet.union(party.ranks for _, party in _earliest(without)) | others
+    same: list[Party] = []
     if difference == "root":
         same = [party for each, party in calls if each.function == usual.function]
         concerned = RankSet.union(party.ranks for party in same)
     cause, is_sure = _odd_ones(usual, differing, concerned - others, difference)
+    step = ASK_RECORDER if is_sure else _SOMEBODY_PASSED
+    if difference == "root" and cause is None:
+        unusual = RankSet.union(
+            party.ranks for made, party in calls if party in same and _is_unusual(made)
+        )
+        if unusual and unusual != concerned:
+            cause, is_sure, step = unusual, False, _WHICH_ROOT
     kind = _KINDS[difference]
     reason = _DIFFERENCES[difference]
     made = differing[0][0]
@@ -139,8 +152,14 @@ def different(knot: Knot) -> Verdict | None:
         "all members of a communicator make the same collective calls in one order",
         ranks=concerned if cause is None else cause,
         known=knot.is_known and is_sure,
-        step=ASK_RECORDER if is_sure else _SOMEBODY_PASSED,
+        step=step,
     )
+
+
+def _is_unusual(made: MpiCall) -> bool:
+    """Return whether the root of a call is known, and is not the first member."""
+    members = matching.members_of(made.communicator)
+    return members is not None and isinstance(made.root, int) and made.root != members.first
 
 
 def _roots(calls: Calls) -> tuple[Difference, MpiCall, Calls] | None:

@@ -52,3 +52,18 @@ def test_no_receive_is_compared_with_a_part() -> None:
     (found,) = explained(job).verdicts
     assert "has tag" not in found.text
     assert "from 1 in MPI_Bcast in MPI_COMM_WORLD" in " ".join(found.evidence)
+
+
+def test_of_two_roots_the_first_rank_is_the_usual_one() -> None:
+    job: Job = {
+        "0": in_call("MPI_Scatter", root=0),
+        "1-2": BARRIER,
+        "3": in_call("MPI_Scatter", root=3),
+    }
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("different-roots", "3", "0-2")
+    assert found.confidence == "likely" and "the first rank as root" in found.decides
+    # Neither is the usual one.
+    job["0"] = in_call("MPI_Scatter", root=1)
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks)) == ("different-roots", "0,3")
