@@ -299,6 +299,14 @@ class CallStatus:
         on, in Python if that executes it."""
         outer = places[begin:]
         evaluator = next((n for n, each in enumerate(outer) if _evaluates(each)), None)
+        if evaluator is None and begin and objects.is_python:
+            # At its end the interpreter calls MPI_Finalize; its own lines say nothing.
+            outer = [
+                each
+                for each in outer
+                if each.owner is Owner.USER and not _is_interpreter(each, objects)
+            ]
+            return _site(outer) if outer else None
         if evaluator is None:
             return _site(outer)
         mixed: MixedStack | str = ""

@@ -25,6 +25,7 @@ pytestmark = [
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_waits.py"
 HOLDER = ROOT / "tests" / "programs" / "python_holder.py"
+LEAVES = ROOT / "tests" / "programs" / "python_leaves.py"
 HEALTHY = ROOT / "tests" / "why" / "py_healthy_farm.py"
 RANKS = 3
 LOOKS = 4
@@ -93,6 +94,21 @@ def test_a_rank_that_needs_a_lock_has_the_wait_of_the_thread_that_holds_it(mpi: 
         (verdict,) = session.why().verdicts
     assert verdict.kind == "missing-from-collective" and verdict.ranks == pgdb.RankSet([2])
     assert "waits for another thread of its own in queue.Queue.get in thread" in verdict.text
+
+
+def test_a_rank_that_has_left_python_has_no_place_in_the_interpreter(mpi: Mpi) -> None:
+    with waiting_job(mpi, LEAVES) as pid, pgdb.attach(pid) as session:
+        found: list[MpiCallStatus] = []
+
+        def has_left() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            status = session.mpi_calls().for_rank(1)
+            found[:] = [status] if isinstance(status, MpiCallStatus) else []
+            return bool(found) and [each.function for each in found[0].calls] == ["MPI_Finalize"]
+
+        wait_until(has_left, "rank 1 is in MPI_Finalize")
+    assert found[0].where is None
 
 
 def test_a_loop_of_python_is_healthy_wherever_it_is_stopped(mpi: Mpi) -> None:
