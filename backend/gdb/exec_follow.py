@@ -243,9 +243,9 @@ class Following:
 
     async def _live(self) -> dict[int, tuple[bool, int]]:
         """Return the live inferiors: number -> (whether it is the current one, process id)."""
-        told = await self._gdb.send(console("info inferiors"))
+        listed = await self._gdb.send(console("info inferiors"))
         return {
-            int(number): (bool(star), int(pid)) for star, number, pid in _LIVE.findall(told.text)
+            int(number): (bool(star), int(pid)) for star, number, pid in _LIVE.findall(listed.text)
         }
 
     async def _drop_others(self, live: dict[int, tuple[bool, int]], pid: int) -> None:
@@ -255,8 +255,8 @@ class Following:
             if not is_current:
                 await self._gdb.send(console(f"detach inferiors {number}"))
         # GDB looks up a function of the rank in all its inferiors, and a shell has a main, too.
-        told = await self._gdb.send(console("info inferiors"))
-        for number in _ENDED.findall(told.text):
+        listed = await self._gdb.send(console("info inferiors"))
+        for number in _ENDED.findall(listed.text):
             await self._gdb.send(console(f"remove-inferiors {number}"))
         await self._gdb.send("-gdb-set schedule-multiple off")
         await self._gdb.send("-gdb-set detach-on-fork on")

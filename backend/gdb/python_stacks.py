@@ -179,8 +179,8 @@ class PythonStacks:
         if isinstance(described, Failure):
             return f"Python frames are not shown: {described.message}"
         lwp, handle, pointers = described
-        told = found.thread(lwp, handle)
-        if told is None:
+        stack = found.thread(lwp, handle)
+        if stack is None:
             return OTHER_INTERPRETER if is_evaluator else ""
         is_measured = len(pointers) == len(places)
         c_frames = [
@@ -193,10 +193,10 @@ class PythonStacks:
             for at, each in enumerate(places)
         ]
         own = [(each.address, each.frame_count) for each in (entries or {}).get(lwp, ())]
-        mixed = interleave(c_frames, told.frames, own or None)
+        mixed = interleave(c_frames, stack.frames, own or None)
         mixed = without_agent(mixed)
         shown = folded(mixed, c_frames, rules, keeps_innermost=self.keeps_innermost)
-        return _made(mixed, shown, places, told.words, mode)
+        return _made(mixed, shown, places, stack.words, mode)
 
     async def _describe(self, thread: str) -> tuple[int, int, list[int]] | Failure:
         found = await python_calls.ask(

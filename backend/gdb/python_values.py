@@ -95,11 +95,11 @@ class PythonValues:
             return frame
         is_of_process = self._commands.python.is_of_process
         interpreter = await self._interpreter(pid) if is_of_process else None
-        told = list(frame.locals or ())
+        known = list(frame.locals or ())
         if interpreter is not None and (scope := await self._scope(pid, interpreter, frame)):
-            told = scopes.all_locals(frame, scope)
+            known = scopes.all_locals(frame, scope)
         items = []
-        for each in told[:_MOST_VARIABLES]:
+        for each in known[:_MOST_VARIABLES]:
             items.append(await self._variable(pid, each, interpreter, operation))
         empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
         return Variables(items=tuple(items), empty=empty)

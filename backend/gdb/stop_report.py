@@ -202,8 +202,8 @@ class StopReports:
     def is_complete(self, stop: Stop, payload: dict[str, Any]) -> bool:
         """Return whether :meth:`describe` would add nothing."""
         is_elsewhere = self.is_elsewhere(stop, payload)
-        is_told = stop.reason in ("death", "sanitizer-report") or self._python is not None
-        if is_elsewhere or is_told or self.shows_displays or _looks_outwards(stop):
+        is_explained = stop.reason in ("death", "sanitizer-report") or self._python is not None
+        if is_elsewhere or is_explained or self.shows_displays or _looks_outwards(stop):
             return False
         if stop.signal in EXPLAINED:
             return False
@@ -425,8 +425,8 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     if _follows_main(frames):
         called = f"{called}, returned by main"
     if not words:
-        is_told = called.startswith(inside.removeprefix("P"))
-        of_mpi = f"{inside}, " if mpi_name(inside) and called and not is_told else ""
+        is_explained = called.startswith(inside.removeprefix("P"))
+        of_mpi = f"{inside}, " if mpi_name(inside) and called and not is_explained else ""
         return f"{of_mpi}{called}" or inside or "the process ends"
     function = inside or next(each.function for each in frames if each.dying == words)
     cause = f"{function}, {words}"

@@ -85,7 +85,7 @@ class Agent:
             return  # the folder is that of the parent
         points = self.points.values()
         self.reported = self.event
-        told = {
+        note = {
             "generation": self.generation,
             "places": {each.slot: each.place for each in points if each.place},
             "problems": {each.slot: each.problem for each in points if each.problem},
@@ -94,7 +94,7 @@ class Agent:
         }
         try:
             with open(f"{self.folder}/report.new", "w", encoding="utf-8") as file:
-                file.write(ascii(told))
+                file.write(ascii(note))
             os.replace(f"{self.folder}/report.new", f"{self.folder}/report")
         except OSError:
             pass

@@ -105,12 +105,12 @@ def _by_address(
 ) -> dict[int, Run] | None:
     """Return the runs by the index of their evaluators, None if they do not fit."""
     # An evaluator that is entered or left has an entry frame, and no Python frame above it yet.
-    told = [address for address, count in entries if count]
+    reported = [address for address, count in entries if count]
     pointers = [each.stack_pointer for each in c_frames]
-    if len(told) != len(runs) or not _has_pointers(c_frames) or sorted(pointers) != pointers:
+    if len(reported) != len(runs) or not _has_pointers(c_frames) or sorted(pointers) != pointers:
         return None
     found: dict[int, Run] = {}
-    for address, run in zip(told, runs, strict=True):
+    for address, run in zip(reported, runs, strict=True):
         # The C frame reaches from its stack pointer to that of its caller; inlined functions share
         # the pointer of the function that contains them, the last of these.
         at = bisect_right(pointers, address) - 1

@@ -236,14 +236,16 @@ def entries(memory: Memory, known: Offsets) -> dict[int, list[Entry]] | None:
         for thread in thread_states(memory, known)[1]:
             number = pointer(memory, thread + field["thread.native_thread_id"])
             first = pointer(memory, thread + field["thread.current_frame"])
-            told = _entries_from(memory, known, first)
-            if told is None:
+            entries = _entries_from(memory, known, first)
+            if entries is None:
                 return None
-            found.setdefault(number, []).extend(told)
+            found.setdefault(number, []).extend(entries)
     except ValueError:
         return None
     # The C stack grows downwards: the innermost entry frame has the least address.
-    return {number: sorted(told, key=lambda each: each.address) for number, told in found.items()}
+    return {
+        number: sorted(entries, key=lambda each: each.address) for number, entries in found.items()
+    }
 
 
 def _entries_from(memory: Memory, known: Offsets, frame: int) -> list[Entry] | None:

@@ -71,7 +71,7 @@ def listed(ways: Iterable[Way]) -> str:
     return ", ".join(f"[{way.ranks}] {way.text}" for way in ways)
 
 
-def told_apart(ways: tuple[Way, ...], start: Way) -> str:
+def distinguished(ways: tuple[Way, ...], start: Way) -> str:
     """Return the ways that ranks took from *start*: ``[0-6] took line 57, [7] line 61``."""
     first, *others = ways
     parts = [f"[{first.ranks}] took {first.beside(start)}"]

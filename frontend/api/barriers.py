@@ -50,7 +50,7 @@ class _Point(msgspec.Struct):
     then: BarrierThen
     times: int
     met: int = 0
-    told: tuple[Absent, ...] = ()
+    reported: tuple[Absent, ...] = ()
     """The ranks that are not there, as last reported."""
     awaited: tuple[RankSet, ...] = ()
     """The ranks that are there, that are not, and those of them that are stopped."""
@@ -175,7 +175,7 @@ class Barriers:
             ranks = self._core.state.ranks
             if not point.is_over and self._core.journal.ranks_of(number):
                 kept = ranks if before._core.state.ranks <= point.ranks else point.ranks & ranks
-                self._points[number] = replace(point, ranks=kept, told=())
+                self._points[number] = replace(point, ranks=kept, reported=())
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -204,10 +204,10 @@ class Barriers:
             if point.awaited != (awaited := (arrived, out, stopped)):
                 # The last report about ranks that may come is out of date.
                 point.awaited, point.is_stuck = awaited, False
-                point.told = tuple(each for each in point.told if each.kind in _FOR_EVER)
-            known = RankSet.union(each.ranks for each in point.told)
+                point.reported = tuple(each for each in point.reported if each.kind in _FOR_EVER)
+            known = RankSet.union(each.ranks for each in point.reported)
             if fresh := tuple(each for each in never if not each.ranks <= known):
-                point.told = never
+                point.reported = never
                 self._notify(point, "absent", fresh)
             pending.append((point.number, awaited))
         self._look_soon(tuple(pending))
@@ -232,7 +232,7 @@ class Barriers:
         state = self._core.state
         state.release(arrived, point.reason)
         point.met += 1
-        point.told, point.awaited, point.is_stuck = (), (), False
+        point.reported, point.awaited, point.is_stuck = (), (), False
         is_last = bool(point.times) and point.met >= point.times
         # Ranks that ran on would wait for one that does not.
         has_fault = any(each.kind == "error" for each in never)
@@ -310,8 +310,8 @@ class Barriers:
             is_stuck = all(each.kind != "running" for each in absent)
             does_one_run |= not is_stuck
             point.is_stuck = is_stuck
-            if absent != point.told:
-                point.told = absent
+            if absent != point.reported:
+                point.reported = absent
                 self._notify(point, "waiting", absent)
         self._core.wake()
         if does_one_run and awaited == self._awaited:
@@ -341,7 +341,7 @@ class Barriers:
             times=point.times,
             met=point.met,
             arrived=self._arrived(point),
-            absent=point.told,
+            absent=point.reported,
         )
 
     def _notify(

@@ -405,8 +405,8 @@ class Traffic:
             core.record_soon()
             if core.options.stop_on_error:
                 self._stop_others(news)
-            if told := self.stop_modes.join(news):
-                notifier.notify(RankEvents(classes=told))
+            if classes := self.stop_modes.join(news):
+                notifier.notify(RankEvents(classes=classes))
         elif news:
             notifier.notify_at_once(RankEvents(classes=news))
         core.wake()

@@ -55,7 +55,7 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
     begun_s = time.monotonic()
     session, display = call.session, call.dispatcher.display
     state, look_s = session.state, LOOK_S
-    told: tuple[Absent, ...] = ()
+    reported: tuple[Absent, ...] = ()
     while True:
         await asyncio.sleep(PROGRESS_S)
         elapsed_s = time.monotonic() - begun_s
@@ -66,6 +66,6 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
         if running and elapsed_s >= look_s:
             found = await held_waits.waits_for_held(session, running)
             look_s = min(2 * elapsed_s, elapsed_s + _MOST_LOOK_S)
-            if found and found != told:
-                told = found
+            if found and found != reported:
+                reported = found
                 session.note(f"{listed(found)}; 'release' lets held ranks run")

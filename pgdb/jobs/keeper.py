@@ -30,12 +30,12 @@ def _open(path: str) -> int:
 
 def _wait_for_end() -> bool:
     """Wait for the front end's end; return whether it was a normal one."""
-    told = b""
+    received = b""
     while data := os.read(0, 4096):
-        told += data
-        if told.endswith(b"q"):
+        received += data
+        if received.endswith(b"q"):
             break
-    *lines, rest = told.split(b"\n")
+    *lines, rest = received.split(b"\n")
     for pid in (lines[-1] if lines else b"").split():
         with contextlib.suppress(OSError):
             os.kill(int(pid), signal.SIGCONT)

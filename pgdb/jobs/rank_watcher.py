@@ -112,7 +112,7 @@ class Reporter:
             return link
         return None
 
-    def tell(self, kind: str, *fields: object) -> None:
+    def report(self, kind: str, *fields: object) -> None:
         """Send a report, and wait until the front end has read it.
 
         It looks up the user of the other end, which an end that is closed does not have any longer.
@@ -235,12 +235,12 @@ class Watch:
     def tell_output(self) -> None:
         """Report the end of the output, if there is more than at the last report."""
         if self._output is not None and (news := self._output.news()):
-            self._reporter.tell("output", self._pid, *news)
+            self._reporter.report("output", self._pid, *news)
 
     def _look(self) -> None:
         now = activity(self._pid)
         if now is not None and now != self._activity:
-            self._reporter.tell("active", self._pid)
+            self._reporter.report("active", self._pid)
         self._activity = now
 
 
@@ -311,7 +311,7 @@ def main(argv: list[str]) -> None:
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
         comm.write(WATCHER_NAME)
     reporter = Reporter(hold, mark, addresses.split(","))
-    reporter.tell("start", pid, os.getpid(), began, directory, *program)
+    reporter.report("start", pid, os.getpid(), began, directory, *program)
     watch = Watch(reporter, pid, float(look_s), output)
     status, usage = watch.wait()
     if output is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.ways import listed, told_apart
+from pgdb.frontend.analysis.ways import distinguished, listed
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import absentees
 from pgdb.frontend.api.absentees import Barrier
@@ -41,7 +41,7 @@ def reason_of(found: Lockstep) -> str:
         case "complete":
             return f"{count}, all together" if found.steps > 1 else ""
         case "parted":
-            apart = told_apart(found.ways, found.start)
+            apart = distinguished(found.ways, found.start)
             return f"the ranks part {after}, at {found.start.text}: {apart}"
         case "waiting":
             return _waiting(found, after)
