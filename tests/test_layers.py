@@ -212,12 +212,14 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     ),
     "fortran_types_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
+    "library_printers_in_gdb": ("pgdb.backend.gdb.iterators_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "process_in_gdb": (
         "pgdb.backend.gdb.breakpoints_in_gdb",
         "pgdb.backend.gdb.python_hits_in_gdb",
     ),
     "printers_in_gdb": (
+        "pgdb.backend.gdb.explore_in_gdb",
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",
         "pgdb.backend.gdb.fortran_objects_in_gdb",

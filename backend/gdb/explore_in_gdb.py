@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 _MOST_VALUES = 20_000
 """Most values in one answer."""
@@ -17,9 +18,17 @@ _REFERENCES = (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", gdb.TYPE_
 
 
 def show(expression: str, path: list[str], depth: int, most: int) -> None:
-    """Write the value at *path* below an expression, as JSON; of an error, its message."""
+    """Write the value at *path* below an expression, as JSON; of an error, its message.
+
+    In Fortran the answer is a pair: the text, and the text with the indices of elements.
+    """
     try:
-        _write(_Explorer(most).text(_at(expression, path), depth, "", ()))
+        value = _at(expression, path)
+        text = _Explorer(most).text(value, depth, "", ())
+        if printers.is_in_fortran():
+            _write([text, _Explorer(most, has_indexes=True).text(value, depth, "", ())])
+        else:
+            _write(text)
     except (gdb.error, LookupError, RuntimeError) as error:
         _write({"error": str(error.args[0] if error.args else error)})
 
@@ -111,9 +120,11 @@ def _children(value: gdb.Value) -> Iterator[tuple[str, gdb.Value]]:
 class _Explorer:
     """Makes the text of one value."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, has_indexes: bool = False) -> None:
         self._most = most
         self._left = _MOST_VALUES
+        self._is_fortran = printers.is_in_fortran()
+        self._options: dict[str, Any] = {"array_indexes": True} if has_indexes else {}
 
     def text(self, value: gdb.Value, depth: int, indent: str, seen: tuple[object, ...]) -> str:
         """Return the text of a value in GDB's form, with *depth* levels of children."""
@@ -128,12 +139,15 @@ class _Explorer:
             return self._pointer(value, depth, indent, seen)
         printer = _printer(value)
         kind = value.type.strip_typedefs()
+        if self._is_fortran and kind.code == gdb.TYPE_CODE_ARRAY:
+            options = {**self._options, "max_elements": self._most}
+            return str(value.format_string(**options))
         if printer is None:
             element = kind.target().strip_typedefs() if kind.code == gdb.TYPE_CODE_ARRAY else None
             is_text = element is not None and element.code in _TEXT and element.sizeof == 1
             is_compound = kind.code in (*_STRUCTURES, gdb.TYPE_CODE_ARRAY)
             if not is_compound or is_text or gdb.default_visualizer(value) is not None:
-                return str(value.format_string())
+                return str(value.format_string(**self._options))
         head = ""
         if printer is not None and hasattr(printer, "to_string"):
             said = printer.to_string()
@@ -155,7 +169,8 @@ class _Explorer:
             return f"{address:#x} <shown above>"
         value.dereference().fetch_lazy()  # an error names the address
         target = self._text(value.dereference(), depth, indent, (*seen, key))
-        return f"{address:#x}: {target if target.startswith('{') else f'{{{target}}}'}"
+        is_group = target.startswith("(\n" if self._is_fortran else "{")
+        return f"{address:#x}: {target if is_group else f'{{{target}}}'}"
 
     def _group(self, value: gdb.Value, depth: int, indent: str, seen: tuple[object, ...]) -> str:
         if depth <= 0 or self._left <= 0:
@@ -174,4 +189,5 @@ class _Explorer:
         names = ["" if is_array else f"{name} = " for name, _ in parts]
         lines = [f"{inner}{name}{text}" for name, (_, text) in zip(names, parts)]  # noqa: B905
         end = "...\n" if is_cut else "\n"
-        return "{\n" + ",\n".join(lines) + end + indent + "}"
+        opening, closing = "()" if self._is_fortran else "{}"
+        return f"{opening}\n" + ",\n".join(lines) + end + indent + closing

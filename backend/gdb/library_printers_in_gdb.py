@@ -43,6 +43,12 @@ def _name_of(kind: gdb.Type) -> str:
     return found[1] if found is not None else ""
 
 
+def is_iterator(kind: gdb.Type) -> bool:
+    """Return whether a type is an iterator that is printed as its element."""
+    name = _name_of(kind.strip_typedefs().unqualified())
+    return name in _POINTERS or name in _NODES
+
+
 def _target(value: gdb.Value) -> gdb.Value:
     """Return the object to which an iterator points, or that an optional has.
 

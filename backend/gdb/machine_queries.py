@@ -11,7 +11,7 @@ from typing import Any
 
 from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.mi import quote
-from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.queries import bounds_of, failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Explore, MachineQuery
 from pgdb.patterns import pattern
@@ -139,5 +139,8 @@ async def explore(gdb: GdbSession, operation: Explore) -> Record:
         return found
     if isinstance(found, str):
         return Value(text=found)
+    if not operation.children_only:
+        text, indexed = found
+        return Value(text=text, bounds=bounds_of(indexed, text) if "(" in text else "")
     items = tuple(Variable(str(name), str(text)) for name, text in found)
     return Variables(items=items, empty="No children.")

@@ -16,6 +16,7 @@ from pgdb.backend.gdb import (
     fortran_arguments,
     fortran_elements,
     full_values,
+    iterators,
     machine_queries,
     queries,
     reduction,
@@ -151,6 +152,9 @@ class Operations:
                     return why
                 operation = replace(operation, expression=await self._with_elements(expression))
                 value = await full_values.evaluate(self._gdb, operation, pid)
+                if (other := await self._dereferenced(expression, value)) is not None:
+                    operation = replace(operation, expression=other)
+                    value = await full_values.evaluate(self._gdb, operation, pid)
                 return unset_bounds.reworded(value, expression)
             case Backtrace():
                 return await self._stacks.backtrace(pid, operation)
@@ -194,6 +198,8 @@ class Operations:
                 if isinstance(found, Failure):
                     return found
                 numbers = await reduction.read_numbers(self._gdb, found, limit_bytes, pid)
+                if (other := await self._dereferenced(found, numbers)) is not None:
+                    numbers = await reduction.read_numbers(self._gdb, other, limit_bytes, pid)
                 return unset_bounds.reworded(numbers, expression)
             case ReadBlock(expression=expression, start=start):
                 # The first part of an array is read first.
@@ -204,6 +210,9 @@ class Operations:
                     return found
                 operation = replace(operation, expression=found)
                 block = await blocks.read_block(self._gdb, operation, pid)
+                if (other := await self._dereferenced(found, block)) is not None:
+                    operation = replace(operation, expression=other)
+                    block = await blocks.read_block(self._gdb, operation, pid)
                 return unset_bounds.reworded(block, expression)
             case Console(command=command):
                 if records(command) and has_several_threads(pid):
@@ -269,6 +278,10 @@ class Operations:
         if not self._stacks.arguments.has_fortran:
             return text
         return await fortran_elements.with_elements(self._gdb, text, is_command=is_command)
+
+    async def _dereferenced(self, expression: str, record: Record) -> str | None:
+        """Return an expression to evaluate again, in which iterators of C++ are dereferenced."""
+        return await iterators.dereferenced(self._gdb, expression, record)
 
     async def _with_address(self, expression: str) -> str | Failure:
         """Return an expression whose address GDB knows, for all parts of Fortran variables."""

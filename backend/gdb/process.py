@@ -42,8 +42,8 @@ _IN_EVERY_GDB = (
     *("python_hits_in_gdb", "references_in_gdb"),
 )
 _FOR_CALLS = (
-    *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "numbers_in_gdb"),
-    *("python_frames_in_gdb", "tracing_in_gdb"),
+    *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "iterators_in_gdb"),
+    *("numbers_in_gdb", "python_frames_in_gdb", "tracing_in_gdb"),
 )
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
 

@@ -41,6 +41,8 @@ _LONE_STRING = pattern(
 )
 _AT_POINTER = pattern(rf"(?:\([^()]*\) )?(?:{SLOT}|0x[0-9a-f]+)")
 _POINTER = pattern(rf"(?:{SLOT}|0x[0-9a-f]+)(?: <[^<>]*>)? \Z")
+# Before a structure of Fortran to which a pointer points, as "varprint" shows it.
+_TARGET = pattern(rf"(?:{SLOT}|0x[0-9a-f]+): \Z")
 _JOINED = pattern(rf"{_REPEATED}|{_CUT}")
 _REPEATS = pattern(r",?\s<repeats (\d{1,18}) times>")
 # "std::list = {" begins an element, not a member.
@@ -277,7 +279,7 @@ class _Reader:
             if sized is not None:
                 at = sized.end()
                 continue
-            if each == "{" or (each == "(" and at == begin):
+            if each == "{" or (each == "(" and (at == begin or _TARGET.match(text[begin:at]))):
                 before = text[begin:at]
                 if not before or before.endswith((": ", " = ")):
                     group = self._group(begin, at, depth)

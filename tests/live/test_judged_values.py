@@ -17,6 +17,7 @@ OF_CPP = {
     "some < 5": "some.value()[1] = 9",
     "either < 5": "either[0][1] = 9",
     "rows < 5": "rows[1][1] = 9",
+    "found.second < 5": "found.second[1] = 9",
     "few < 5": "few[0] = 9",
     "bits == 0": "bits[69] = 1",
     "pause < 5": "pause.__r = 9",
@@ -71,3 +72,18 @@ def test_conditions_name_the_element_that_fails(
         if value != "0x0":
             assert f"[1]   {expression} = {value}" in typed, typed
     assert shown(finished.out, f"defset found if {text}")[0].startswith("@found is [1]: 1 of 3")
+
+
+def test_varprint_of_fortran_names_places_by_the_bounds_of_its_arrays(
+    mpi: Mpi, build: Build
+) -> None:
+    program = build("judged.f90")
+    places = {"all%cells(3)%rho(2)": "9", "all%cells(3)%title": "'nine'", "all%cells(4)%id": "9"}
+    commands = (f"tbreak {program.at('look')}", "c", "varprint all")
+    commands += tuple(f"print {place}" for place in places)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    lines = shown(finished.out, "varprint all")
+    for place, value in places.items():
+        assert any(line.split()[0] == place.removeprefix("all") for line in lines), lines
+        typed = shown(finished.out, f"print {place}")
+        assert f"[1]   {place} = {value}  <-- differs  @2" in typed

@@ -7,6 +7,10 @@ program judged
     real(8) :: rho(2)
     character(len=:), allocatable :: title
   end type
+  type :: group
+    type(cell), allocatable :: cells(:)
+  end type
+  type(group) :: all
   type(cell) :: cells(2:4), grid(0:1, 3:4)
   real(8) :: base(3, -1:1)
   character(len=8) :: words(0:2)
@@ -37,6 +41,7 @@ program judged
     cells(3)%rho(2) = 9
     grid(1, 4)%id = 9
   end if
+  allocate (all%cells(2:4), source=cells)
   call MPI_Barrier(MPI_COMM_WORLD, ierror) ! @look
   print *, base(1, 1), words(0), names(0), mask(1), cells(2)%id, grid(0, 3)%id
   call MPI_Finalize(ierror)
