@@ -220,22 +220,36 @@ async def _classes(
     shown_classes = made[:MOST_COMPARED_CLASSES]
     selected = await asking.answer("selected frame", session.ranks(shown).select_frame("frame"))
     moved = await _select_users_frames(asking, shown_classes, selected)
+    at = {number: index for ranks, _, (number, index) in moved}
+    places = {
+        each.number: at.get(each.number, _selected_at(each, selected)) for each in shown_classes
+    }
+    # The function of CPython that runs a frame of Python has variables that say nothing.
+    of_python = RankSet.union(
+        parse_ranks(each.ranks) for each in shown_classes if _is_python(each, places[each.number])
+    )
+    of_c, python = session.ranks(shown - of_python), session.ranks(of_python)
     found = [
-        (is_argument, await asking.answer(what, question))
-        for is_argument, what, question in (
-            (True, "arguments", session.ranks(shown).arguments()),
-            (False, "local variables", session.ranks(shown).locals()),
+        (is_argument, await asking.answer(what, question()))
+        for is_argument, what, ranks, question in (
+            (True, "arguments", of_c.set, of_c.arguments),
+            (False, "local variables", of_c.set, of_c.locals),
+            (False, "variables of Python", of_python, python.python_locals),
         )
+        if ranks
     ]
     for ranks, level, _ in moved:
         await asking.answer("selected frame", session.ranks(ranks).select_frame(f"frame {level}"))
-    at = {number: index for ranks, _, (number, index) in moved}
     return tuple(
-        _with_details(each, at.get(each.number, _selected_at(each, selected)), found, read_source)
+        _with_details(each, places[each.number], found, read_source)
         if number <= MOST_COMPARED_CLASSES
         else each
         for number, each in enumerate(made, 1)
     )
+
+
+def _is_python(each: RankClass, at: int | None) -> bool:
+    return at is not None and each.frames[at].language == "python"
 
 
 async def _select_users_frames(

@@ -22,7 +22,18 @@ from pgdb.merge.normalize import normalize_record
 from pgdb.overlay.messages import AnyOperation, Backtrace, ListVariables
 from pgdb.overlay.operations import ReadFile
 from pgdb.ranks import RankSet
-from pgdb.records import Block, Event, Exit, Failure, Frame, Record, Stack, Stop, Variable
+from pgdb.records import (
+    Block,
+    Event,
+    Exit,
+    Failure,
+    Frame,
+    Record,
+    Stack,
+    Stop,
+    Variable,
+    Variables,
+)
 from tests.fakes.recorded import ALL, Job, begin, recorded
 from tests.support.cores import core
 
@@ -227,6 +238,28 @@ def test_running_ranks_stay_as_they_are() -> None:
     asked = zip(job.asked, job.reached, strict=True)
     assert not [each for each, ranks in asked if 1 in ranks and each.needs_stopped_rank]
     assert "why: ranks [1] run, and were not stopped for it" in report.notes
+
+
+class PythonJob(Job):
+    """Ranks whose innermost frame with a line is one of Python."""
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        record = super().answer(operation, rank, request_id)
+        if isinstance(record, Stack):
+            frames = tuple(replace(each, language="python") for each in record.frames)
+            return replace(record, frames=frames)
+        if isinstance(operation, ListVariables):
+            # CPython's own function has variables, too.
+            assert operation.which == "python"
+            return Variables(items=(Variable(name="step", value="3"),))
+        return record
+
+
+def test_a_frame_of_python_has_the_variables_of_python_alone() -> None:
+    report = report_of(PythonJob())
+    assert report.classes
+    for each in report.classes:
+        assert [(one.name, one.text) for one in each.variables] == [("step", "3")], report.notes
 
 
 class JobElsewhere(Job):
