@@ -18,6 +18,7 @@ from bench.soak.noting import DEADLINE_S, Impossible, Wrong
 from bench.soak.processes import words
 from bench.soak.running import GRACE_S, LEAVE_S, NEVER, Soak
 from pgdb.errors import PgdbError
+from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.startup.sync import Session
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
@@ -72,18 +73,20 @@ class OneHost(Soak):
     def _kill_them(self, session: Session, pids: dict[int, RankSet]) -> RankSet:
         ranks = RankSet.union(pids.values())
         # A breakpoint with a condition that all ranks reach all the time is in their code as well.
+        made = 0
         is_hot = self._random.random() < 0.25 and bool(self._state(session)["stopped"])
         if is_hot:
             stopped = session.ranks(self._state(session)["stopped"])
-            stopped.break_at("hit", condition=NEVER)
+            # Ranks in motion run meanwhile and may not get it; they have breakpoints of their own.
+            made = last_made(stopped.break_at("hit", condition=NEVER).classes)
             stopped.continue_(wait=False)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         self._until_lost(session, ranks)
-        if is_hot:
+        if made:
             # A breakpoint is not restored in time where the GDB itself is killed (see
             # docs/reference/faults.md).
-            session.delete(session.last_breakpoint)
+            session.delete(made)
         return ranks
 
     def _kill_aggregator(self, session: Session, job: Job, which: str) -> RankSet:
