@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.records import Failure, Record
+from pgdb.records import Failure
 
 _NO_MEMBER = ("There is no member or method named ", "The container has no such element")
 
 
-async def dereferenced(gdb: GdbSession, expression: str, record: Record) -> str | None:
+async def dereferenced(gdb: GdbSession, expression: str, record: Failure) -> str | None:
     """Return an expression in which iterators are dereferenced.
 
     The result is None unless *record*, the answer to *expression*, is GDB's error for a member that
@@ -17,7 +17,7 @@ async def dereferenced(gdb: GdbSession, expression: str, record: Record) -> str 
 
     :raises GdbError: if GDB ends.
     """
-    if not isinstance(record, Failure) or not record.message.startswith(_NO_MEMBER):
+    if not record.message.startswith(_NO_MEMBER):
         return None
     result = await gdb.send(call("iterators_in_gdb.rewrite", expression))
     return (result.text.strip() or None) if result.kind == "done" else None

@@ -281,6 +281,8 @@ class Operations:
 
     async def _dereferenced(self, expression: str, record: Record) -> str | None:
         """Return an expression to evaluate again, in which iterators of C++ are dereferenced."""
+        if not isinstance(record, Failure):
+            return None
         return await iterators.dereferenced(self._gdb, expression, record)
 
     async def _with_address(self, expression: str) -> str | Failure:

@@ -74,6 +74,15 @@ def test_conditions_name_the_element_that_fails(
     assert shown(finished.out, f"defset found if {text}")[0].startswith("@found is [1]: 1 of 3")
 
 
+def test_a_member_of_a_base_class_behind_a_smart_pointer_is_a_place(mpi: Mpi, build: Build) -> None:
+    program = build("judged.cpp")
+    place = "(*shared).Base::id"
+    commands = (f"tbreak {program.at('look')}", "c", "print *shared", f"print {place}")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    assert shown(finished.out, "print *shared")[1].split()[0] == place
+    assert f"[1]   {place} = 9  <-- differs  @2" in shown(finished.out, f"print {place}")
+
+
 def test_varprint_of_fortran_names_places_by_the_bounds_of_its_arrays(
     mpi: Mpi, build: Build
 ) -> None:
