@@ -168,6 +168,9 @@ class Result:
         return f"Result({self.kind!r}, {self.payload!r}, {self.text!r}, {self.log!r})"
 
 
+_TEXT_RECORD = pattern(r"(?m)^~(\"(?:[^\"\\\n]|\\.)*\")(?:\n|\Z)")
+
+
 def cut(line: str | bytes) -> Line:
     """Return the parts of an MI output line; prompts and foreign text have an empty kind."""
     text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -177,6 +180,11 @@ def cut(line: str | bytes) -> Line:
         # Code inside GDB can print lines past MI: a token of thousands of digits, a thousand
         # brackets. Such a line must not affect the results after it.
         return Line(kind="", text=text)
+
+
+def without_records(text: str) -> str:
+    """Return the text of a command in which GDB 18 has left records of MI."""
+    return _TEXT_RECORD.sub(lambda found: _unquote(found[1]), text)
 
 
 def _cut(line: str) -> Line:

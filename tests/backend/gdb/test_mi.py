@@ -13,7 +13,7 @@ from pygdbmi import gdbmiparser
 from pygdbmi.gdbescapes import unescape
 
 from pgdb.backend.gdb import decode, mi, mi_lines
-from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
+from pgdb.backend.gdb.mi import Line, Result, console, cut, quote, without_records
 from pgdb.backend.gdb.mi_lines import BIG_LINE_BYTES, Lines, cut_pieces
 from pgdb.records import Exit
 
@@ -317,3 +317,10 @@ def test_odd_fields_are_nothing_or_0() -> None:
     gap = cut('^done,memory=[{begin="0x10",contents="01"},{begin="0x11",contents="0g"}]').payload
     assert decode.memory(gap) == b"\1"
     assert not decode.is_readable("/a\0b")
+
+
+def test_records_of_mi_in_the_text_of_a_command_are_text() -> None:
+    # GDB 18.1, "thread apply 1 info locals"
+    text = 'Thread 1 (LWP 7):\n~"to = {x = 0, s = \\"a\\"}\\n"\n~"y = 2\\n"\n$1 = 3\n'
+    assert without_records(text) == 'Thread 1 (LWP 7):\nto = {x = 0, s = "a"}\ny = 2\n$1 = 3\n'
+    assert without_records('x = ~"a\\n"\n') == 'x = ~"a\\n"\n'
