@@ -150,7 +150,9 @@ NOT_OURS = '"""Not ours."""\n__version__ = "6.2.3"\n'
 
 @pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.ui.main"])
 @pytest.mark.parametrize("file", ["pgdb/__init__.py", "pgdb.py"])
-def test_another_pgdb_ends_the_start_and_is_told(tmp_path: Path, file: str, started: str) -> None:
+def test_another_pgdb_ends_the_start_and_is_reported(
+    tmp_path: Path, file: str, started: str
+) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(NOT_OURS, encoding="ascii")
     # -S: without an editable install, which would put its own parts into the other package.
@@ -162,7 +164,7 @@ def test_another_pgdb_ends_the_start_and_is_told(tmp_path: Path, file: str, star
 
 @pytest.mark.parametrize("has_version", [True, False], ids=["overwritten", "mixed"])
 @pytest.mark.parametrize("started", ["pgdb.backend", "pgdb.frontend.ui.main"])
-def test_parts_of_ours_in_another_pgdb_are_told(
+def test_parts_of_ours_in_another_pgdb_are_reported(
     tmp_path: Path, started: str, has_version: bool
 ) -> None:
     """PyGreSQL installed over us leaves all but ``__init__``; beside an editable one, our parts."""

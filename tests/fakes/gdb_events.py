@@ -14,24 +14,24 @@ class GdbEvents:
     def __init__(self) -> None:
         self.breakpoints: Breakpoints | None = None
         """Receives the notices, if there are breakpoints."""
-        self.told: list[tuple[Any, ...]] = []
+        self.reported: list[tuple[Any, ...]] = []
         """Each event: its name, then the arguments with which it came."""
         self.stops: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         """Payloads of the stops, in the order in which they came."""
         self.ended = asyncio.Event()
 
     def on_stopped(self, payload: dict[str, Any]) -> None:
-        self.told.append(("stopped", payload))
+        self.reported.append(("stopped", payload))
         self.stops.put_nowait(payload)
 
     def on_running(self) -> None:
-        self.told.append(("running",))
+        self.reported.append(("running",))
 
     def on_run_failed(self, message: str) -> None:
-        self.told.append(("run failed", message))
+        self.reported.append(("run failed", message))
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        self.told.append(("notice", name, payload))
+        self.reported.append(("notice", name, payload))
         if self.breakpoints is not None:
             self.breakpoints.on_notice(name, payload)
 
@@ -40,8 +40,8 @@ class GdbEvents:
     def on_partly_stopped(self, thread: str) -> None: ...
 
     def on_output(self, text: str) -> None:
-        self.told.append(("output", text))
+        self.reported.append(("output", text))
 
     def on_end(self, why: str) -> None:
-        self.told.append(("end", why))
+        self.reported.append(("end", why))
         self.ended.set()

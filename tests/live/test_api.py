@@ -263,11 +263,11 @@ def test_keyboard_interrupt_while_waiting_leaves_the_session_usable(
 
 
 def test_job_that_ends(mpi: Mpi, ring: Program) -> None:
-    told: list[pgdb.Notification] = []
+    reported: list[pgdb.Notification] = []
     ended = threading.Event()
 
     def hear(news: pgdb.Notification) -> None:
-        told.append(news)
+        reported.append(news)
         if news.kind == "ended":
             ended.set()
 
@@ -280,8 +280,8 @@ def test_job_that_ends(mpi: Mpi, ring: Program) -> None:
         assert ended.wait(RUN_TIMEOUT_S)
         assert session.job_has_ended
         assert session.named_set("exited") == session.set
-    assert [news.code for news in told if news.kind == "ended"] == [5]
-    assert any(isinstance(each.record, Exit) for news in told for each in news.classes)
+    assert [news.code for news in reported if news.kind == "ended"] == [5]
+    assert any(isinstance(each.record, Exit) for news in reported for each in news.classes)
 
 
 def test_all_ranks_end(mpi: Mpi, ring: Program) -> None:

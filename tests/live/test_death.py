@@ -87,11 +87,11 @@ def test_others_are_interrupted_and_a_good_end_does_not_stop(
     line = openmpi.line(3, program, "1")
     finished = run_pgdb("launch", "--batch", *ex("catch death", "c", "delete 1", "i b"), *line)
     assert finished.status == 5
-    assert finished.ranks_told("about to die: MPI_Abort(comm, 3) <- die (") == "1", finished.out
-    assert finished.ranks_told("interrupted in PMPI_Barrier <- main (") == "0,2"
+    assert finished.ranks_reported("about to die: MPI_Abort(comm, 3) <- die (") == "1", finished.out
+    assert finished.ranks_reported("interrupted in PMPI_Barrier <- main (") == "0,2"
     assert "No breakpoints or watchpoints." in finished.out
     good = run_pgdb("launch", "--batch", STOP, *ex("c"), *openmpi.line(2, program, "99"))
-    assert good.status == 0 and good.ranks_told("exited normally") == "0-1", good.out
+    assert good.status == 0 and good.ranks_reported("exited normally") == "0-1", good.out
 
 
 def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
@@ -135,7 +135,7 @@ def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
     assert re.search(rf"{error}(: Record number not allowed .*)?, exit\(2\)\Z", record), record
 
 
-def test_rank_in_the_error_handler_is_told_from_one_that_waits(
+def test_rank_in_the_error_handler_is_distinguished_from_one_that_waits(
     openmpi: Mpi, builder: Builder
 ) -> None:
     program = builder.build(openmpi, "deaths.c")

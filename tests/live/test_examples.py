@@ -298,8 +298,8 @@ def _hang_of_one_rank(stacks: dict[int, list[Frame]], program: Program, done: Ru
     assert not any("MPI" in name for name in functions(stacks[1]))
     done.has_frame(stacks[1], "begin_log", "sleep")
     frame = done.has_frame(stacks[1], "log_temperature", "log")
-    told = arguments(frame)
-    assert (told["step"], told["temperature"]) == ("5", "34.0625")
+    reported = arguments(frame)
+    assert (reported["step"], reported["temperature"]) == ("5", "34.0625")
     done.must_show("step=5, temperature=34.0625")
 
 
@@ -330,8 +330,10 @@ def test_hang_one_rank_cause(run: RunSession) -> None:
     stops = done.stops("breakpoint-hit")
     assert [*stops] == [1], "only rank 1 raises the alarm"
     done.has_frame([stops[1]["frame"]], "log_temperature", "alarm")
-    told = {each["name"]: each["value"] for each in done.by_rank("info args")[1]["record"]["items"]}
-    assert (told["step"], told["temperature"]) == ("0", "95")
+    reported = {
+        each["name"]: each["value"] for each in done.by_rank("info args")[1]["record"]["items"]
+    }
+    assert (reported["step"], reported["temperature"]) == ("0", "95")
     done.must_show("[1] step = 0")
     assert done.values("print log_busy") == {1: "1"}
     assert "@alarm" in done.sources("list")[1]
@@ -348,9 +350,9 @@ def test_deadlock_tags(run: RunSession) -> None:
         done.has_frame(stacks[rank], "main", "reduce")
     for rank, peer, marker in ((0, "3", "seam_first"), (3, "0", "seam_last")):
         assert is_in(stacks[rank], "MPI_Sendrecv"), functions(stacks[rank])
-        told = arguments(done.has_frame(stacks[rank], "swap_with", "swap"))
+        reported = arguments(done.has_frame(stacks[rank], "swap_with", "swap"))
         # The partners fit, the tags do not: both send with 2 and wait for 1.
-        assert (told["peer"], told["send_tag"], told["receive_tag"]) == (peer, "2", "1")
+        assert (reported["peer"], reported["send_tag"], reported["receive_tag"]) == (peer, "2", "1")
         done.must_show(f"swap_with (peer={peer}, send_tag=2, receive_tag=1")
         done.has_frame(stacks[rank], "exchange_seam", marker)
     lines = done.lines("frame function exchange_seam")
@@ -473,8 +475,8 @@ def test_python_mismatch_cause(run: RunSession) -> None:
     stops = done.stops("breakpoint-hit")
     where = {rank: stop["frame"]["function"] for rank, stop in stops.items()}
     assert [rank for rank in ALL if where[rank] == "PyErr_SetString"] == [1]
-    told = done.by_rank("x/s $rsi")
-    assert [*told] == [1]
-    assert '"float division by zero"' in told[1]["text"]
-    done.must_show(told[1]["text"])
+    reported = done.by_rank("x/s $rsi")
+    assert [*reported] == [1]
+    assert '"float division by zero"' in reported[1]["text"]
+    done.must_show(reported[1]["text"])
     assert functions(done.stacks("backtrace 3")[1])[:1] == ["PyErr_SetString"]

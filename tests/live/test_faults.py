@@ -33,7 +33,7 @@ def test_ranks_whose_gdbs_are_killed_come_back(build: Build, start_job: StartJob
         with attached(job, heard) as session:
             # One of a rank that is stopped,
             os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
             assert heard.why_gone(1) == [
                 "GDB was ended by signal 9, which can be for want of memory"
             ]
@@ -53,7 +53,7 @@ def test_ranks_whose_gdbs_are_killed_come_back(build: Build, start_job: StartJob
             for rank in (2, 3):
                 os.kill(gdb_of(job, rank), signal.SIGKILL)
             lost = RankSet([1, 2, 3])
-            wait_until(lambda: heard.of(Gone) == lost, "the losses are told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == lost, "the losses are reported", DEADLINE_S)
             assert_untouched({rank: job.ranks[rank] for rank in lost})
             left = session.set - lost
             assert session.interrupt().check().ranks == left
@@ -103,11 +103,13 @@ def test_a_gdb_that_hangs_costs_its_own_rank_alone(build: Build, start_job: Star
             os.kill(gdb, signal.SIGCONT)
 
             def late() -> list[pgdb.Answer]:
-                return [told.answer for told in list(heard.all) if told.answer is not None]
+                return [
+                    reported.answer for reported in list(heard.all) if reported.answer is not None
+                ]
 
             wait_until(
                 lambda: any(each.values == {2: 42} for each in late()),
-                "the late answer is told",
+                "the late answer is reported",
                 DEADLINE_S,
             )
             # A session that has such ones is closed all the same.
@@ -120,7 +122,7 @@ def test_what_is_not_done_in_time_is_done_later(build: Build, start_job: StartJo
     heard = Heard()
 
     def notices() -> str:
-        return "\n".join(told.text for told in list(heard.all) if told.kind == "notice")
+        return "\n".join(reported.text for reported in list(heard.all) if reported.kind == "notice")
 
     with start_job(3, build("storm.c")) as job:
         with attached(job, heard) as session:
@@ -157,7 +159,7 @@ LITTLE_BYTES = 100_000_000
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "reported"),
     [
         # That of the nursery, each of the first GDBs that ranks get without one, and each GDB.
         ('case "$*" in *forking*) true;; *) false;; esac', "GDBs start without the nursery"),
@@ -165,18 +167,18 @@ LITTLE_BYTES = 100_000_000
     ],
 )
 def test_a_host_without_memory(
-    build: Build, start_job: StartJob, tmp_path: Path, condition: str, told: str
+    build: Build, start_job: StartJob, tmp_path: Path, condition: str, reported: str
 ) -> None:
     limited = f'prlimit --as={LITTLE_BYTES} {shutil.which("gdb")} "$@"'
     gdb = write_gdb(tmp_path, f"for i in 0 1 2; do if {condition}; then exec {limited}; fi; done")
     heard = Heard()
-    nursery = "nursery" in told
+    nursery = "nursery" in reported
     with start_job(3, build("storm.c")) as job:
         with pgdb.attach(job.pid, gdb=gdb, nursery=nursery, on_event=heard) as session:
             assert session.evaluate("hit_count > 0").check().values == dict.fromkeys(range(3), 1)
             notices = [each.text for each in heard.all if each.kind == "notice"]
             assert len(notices) == 1, notices
-            assert notices[0].startswith(f"{told}, which takes longer: "), notices
+            assert notices[0].startswith(f"{reported}, which takes longer: "), notices
             assert [heard.why_gone(rank) for rank in job.ranks] == [[]] * 3
             # Before a rank, the kernel takes one of these if it lacks memory itself.
             for rank in job.ranks:
@@ -213,8 +215,8 @@ def test_gdbs_that_fail_in_many_ways_are_summed_up(
     count = "i=1; while ! mkdir $0.$i 2>/dev/null; do i=$((i + 1)); done"
     with start_job(6, build("storm.c")) as job:
         gdb = write_gdb(tmp_path, f'[ "$#" -gt 1 ] && {{ {count}; exit $i; }}')
-        told = r"^(\[\d\] GDB ended \(\d+\); ){4}\[\d[,-]\d\] for other reasons$"
-        with pytest.raises(pgdb.PgdbError, match=told):
+        reported = r"^(\[\d\] GDB ended \(\d+\); ){4}\[\d[,-]\d\] for other reasons$"
+        with pytest.raises(pgdb.PgdbError, match=reported):
             pgdb.attach(job.pid, gdb=gdb, nursery=False)
         assert_untouched(job.ranks)
 
@@ -236,7 +238,7 @@ def test_a_gdb_without_python(build: Build, start_job: StartJob, tmp_path: Path)
         assert_untouched(job.ranks)
 
 
-def test_that_a_gdb_has_no_python_is_told_where_there_is_no_nursery(
+def test_that_a_gdb_has_no_python_is_reported_where_there_is_no_nursery(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
     commands = tmp_path / "commands"
@@ -302,7 +304,7 @@ def test_the_nursery_is_killed(build: Build, start_job: StartJob) -> None:
             os.kill(nursery, signal.SIGKILL)
             assert session.evaluate("hit_count > 0").check().values == dict.fromkeys(range(4), 1)
             os.kill(gdb_of(job, 3), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([3]), "the loss is told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == RankSet([3]), "the loss is reported", DEADLINE_S)
             session.ranks("3").reattach().check()
             assert len(session.evaluate("hit_count").check().values) == 4
         assert_untouched(job.ranks)
@@ -331,11 +333,11 @@ def test_breakpoints_that_nobody_could_be_asked_for_are_set_when_ranks_are_back(
         with attached(job, heard) as session:
             for rank in session.set:
                 os.kill(gdb_of(job, rank), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == session.set, "all losses are told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == session.set, "all losses are reported", DEADLINE_S)
             assert session.break_at("hit", condition="hit_count < 0").missing.lost == session.set
             assert session.ranks("1").break_at("hit", temporary=True).missing.lost == RankSet([1])
             assert session.last_breakpoint == 2
-            notes = [told.text for told in heard.all if told.kind == "notice"]
+            notes = [reported.text for reported in heard.all if reported.kind == "notice"]
             assert notes[-2:] == [
                 "[0-2] breakpoint 1 is set when 'reattach' has attached to them",
                 "[1] breakpoint 2 is set when 'reattach' has attached to it",

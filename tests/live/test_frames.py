@@ -205,7 +205,7 @@ def test_a_gdb_that_prints_without_end_is_replaced_where_the_rank_stands(
         assert re.search(sweep, "\n".join(lines)), lines
     (refused,) = shown(finished.out, "bt full")[0]
     assert refused.startswith("[0-1] error: 'backtrace full' would print density, pressure in #0 ")
-    assert finished.ranks_told("exited normally") == "0-1", finished.out
+    assert finished.ranks_reported("exited normally") == "0-1", finished.out
 
 
 def test_assumed_shape_arrays_of_strings(mpi: Mpi, build: Build) -> None:

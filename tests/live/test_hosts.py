@@ -251,14 +251,14 @@ def test_ctrl_c_at_any_moment_of_the_start(builder: Builder, four_hosts: Hosts) 
             command=on_h1(four_hosts), stderr=subprocess.PIPE,
         ) as front_end:  # fmt: skip
             try:
-                _, told = front_end.communicate(timeout=after_s)
+                _, reported = front_end.communicate(timeout=after_s)
             except subprocess.TimeoutExpired:
                 front_end.send_signal(signal.SIGINT)
-                _, told = front_end.communicate(timeout=DEADLINE_S)
+                _, reported = front_end.communicate(timeout=DEADLINE_S)
             took_s = time.monotonic() - begun
             # Python itself dies of a Ctrl-C while it imports us.
             if front_end.returncode != -signal.SIGINT:
-                assert b"Traceback" not in told, told.decode()
+                assert b"Traceback" not in reported, reported.decode()
             assert_nothing_left(front_end.mark)
         wait_empty(four_hosts)
         return front_end.returncode, took_s
@@ -401,8 +401,10 @@ def test_gdbs_of_other_versions(builder: Builder, four_hosts: Hosts, tmp_path: P
             "attach", "--batch", "--gdb", gdb, *ex("p hit_count > 0"), job.pid,
             command=on_h1(four_hosts),
         )  # fmt: skip
-        told = finished.out + finished.err
-        assert told.count("GDB 12.9 here, ") == 1, told
-        assert f"[4-5] error: {gdb} is GDB 9.2 on this host; at least 12.1 is needed" in told, told
-        assert "[0-3,6-7] hit_count > 0 = 1" in told, told
+        reported = finished.out + finished.err
+        assert reported.count("GDB 12.9 here, ") == 1, reported
+        assert f"[4-5] error: {gdb} is GDB 9.2 on this host; at least 12.1 is needed" in reported, (
+            reported
+        )
+        assert "[0-3,6-7] hit_count > 0 = 1" in reported, reported
         assert_untouched(job.ranks)

@@ -59,8 +59,8 @@ def test_a_host_is_cut_off_before_attach(builder: Builder, four_hosts: Hosts) ->
                 command=on_h1(four_hosts),
             )  # fmt: skip
         # Seen at once, not when all launchers have had their time.
-        told = r"note: ranks \[4-5\] on h3 are lost: nothing at h3 answers"
-        assert re.search(told, finished.err), finished.err
+        reported = r"note: ranks \[4-5\] on h3 are lost: nothing at h3 answers"
+        assert re.search(reported, finished.err), finished.err
         assert "[0-3,6-7]" in finished.out
         for rank in (0, 1, 2, 3, 6, 7):
             assert f"[{rank}] rank = {rank}" in finished.out or "rank = 0 " in finished.out
@@ -91,11 +91,13 @@ def test_hosts_are_lost_during_a_session(builder: Builder, four_hosts: Hosts) ->
             names: set[str] = set()
             while len(said) < 3:
                 left_s = begun + LOSS_DEADLINE_S - time.monotonic()
-                told = terminal.expect(r"\[([0-9,-]+)\] lost: (.*)", deadline_s=max(0.1, left_s))
-                hosts = _ranks_of_hosts(told[1])
+                reported = terminal.expect(
+                    r"\[([0-9,-]+)\] lost: (.*)", deadline_s=max(0.1, left_s)
+                )
+                hosts = _ranks_of_hosts(reported[1])
                 # Some ranks are reported as behind a lost aggregator at first.
-                if named := re.match(r"with (?:host|aggregator \d+ on) (h\d)\b", told[2]):
-                    assert named[1] in hosts, told[0]
+                if named := re.match(r"with (?:host|aggregator \d+ on) (h\d)\b", reported[2]):
+                    assert named[1] in hosts, reported[0]
                     names.add(named[1])
                 said |= hosts
             assert said == {"h2", "h3", "h4"} and names

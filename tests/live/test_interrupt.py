@@ -117,8 +117,8 @@ def test_no_hit_is_lost_or_counted_twice(
         try:
             # Counted from here: the job might be over before we have attached.
             (await session.execute(f"set var main::iterations = hit_count + {STEPS}")).check()
-            told = (await session.evaluate("main::iterations")).check().values
-            wanted.update({rank: int(str(count)) for rank, count in told.items()})
+            reported = (await session.evaluate("main::iterations")).check().values
+            wanted.update({rank: int(str(count)) for rank, count in reported.items()})
             (await session.break_at("hit", condition="hit_count % 7 == 0")).check()
             rng = random.Random(5)
             for _ in range(10):

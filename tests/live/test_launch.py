@@ -226,15 +226,15 @@ def test_a_crash_interrupts_the_rest(mpi: Mpi, build: Build) -> None:
     finished = run_json("launch", *ex("c", "proc @error bt"), *mpi.line(3, program, "1"))
     assert finished.status == 5
     # The others may be stopped before the place where they wait, at two places.
-    told = {
+    reported = {
         rank: each["record"]
         for each in finished.answer("continue")["classes"]
         for rank in RankSet.parse(each["ranks"])
     }
-    assert sorted(told) == [0, 1, 2]
-    assert told[1]["signal"] == "SIGSEGV"
-    assert told[1]["frame"]["line"] == program.line("crash")
-    assert told[0]["reason"] == told[2]["reason"] == "interrupted"
+    assert sorted(reported) == [0, 1, 2]
+    assert reported[1]["signal"] == "SIGSEGV"
+    assert reported[1]["frame"]["line"] == program.line("crash")
+    assert reported[0]["reason"] == reported[2]["reason"] == "interrupted"
     assert finished.answer("backtrace")["ranks"] == "1"
 
 

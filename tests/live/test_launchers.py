@@ -98,8 +98,8 @@ def output_of(finished: Finished) -> str:
 
 def exit_codes(finished: Finished) -> dict[int, int]:
     """Return the exit code of each rank."""
-    told = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
-    return {rank: each["code"] for each in told for rank in RankSet.parse(each["ranks"])}
+    reported = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
+    return {rank: each["code"] for each in reported for rank in RankSet.parse(each["ranks"])}
 
 
 # -- every launcher, on one host and on four ---------------------------------------------------

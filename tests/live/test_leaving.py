@@ -83,7 +83,7 @@ def test_detach_after_launch_lets_the_job_run(mpi: Mpi, build: Build) -> None:
 
 
 @pytest.mark.any_mpi
-def test_commands_behind_the_last_detach_are_told_to_come_too_late(
+def test_commands_behind_the_last_detach_are_reported_to_come_too_late(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(2, build("storm.c")) as job:
@@ -93,8 +93,8 @@ def test_commands_behind_the_last_detach_are_told_to_come_too_late(
         for last in ("quit", "# done", ""):
             well = run_pgdb("attach", "--batch", *ex("detach", last), job.pid)
             assert well.status == 0 and "not carried out" not in well.out + well.err
-        told = run_json("attach", *ex("detach", "bt"), job.pid)
-        assert [each["command"] for each in told.of_type("error")] == ["bt"]
+        reported = run_json("attach", *ex("detach", "bt"), job.pid)
+        assert [each["command"] for each in reported.of_type("error")] == ["bt"]
         assert_untouched(job.ranks)
 
 
@@ -116,7 +116,7 @@ def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
 
 
 @pytest.mark.any_mpi
-def test_a_rank_that_was_stopped_before_is_told_to_be_stopped_again(
+def test_a_rank_that_was_stopped_before_is_reported_to_be_stopped_again(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:
@@ -188,6 +188,6 @@ def test_the_front_end_is_ended_while_it_starts(
             DEADLINE_S,
         )
         front_end.send_signal(how)
-        _, told = front_end.communicate(timeout=DEADLINE_S)
-        assert b"Traceback" not in told, told.decode()
+        _, reported = front_end.communicate(timeout=DEADLINE_S)
+        assert b"Traceback" not in reported, reported.decode()
         assert_nothing_left(front_end.mark, grace_s=2.0)

@@ -72,8 +72,8 @@ def is_closed(each: socket.socket) -> bool:
 
 
 def check_answers(session: pgdb.Session) -> None:
-    told = session.evaluate("hit_count >= 0").check()
-    assert told.values == {0: 1, 1: 1}
+    reported = session.evaluate("hit_count >= 0").check()
+    assert reported.values == {0: 1, 1: 1}
 
 
 def test_silent_connections_do_not_keep_a_session_from_answering(

@@ -71,7 +71,7 @@ def test_arguments_are_exact_or_unknown(mpi: AnMpi, build: Build, level: str) ->
         assert all(isinstance(each, Exit) and each.code == 0 for each in ends), ended
 
 
-def test_completed_requests_are_told_from_open_ones(
+def test_completed_requests_are_distinguished_from_open_ones(
     mpi: AnMpi, build: Build, start_job: StartJob
 ) -> None:
     truth = [True, False, True, True, False, True, False]

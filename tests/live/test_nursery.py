@@ -21,7 +21,7 @@ from pgdb.overlay.messages import (
     Resume,
 )
 from pgdb.records import Breakpoint, Done, Failure, Stack, Stop, Text, Value
-from tests.support.nursery_ranks import LIBRARY, functions, ranks, run, running, told_by
+from tests.support.nursery_ranks import LIBRARY, functions, ranks, reported_by, run, running
 from tests.support.processes import (
     has_opened,
     is_alive,
@@ -111,8 +111,8 @@ def test_they_run_and_stop_apart(openers: Path) -> None:
             for number in range(2, 12):
                 await found.ask(Resume(command="continue"), number)
                 await found.heard(Stop, number - 1)
-            for told in found.told.values():
-                stops = [each for each in told if isinstance(each, Stop)]
+            for reported in found.reported.values():
+                stops = [each for each in reported if isinstance(each, Stop)]
                 assert {each.reason for each in stops} == {"breakpoint-hit"}
                 assert {each.breakpoint for each in stops} == {1}
             before = await found.ask(Evaluate(expression="steps"))
@@ -232,7 +232,9 @@ def test_a_rehearsal_leaves_nothing(openers: Path) -> None:
             (stop,) = await found.attach(pids[1:])
             assert isinstance(stop, Stop)
             for each in found.all:
-                (number,) = await told_by(each, "python print(gdb.selected_thread().global_num)")
+                (number,) = await reported_by(
+                    each, "python print(gdb.selected_thread().global_num)"
+                )
                 assert number == "1"
         assert found.notices == []
 
@@ -245,7 +247,7 @@ def test_a_gdb_ends_when_its_last_process_is_free(openers: Path) -> None:
         async with ranks() as found:
             await found.attach(pids[:2])
             one, two = found.all
-            await told_by(one, "add-inferior", "inferior 3", f"attach {pids[2]}")
+            await reported_by(one, "add-inferior", "inferior 3", f"attach {pids[2]}")
             for each in found.all:
                 assert await each.perform(Detach(), 3) == Done()
             wait_until(lambda: not is_alive(two.gdb_pid), "its GDB has ended")

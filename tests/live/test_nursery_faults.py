@@ -31,9 +31,9 @@ def test_a_gdb_that_is_killed_costs_its_own_rank(openers: Path) -> None:
         async with ranks() as found:
             await found.attach(pids)
             os.kill(found.all[1].gdb_pid, signal.SIGKILL)
-            while not any(isinstance(each, Gone) for each in found.told[1]):
+            while not any(isinstance(each, Gone) for each in found.reported[1]):
                 await asyncio.sleep(0.01)
-            (gone,) = [each for each in found.told[1] if isinstance(each, Gone)]
+            (gone,) = [each for each in found.reported[1] if isinstance(each, Gone)]
             assert gone.why == "GDB was ended by signal 9, which can be for want of memory"
             answers = await found.ask(Backtrace())
             assert isinstance(answers[1], Failure)
@@ -186,7 +186,7 @@ def test_a_damaged_index_cache_is_done_without(openers: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("expected", ["", "12.9"])
-def test_another_version_is_told_once(openers: Path, expected: str) -> None:
+def test_another_version_is_reported_once(openers: Path, expected: str) -> None:
     async def test(pids: list[int]) -> None:
         async with ranks(expected=expected or check_gdb("gdb")) as found:
             await found.attach(pids)

@@ -128,8 +128,8 @@ def test_two_programs_in_one_job(builder: Builder, name: str) -> None:
                     ("ask", one, asking),
                     ("answer_one", other, answering),
                 ):
-                    told = f'"{owner.source}"' if program is owner else "not defined"
-                    assert told in text_of(said, rank), function
+                    reported = f'"{owner.source}"' if program is owner else "not defined"
+                    assert reported in text_of(said, rank), function
             session.execute("frame function main").check()
             letters = {rank: ord(program.path.name[-1]) for rank, program in programs.items()}
             assert session.evaluate("PROGRAM + 0").check().values == letters

@@ -37,10 +37,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*build, "-DLIBRARY", "-fPIC", "-shared", "-o", library], check=True, timeout=60)
     link = ["-L", str(library.parent), "-linside", "-Wl,-rpath,/opt/inside"]
     subprocess.run([*build, *link, "-o", root / "usr/bin/env"], check=True, timeout=60)
-    told = subprocess.run(
+    reported = subprocess.run(
         ["ldd", root / "usr/bin/env"], check=True, capture_output=True, text=True, timeout=60
     ).stdout
-    for word in told.split():
+    for word in reported.split():
         if word.startswith("/"):
             (root / word[1:]).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(word, root / word[1:])
@@ -190,8 +190,8 @@ def test_the_program_ends_below_a_shell_that_lives_on(build: Build, mpi: Mpi) ->
     with running(line, 2, "nompi") as (launcher, ranks):
         commands = (f"break {program.at('step')}", "c", "delete", "set var steps = 0", "c")
         finished = run_json("attach", *ex(*commands), launcher)
-        told = [each["record"] for each in finished.answers("continue")[1]["classes"]]
-        assert [(each["kind"], each["code"]) for each in told] == [("exit", 0)]
+        reported = [each["record"] for each in finished.answers("continue")[1]["classes"]]
+        assert [(each["kind"], each["code"]) for each in reported] == [("exit", 0)]
         assert ends(finished) == {0}
         assert is_alive(launcher)
         assert not any(is_alive(pid) for pid in ranks.values())

@@ -274,15 +274,15 @@ def listening_ports(pids: Iterable[int]) -> list[int]:
 _MEDDLE = """
 import errno, json, os, socket, sys
 directory, *ports = sys.argv[1:]
-told = {}
+reported = {}
 
 def attempt(what, act):
     try:
         act()
     except OSError as error:
-        told[what] = errno.errorcode[error.errno]
+        reported[what] = errno.errorcode[error.errno]
     else:
-        told[what] = "done"
+        reported[what] = "done"
 
 attempt("list", lambda: os.listdir(directory))
 attempt("read", lambda: open(directory + "/owner").read())
@@ -304,8 +304,8 @@ for port in ports:
                 answer = b""
             # At most an alert of TLS (RFC 8446, 6): a record of type 21 and nothing else.
             is_refused = answer[:1] in (b"", b"\\x15")
-            told[f"{port} {data[:4]!r}"] = "refused" if is_refused else "answered"
-print(json.dumps(told))
+            reported[f"{port} {data[:4]!r}"] = "refused" if is_refused else "answered"
+print(json.dumps(reported))
 """
 
 
@@ -319,12 +319,12 @@ def test_a_session_of_root_is_closed_to_others(
         daemons = [pid for pid in processes_with(run) if name_of(pid) == AGGREGATOR_NAME]
         ports = listening_ports((os.getpid(), *daemons))
         assert daemons and ports
-        told = other.python(_MEDDLE, directory, os.getpid(), *ports)
-        assert isinstance(told, dict)
+        reported = other.python(_MEDDLE, directory, os.getpid(), *ports)
+        assert isinstance(reported, dict)
         files = ("list", "read", "write", "enter", "rename", "remove", "open up")
-        assert {told.pop(each) for each in files} <= {"EACCES", "EPERM"}
-        assert (told.pop("replace"), told.pop("end")) == ("EEXIST", "EPERM")
-        assert len(told) == 3 * len(ports) and {*told.values()} == {"refused"}
+        assert {reported.pop(each) for each in files} <= {"EACCES", "EPERM"}
+        assert (reported.pop("replace"), reported.pop("end")) == ("EEXIST", "EPERM")
+        assert len(reported) == 3 * len(ports) and {*reported.values()} == {"refused"}
         now = directory.stat()
         assert (now.st_ino, now.st_uid, now.st_mode) == (entry.st_ino, entry.st_uid, entry.st_mode)
         assert session[0:RANKS].evaluate("6 * 7").ranks == session.set

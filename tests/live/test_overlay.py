@@ -54,23 +54,23 @@ def test_the_aggregators_share_the_ranks(build: Build, start_job: StartJob) -> N
 
 
 def test_an_aggregator_dies(build: Build, start_job: StartJob) -> None:
-    told: list[tuple[str, RankSet]] = []
+    reported: list[tuple[str, RankSet]] = []
     with start_job(RANKS, build("storm.c")) as job:
         with pgdb.attach(
             job.pid,
             aggregators=AGGREGATORS,
             fan_out=FAN_OUT,
             grace_s=60,
-            on_event=lambda each: told.append((each.kind, each.ranks)),
+            on_event=lambda each: reported.append((each.kind, each.ranks)),
         ) as session:
             session.break_at("hit").check()
             session.continue_().check()
             os.kill(daemon_of(job, 2), signal.SIGKILL)
 
             def lost() -> RankSet:
-                return RankSet.union(ranks for kind, ranks in told if kind == "lost")
+                return RankSet.union(ranks for kind, ranks in reported if kind == "lost")
 
-            wait_until(lambda: not LOST - lost(), "the loss is told", DEADLINE_S)
+            wait_until(lambda: not LOST - lost(), "the loss is reported", DEADLINE_S)
             others = session.set - LOST
 
             def all_answer() -> bool:

@@ -77,19 +77,19 @@ class Ears:
     """Notifications of a session."""
 
     def __init__(self) -> None:
-        self.told: list[Notification] = []
+        self.reported: list[Notification] = []
 
     def ranks(self, kind: str) -> RankSet:
-        return RankSet.union(each.ranks for each in self.told if each.kind == kind)
+        return RankSet.union(each.ranks for each in self.reported if each.kind == kind)
 
     def texts(self, kind: str) -> dict[str, str]:
-        return {str(each.ranks): each.text for each in self.told if each.kind == kind}
+        return {str(each.ranks): each.text for each in self.reported if each.kind == kind}
 
 
 def attached(job: Job, ears: Ears, *, grace_s: float = 60, connect: bool = False) -> Session:
     return pgdb.attach(
         job.pid,
-        on_event=ears.told.append,
+        on_event=ears.reported.append,
         aggregators=AGGREGATORS,
         fan_out=1,
         grace_s=grace_s,
@@ -121,10 +121,14 @@ def test_aggregators_are_killed_and_started_again(job: Job, connect: bool) -> No
         run_with_breakpoints(session)
         for text in ("6-7", "2-3", "0-1", "0-7"):
             gone, others = RankSet.parse(text), session.set - RankSet.parse(text)
-            ears.told.clear()
+            ears.reported.clear()
             for daemon in {aggregator_of(job.ranks[rank]) for rank in gone}:
                 os.kill(daemon, signal.SIGKILL)
-            wait_until(lambda: gone <= ears.ranks("lost"), f"[{gone}] are told lost", DEADLINE_S)  # noqa: B023
+            wait_until(
+                lambda: gone <= ears.ranks("lost"),  # noqa: B023
+                f"[{gone}] are reported lost",
+                DEADLINE_S,
+            )
             if text == "2-3":
                 wanted = r"with aggregator 1 on \S+: .*"
                 assert re.fullmatch(wanted, ears.texts("lost")["2-3"])
@@ -138,7 +142,11 @@ def test_aggregators_are_killed_and_started_again(job: Job, connect: bool) -> No
             again = session.ranks(gone).reattach(timeout_s=DEADLINE_S)
             assert RankSet.union(each.ranks for each in again) == gone, again
             have = session.breakpoints()
-            assert [each.ranks for each in have] == [session.set], (again, have.missing, ears.told)
+            assert [each.ranks for each in have] == [session.set], (
+                again,
+                have.missing,
+                ears.reported,
+            )
             session.ranks(gone).continue_(wait=False).check()
         session.interrupt(timeout_s=DEADLINE_S)
         assert session.evaluate("hit_count > 0").values == dict.fromkeys(range(RANKS), 1)
@@ -159,10 +167,12 @@ def test_lost_ranks_are_taken_back_without_those_above_them(job: Job, connect: b
 
         def lose(text: str) -> None:
             gone = RankSet.parse(text)
-            ears.told.clear()
+            ears.reported.clear()
             for daemon in set(daemons_of(job, gone).values()):
                 os.kill(daemon, signal.SIGKILL)
-            wait_until(lambda: gone <= ears.ranks("lost"), f"[{gone}] are told lost", DEADLINE_S)
+            wait_until(
+                lambda: gone <= ears.ranks("lost"), f"[{gone}] are reported lost", DEADLINE_S
+            )
             wait_free(job, gone)
 
         def take_back(text: str, back: RankSet) -> None:
@@ -192,8 +202,8 @@ def test_ranks_that_still_wait_are_taken_to_main(program: Program) -> None:
     """The aggregator that was to take them is killed while the job is launched."""
     killed: list[int] = []
 
-    def on_event(told: Notification) -> None:
-        stages = {getattr(each.record, "stage", "") for each in told.classes}
+    def on_event(reported: Notification) -> None:
+        stages = {getattr(each.record, "stage", "") for each in reported.classes}
         if "held" in stages and not killed:
             daemons = [
                 pid
@@ -327,8 +337,8 @@ def test_the_disk_is_full(job: Job, tmp_path: Path) -> None:
         command=on_a_full_disk(tmp_path),
     )
     assert finished.status == 0, finished.out + finished.err
-    told = finished.out + finished.err
-    assert told.count("GDB's index cache is not used, which takes longer: ") == 1, told
+    reported = finished.out + finished.err
+    assert reported.count("GDB's index cache is not used, which takes longer: ") == 1, reported
     assert "[0-7] hit_count > 0 = 1" in finished.out
     assert_untouched(job.ranks)
 
@@ -348,8 +358,10 @@ def test_places_that_may_not_be_written_to(job: Job, tmp_path: Path) -> None:
         command=command,
     )
     assert finished.status == 0, finished.out + finished.err
-    told = finished.out + finished.err
-    assert told.count(f"index cache is not used, which takes longer: {tmp_path} may not be") == 1
+    reported = finished.out + finished.err
+    assert (
+        reported.count(f"index cache is not used, which takes longer: {tmp_path} may not be") == 1
+    )
     assert "[0-7] hit_count > 0 = 1" in finished.out
     assert_untouched(job.ranks)
 

@@ -60,10 +60,10 @@ def test_the_quit_key_ends_no_session(mpi: Mpi, build: Build, tmp_path: Path) ->
         # A program of the user's has the key for itself.
         terminal.control_c()
         terminal.expect(PROMPT)
-        terminal.line("shell trap 'echo told' QUIT; echo begun; read answer; echo $answer")
+        terminal.line("shell trap 'echo reported' QUIT; echo begun; read answer; echo $answer")
         terminal.expect("begun\n")
         terminal.send("\x1c")
-        terminal.expect("told\n")
+        terminal.expect("reported\n")
         terminal.send("over\n")
         terminal.expect("over\n")
         terminal.ask("print 150 + 150", " = 300")

@@ -33,13 +33,13 @@ def test_a_rank_is_killed_while_it_is_stopped(build: Build, start_job: StartJob)
     with start_job(4, build("storm.c")) as job:
         with attached(job, heard) as session:
             os.kill(job.ranks[1], signal.SIGKILL)
-            wait_until(lambda: 1 in heard.of(Exit), "its end is told", DEADLINE_S)
+            wait_until(lambda: 1 in heard.of(Exit), "its end is reported", DEADLINE_S)
             # The launcher ends the others, which its GDBs hold; nobody need let them run for that.
-            wait_until(lambda: heard.of(Exit) == session.set, "all ends are told", DEADLINE_S)
+            wait_until(lambda: heard.of(Exit) == session.set, "all ends are reported", DEADLINE_S)
             ends = [
                 each
-                for told in heard.all
-                for each in told.classes
+                for reported in heard.all
+                for each in reported.classes
                 if isinstance(each.filled, Exit) and 1 in each.ranks
             ]
             assert [each.filled for each in ends] == [Exit(signal="SIGKILL")]
@@ -60,7 +60,7 @@ def test_a_rank_has_ended_when_it_is_to_be_had_again(build: Build, start_job: St
     with start_job(2, build("storm.c")) as job:
         with attached(job, heard) as session:
             os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
             os.kill(job.ranks[1], signal.SIGKILL)
             wait_until(lambda: not is_alive(job.ranks[1]), "it has ended", DEADLINE_S)
             end = session.ranks("1").reattach().for_rank(1)
@@ -89,7 +89,7 @@ def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: 
         job.process.wait(DEADLINE_S)
 
 
-def test_a_rank_that_a_command_has_let_go_is_told_and_taken_again(
+def test_a_rank_that_a_command_has_let_go_is_reported_and_taken_again(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:
@@ -125,7 +125,7 @@ def test_a_rank_crashes_or_exits_while_a_command_is_under_way(
                 assert isinstance(stack, Stack)
                 assert stack.frames[0].line == program.line("crash")
             else:
-                wait_until(lambda: heard.of(Exit) >= RankSet([2]), "its end is told")
+                wait_until(lambda: heard.of(Exit) >= RankSet([2]), "its end is reported")
                 # Until the launcher ends the others, they answer that they run.
                 answer = session.evaluate("1")
                 assert answer.missing.late == RankSet()
@@ -304,8 +304,8 @@ def test_a_rank_with_breakpoints_in_code_of_no_file_survives_its_gdb(
         for pid in job.ranks.values():
             os.kill(pid, signal.SIGUSR1)
         assert job.process.wait(DEADLINE_S) == 0
-    told = capfd.readouterr().out
-    assert "rank 0 through 3" in told and "rank 1 through 5" in told
+    reported = capfd.readouterr().out
+    assert "rank 0 through 3" in reported and "rank 1 through 5" in reported
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="own_code.c is for x86-64")
@@ -325,8 +325,8 @@ def test_a_rank_with_a_watchpoint_survives_its_gdb(
         for pid in job.ranks.values():
             os.kill(pid, signal.SIGUSR1)
         assert job.process.wait(DEADLINE_S) == 0
-    told = capfd.readouterr().out
-    assert "rank 0 through 3" in told and "rank 1 through 5" in told
+    reported = capfd.readouterr().out
+    assert "rank 0 through 3" in reported and "rank 1 through 5" in reported
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the guard is for x86-64")
@@ -341,7 +341,7 @@ def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_ti
             # The kernel goes on with a step that nobody waits for.
             session.ranks("1").run("stepi", timeout_s=DEADLINE_S).check()
             os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is told", DEADLINE_S)
+            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
             assert_untouched({1: job.ranks[1]})
             session.ranks("1").reattach().check()
             for round_ in range(2):
@@ -353,7 +353,7 @@ def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_ti
                     os.kill(gdb_of(job, rank), signal.SIGKILL)
                 wait_until(
                     lambda: session.ranks("@lost").set == lost,  # noqa: B023
-                    "the losses are told",
+                    "the losses are reported",
                     DEADLINE_S,
                 )
                 assert_untouched({rank: job.ranks[rank] for rank in lost})

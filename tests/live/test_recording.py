@@ -67,13 +67,13 @@ def test_colleague_sees_what_was_seen_and_the_log_has_no_values(
     assert "needs the job" in after["c"] and "is not in the recording" in after["p size"]
     assert again.status == 1
     text = log.read_text("utf-8")
-    told = [json.loads(line) for line in text.splitlines()]
-    assert [told[0]["event"], told[-1]["event"]] == ["begin", "end"]
-    (started,) = [each for each in told if each["event"] == "started"]
+    reported = [json.loads(line) for line in text.splitlines()]
+    assert [reported[0]["event"], reported[-1]["event"]] == ["begin", "end"]
+    (started,) = [each for each in reported if each["event"] == "started"]
     assert started["aggregators"] and started["gdb"] and "1000000" not in text
-    asked = {each["request"] for each in told if each["event"] == "request"}
-    assert asked <= {each["request"] for each in told if each["event"] == "answer"}
-    assert "1.5" not in [each.get("text") for each in told] and '"text": "1.5' not in text
+    asked = {each["request"] for each in reported if each["event"] == "request"}
+    assert asked <= {each["request"] for each in reported if each["event"] == "answer"}
+    assert "1.5" not in [each.get("text") for each in reported] and '"text": "1.5' not in text
     report = tmp_path / "report.tar.gz"
     packed = run_pgdb("report-bug", log, "-o", report)
     assert packed.status == 0, packed.err

@@ -339,7 +339,7 @@ def test_launch_on_hosts_without_pgdb(builder: Builder, bare_hosts: Hosts) -> No
     assert finished.status == 0, finished.out + finished.err
     values = {each["ranks"]: each["value"] for each in finished.answer("print rank")["classes"]}
     assert values == {str(rank): rank for rank in range(4)}
-    ends = [each for told in finished.of_type("exit") for each in told.get("classes", ())]
+    ends = [each for reported in finished.of_type("exit") for each in reported.get("classes", ())]
     assert {each["code"] for each in ends} == {0}
     wait_until(lambda: not any(map(bare_hosts.processes, bare_hosts.names)), "nothing is left")
 

@@ -322,7 +322,7 @@ def test_the_terminal_goes_away(build: Build, start_job: StartJob, tmp_path: Pat
         assert_untouched(job.ranks)
 
 
-def test_it_is_told_to_end_while_a_command_waits(
+def test_it_is_asked_to_end_while_a_command_waits(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
     changes = {"XDG_STATE_HOME": str(tmp_path)}

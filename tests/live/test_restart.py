@@ -266,5 +266,5 @@ def test_each_rank_knows_itself_and_writes_its_own_files(
         check=True,
     ).stdout
     assert "$1 = 1" in said
-    told = finished.answer(f"generate-core-file {tmp_path}/core.{{rank}}")
-    assert told["classes"][0]["text"].startswith(f"wrote {tmp_path}/core.{{0..1}} on ")
+    reported = finished.answer(f"generate-core-file {tmp_path}/core.{{rank}}")
+    assert reported["classes"][0]["text"].startswith(f"wrote {tmp_path}/core.{{0..1}} on ")

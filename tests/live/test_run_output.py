@@ -79,7 +79,7 @@ def test_a_rank_that_ends_after_a_signal_has_ended(
     )
     program = builder.build(mpi, "signals.c")
     finished = run_pgdb("launch", "--batch", "-x", script, *mpi.line(2, program))
-    assert finished.ranks_told("exited normally") == "0-1", finished.out
+    assert finished.ranks_reported("exited normally") == "0-1", finished.out
     assert finished.status == 0, finished.out
 
 

@@ -46,7 +46,7 @@ def test_equal_reports_are_one_line_and_the_ranks_go_on(openmpi: Mpi, builder: B
     assert "[1] runtime error: shift exponent 41 is too large for 32-bit type 'int'" in out
     assert "[0-1] sanitizer report: signed-integer-overflow <- add (n=…) at " in out
     assert "No breakpoints or watchpoints." in out
-    assert finished.ranks_told("exited normally") == "0-1", out
+    assert finished.ranks_reported("exited normally") == "0-1", out
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,14 @@ def test_launch_stops_in_main_with_files_from_the_cache(builder: Builder, tmp_pa
         assert here.cached > 1 and here.left == 0
 
 
-def test_a_cache_that_cannot_be_made_is_told_once(builder: Builder, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_made_is_reported_once(builder: Builder, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with on_one_host(builder) as (job, _):
         finished = look(job, tmp_path / "file" / "cache")
         (here,) = counts(finished).values()
         assert here.left > 1 and here.cached == 0
-    told = [line for line in finished.out.splitlines() if "--sbd: no cache" in line]
-    assert len(told) == 1 and "GDBs read the files by themselves" in told[0]
+    reported = [line for line in finished.out.splitlines() if "--sbd: no cache" in line]
+    assert len(reported) == 1 and "GDBs read the files by themselves" in reported[0]
 
 
 def test_a_program_without_a_build_id_is_left_to_gdb(builder: Builder, tmp_path: Path) -> None:
@@ -187,10 +187,10 @@ def test_a_full_disk_on_one_host_is_the_slower_way(
             finished = look(job, tmp_path / "%h", "--fan-out=1", on=on_h1)
     finally:
         four_hosts.run("h2", ["umount", "--lazy", full])
-    told = [line for line in finished.out.splitlines() if "--sbd: " in line]
+    reported = [line for line in finished.out.splitlines() if "--sbd: " in line]
     assert (
-        len([line for line in told if "not all can be kept" in line and "(on h2)" in line]) == 1
-    ), told
+        len([line for line in reported if "not all can be kept" in line and "(on h2)" in line]) == 1
+    ), reported
     found = counts(finished)
     assert found["h2"].left > 0
     for host in ("h3", "h4"):

@@ -220,8 +220,8 @@ def test_the_cache_is_kept_below_its_size(builder: Builder, tmp_path: Path, ball
         assert objects(cache) == libraries | {cached(cache, second.path)}
         # A cache that is too small is the slower way; one message says so.
         finished = look(job, cache, "--sbd-cache-size=1")
-        told = [line for line in finished.out.splitlines() if "--sbd: " in line]
-        assert len(told) == 1 and "the 1 MiB of --sbd-cache-size" in told[0], finished.out
+        reported = [line for line in finished.out.splitlines() if "--sbd: " in line]
+        assert len(reported) == 1 and "the 1 MiB of --sbd-cache-size" in reported[0], finished.out
         # Front end and aggregator have this cache, and each keeps what it uses itself.
         assert sum(each.stat().st_size for each in objects(cache)) <= 2 << 20
 
@@ -253,8 +253,12 @@ def test_where_there_can_be_no_view(builder: Builder, tmp_path: Path) -> None:
     (cache / "views").touch()
     with on_one_host(builder) as (job, _):
         finished = look(job, cache)
-        told = [line for line in finished.out.splitlines() if "--sbd: no view of the files" in line]
-        assert len(told) == 1 and "GDBs read the files by themselves" in told[0], finished.out
+        reported = [
+            line for line in finished.out.splitlines() if "--sbd: no view of the files" in line
+        ]
+        assert len(reported) == 1 and "GDBs read the files by themselves" in reported[0], (
+            finished.out
+        )
         (here,) = counts(finished).values()
         assert here.left > 1
         assert_untouched(job.ranks)
@@ -280,7 +284,7 @@ def test_a_program_that_nobody_has_any_longer(builder: Builder, tmp_path: Path) 
         assert_untouched(job.ranks)
 
 
-def test_ranks_with_a_root_of_their_own_are_told(builder: Builder, tmp_path: Path) -> None:
+def test_ranks_with_a_root_of_their_own_are_reported(builder: Builder, tmp_path: Path) -> None:
     unshare = shutil.which("unshare") or pytest.skip("this machine has no unshare")
     if forbidden("true", "--mount"):
         pytest.skip("this machine does not allow unshare --mount")
@@ -289,8 +293,8 @@ def test_ranks_with_a_root_of_their_own_are_told(builder: Builder, tmp_path: Pat
     line = mpi.line(2, unshare, "--mount", program.path)
     with run_job(builder, line, program, 2) as job:
         finished = look(job, tmp_path / "cache")
-        told = [
+        reported = [
             line for line in finished.out.splitlines() if "a root directory of their own" in line
         ]
-        assert len(told) == 1, finished.out
+        assert len(reported) == 1, finished.out
         assert_untouched(job.ranks)

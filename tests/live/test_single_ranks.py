@@ -33,7 +33,7 @@ from tests.support.terminal import DEADLINE_S, assert_untouched
 
 
 @pytest.mark.gdb
-def test_what_is_unusual_about_a_rank_is_told(builder: Builder, tmp_path: Path) -> None:
+def test_what_is_unusual_about_a_rank_is_reported(builder: Builder, tmp_path: Path) -> None:
     path = builder.build(find_mpi("openmpi"), "nompi.c").copied(tmp_path / "nompi").path
     with started(str(path)) as pid:
         path.unlink()
@@ -62,20 +62,20 @@ def test_a_rank_that_blocks_the_signal_for_a_moment_is_interrupted(
         return len(looks) < 4
 
     async def debug(pid: int) -> tuple[Record, Notifications]:
-        async with asyncio.timeout(DEADLINE_S), debugger(told := Notifications()) as rank:
+        async with asyncio.timeout(DEADLINE_S), debugger(reported := Notifications()) as rank:
             await rank.attach(pid, 1)
             await rank.perform(Resume(command="continue"), 2)
             said = await rank.perform(Interrupt(), 3)
             while rank.state != "stopped":
                 await asyncio.sleep(0.01)
-            return said, told
+            return said, reported
 
     monkeypatch.setattr("pgdb.jobs.procfs.blocked_in_all_threads", blocked)
     with started(str(builder.build(find_mpi("openmpi"), "nompi.c").path)) as pid:
-        said, told = asyncio.run(debug(pid))
+        said, reported = asyncio.run(debug(pid))
         assert said == Done()
         assert looks == [(pid, signal.SIGURG)] * 4
-    stops = [each for each in told if isinstance(each, Stop)]
+    stops = [each for each in reported if isinstance(each, Stop)]
     assert [each.reason for each in stops][-1:] == ["interrupted"]
 
 

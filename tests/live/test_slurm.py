@@ -175,13 +175,17 @@ def test_lost_aggregators_are_started_again_by_steps(
         with pgdb.attach(
             job.pid,
             connect=connect,
-            on_event=lambda told: lost.append(told.ranks) if told.kind == "lost" else None,
+            on_event=lambda reported: (
+                lost.append(reported.ranks) if reported.kind == "lost" else None
+            ),
         ) as session:
             session.continue_(wait=False).check()
             for rank in (0, 2):
                 os.kill(aggregator_of(job.ranks[rank]), signal.SIGKILL)
             wait_until(
-                lambda: RankSet.union(lost) == session.set, "all are told lost", START_DEADLINE_S
+                lambda: RankSet.union(lost) == session.set,
+                "all are reported lost",
+                START_DEADLINE_S,
             )
             wait_until(lambda: not any(map(is_traced, job.ranks.values())), "all are free")
             for ranks in (RankSet([2, 3]), RankSet([0, 1])):
@@ -309,15 +313,15 @@ def test_the_job_is_cancelled_during_a_session(
         number = number_of_job(cluster)
         with pgdb.attach(
             job.pid,
-            on_event=lambda told: (
-                lost.append(told.ranks) if told.kind in ("exit", "lost") else None
+            on_event=lambda reported: (
+                lost.append(reported.ranks) if reported.kind in ("exit", "lost") else None
             ),
         ) as session:
             session.continue_(wait=False).check()
             cluster.run("scancel", number)
             wait_until(
                 lambda: RankSet.union(lost) == RankSet.parse("0-3"),
-                "the end of all ranks is told",
+                "the end of all ranks is reported",
                 START_DEADLINE_S,
             )
         wait_until(lambda: not number_of_job(cluster), "the job is gone")
@@ -338,8 +342,8 @@ def test_a_job_that_has_all_cores_and_all_memory(
             monkeypatch.setenv(name, value)
         line = [mpi.launcher, *mpi.options, "--exclusive", "-n", str(CORES), "--mem=1000"]
         with run_job(builder, [*line, str(ring.path)], ring, CORES) as job:
-            told = cluster.run("scontrol", "show", "step", f"{number_of_job(cluster)}.0")
-            assert "mem=1000M" in told and f"cpu={CORES}" in told, told
+            reported = cluster.run("scontrol", "show", "step", f"{number_of_job(cluster)}.0")
+            assert "mem=1000M" in reported and f"cpu={CORES}" in reported, reported
             finished = run_json("attach", *ex("p size"), job.pid)
             (value,) = finished.answer("print size")["classes"]
             assert (value["ranks"], value["value"]) == (f"0-{CORES - 1}", CORES)
@@ -363,8 +367,8 @@ def test_launch(builder: Builder, cluster: Slurm, name: str, inside: bool) -> No
     stop = finished.of_type("stop")[0]["classes"]
     assert [(each["ranks"], each["reason"]) for each in stop] == [("0-3", "main")], finished.out
     assert places(finished) == RankSet.parse("0-3")
-    told = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
-    codes = {rank: each["code"] for each in told for rank in RankSet.parse(each["ranks"])}
+    reported = [each for line in finished.of_type("exit") for each in line.get("classes", ())]
+    codes = {rank: each["code"] for each in reported for rank in RankSet.parse(each["ranks"])}
     assert codes == {0: 7, 1: 0, 2: 0, 3: 0}
     assert finished.status == 7
     wait_until(lambda: not number_of_job(cluster), "the job is gone", START_DEADLINE_S)

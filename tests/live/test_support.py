@@ -241,7 +241,7 @@ def test_slurm_on_four_hosts(builder: Builder, four_hosts: Hosts) -> None:
     wait_empty(four_hosts)
 
 
-def test_who_waits_for_an_answer_is_told_that_it_does_not_come(builder: Builder) -> None:
+def test_who_waits_for_an_answer_is_informed_that_it_does_not_come(builder: Builder) -> None:
     line = find_mpi("openmpi").line(2, builder.build(find_mpi("openmpi"), "storm.c"))
     with FrontEnd(
         "launch", "--batch", "--json", *ex("p 1", "p 2", "quit"), *line, stdout=subprocess.PIPE

@@ -75,24 +75,24 @@ def test_it_is_given_once_and_to_whom_it_fits(process: int) -> None:
 
 
 def test_what_nobody_takes_is_ended(process: int, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    reported = tmp_path / "pid"
     gdb = tmp_path / "gdb"
-    gdb.write_text(f'#!/bin/sh\necho $$ >{told}\nexec {GDB} "$@"\n')
+    gdb.write_text(f'#!/bin/sh\necho $$ >{reported}\nexec {GDB} "$@"\n')
     gdb.chmod(0o755)
 
     async def run(*, early: bool) -> None:
         pid, ticks, _ = hint_of(process).split(":")
         symbol_prefetch = SymbolPrefetch.begin(Hint(int(pid), int(ticks), str(gdb)))
         assert symbol_prefetch is not None
-        while not told.exists() or not told.read_text():
+        while not reported.exists() or not reported.read_text():
             await asyncio.sleep(0.01)
         if not early:
             assert await symbol_prefetch.take("another gdb", rank_files.look_at(process)) is None
             # With the right GDB the answer comes only when the symbols have been read.
             assert await symbol_prefetch.take(str(gdb), rank_files.look_at(os.getpid())) is None
         await symbol_prefetch.close()
-        assert not is_alive(int(told.read_text()))
-        told.unlink()
+        assert not is_alive(int(reported.read_text()))
+        reported.unlink()
 
     for early in (True, False):
         asyncio.run(asyncio.wait_for(run(early=early), 120))
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_no_symbol_prefetch(process: int) -> None:
     assert SymbolPrefetch.begin(Hint(process, 0, GDB)) is None
 
 
-def test_what_it_finds_wrong_with_the_index_cache_is_told(
+def test_what_it_finds_wrong_with_the_index_cache_is_reported(
     process: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

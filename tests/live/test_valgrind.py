@@ -65,7 +65,7 @@ def test_a_program_under_valgrind_is_debugged(builder: Builder, mpi: Mpi, build:
 
             # Valgrind lets a rank run whose GDB is killed, without its breakpoint.
             os.kill(gdb_of_guest(job.ranks[0]), signal.SIGKILL)
-            wait_until(lambda: 0 in heard.of(Gone), "the loss is told", DEADLINE_S)
+            wait_until(lambda: 0 in heard.of(Gone), "the loss is reported", DEADLINE_S)
             session.ranks("0").reattach().check()
             wait_until(
                 lambda: session.ranks("0").evaluate("hit_count").check().values[0] >= later[0],

@@ -4,7 +4,7 @@
  * Usage: meet [ODD [WHEN [MODE]]].  In step WHEN rank ODD (by default the last one, in step 3)
  *   part   computes something else than the others (the default)
  *   recv   receives from rank 0, which sends behind meet() only
- *   spin   computes until the program is told to stop: spins = 0
+ *   spin   computes until the program is reported to stop: spins = 0
  *   exit   ends with status 3
  *   crash  writes to address 0
  */

@@ -90,10 +90,10 @@ if any(each.get("catch") for each in orders) or sys.excepthook is not sys.__exce
 agent = getattr(sys, "_pgdb_agent", None)
 traced = [sys.gettrace(), threading._trace_hook]
 is_traced = any(each is not None for each in traced)
-told = {"hits": hits, "result": result, "report": None, "left": [], "is_traced": is_traced}
+reported = {"hits": hits, "result": result, "report": None, "left": [], "is_traced": is_traced}
 if agent is not None:
     with open(FOLDER + "/report") as file:
-        told["report"] = file.read()
+        reported["report"] = file.read()
     agent.remove()
 monitoring = getattr(sys, "monitoring", None)
 left = [sys.gettrace(), getattr(sys, "_pgdb_agent", None), threading._trace_hook]
@@ -101,5 +101,5 @@ left += gc.callbacks
 left += [monitoring.get_tool(each) for each in range(6)] if monitoring else []
 left += [] if sys.excepthook is sys.__excepthook__ else [sys.excepthook]
 left += os.listdir(FOLDER) if os.path.isdir(FOLDER) else []
-told["left"] = [str(each) for each in left if each is not None]
-print(json.dumps(told))
+reported["left"] = [str(each) for each in left if each is not None]
+print(json.dumps(reported))

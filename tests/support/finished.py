@@ -27,7 +27,7 @@ class Finished:
     def err(self) -> str:
         return self.stderr.decode("utf-8", "replace")
 
-    def ranks_told(self, event: str) -> str:
+    def ranks_reported(self, event: str) -> str:
         """Ranks that lines like ``[0-1] exited normally`` name, in as many lines as there are.
 
         Ranks that end at different moments have a line each.

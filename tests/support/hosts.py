@@ -239,7 +239,7 @@ class Hosts:
         wait_until(is_up, f"sshd of {host} listens", START_DEADLINE_S)
 
     def restore(self) -> None:
-        """Mend what `cut`, `crash` and `stop_sshd` have left, and end all that runs."""
+        """Restore what `cut`, `crash` and `stop_sshd` have left, and end all that runs."""
         for host in self.names:
             self.heal(host)
             kill_all(lambda: self.processes(host), f"the processes of {host}")  # noqa: B023

@@ -317,8 +317,8 @@ def _is_stop_of(gdb: str, record: dict[str, Any]) -> bool:
     )
     if changed is not None:
         number, what, old, new = changed.groups()
-        told = (record.get("breakpoint"), record.get("detail"))
-        return told == (int(number), f"{what}: {old} -> {new}")
+        reported = (record.get("breakpoint"), record.get("detail"))
+        return reported == (int(number), f"{what}: {old} -> {new}")
     lines = re.findall(r"(?m)^(\d+)\t", gdb) or re.findall(r":(\d+)$", gdb.strip())
     frame = record.get("frame", {})
     if lines and str(frame.get("line", "")) != lines[-1]:

@@ -24,15 +24,15 @@ class Heard:
     def __init__(self) -> None:
         self.all: list[Notification] = []
 
-    def __call__(self, told: Notification) -> None:
-        self.all.append(told)
+    def __call__(self, reported: Notification) -> None:
+        self.all.append(reported)
 
     def of(self, kind: type[object]) -> RankSet:
         """Return the ranks with an event of a kind."""
         return RankSet.union(
             each.ranks
-            for told in list(self.all)
-            for each in told.classes
+            for reported in list(self.all)
+            for each in reported.classes
             if isinstance(each.record, kind)
         )
 
@@ -40,8 +40,8 @@ class Heard:
         """Return the signals that have stopped a rank."""
         return [
             each.filled.signal
-            for told in list(self.all)
-            for each in told.classes
+            for reported in list(self.all)
+            for each in reported.classes
             if rank in each.ranks and isinstance(each.filled, Stop)
         ]
 
@@ -49,8 +49,8 @@ class Heard:
         """Return what was said of the end of a rank's debugger."""
         return [
             each.filled.why
-            for told in list(self.all)
-            for each in told.classes
+            for reported in list(self.all)
+            for each in reported.classes
             if rank in each.ranks and isinstance(each.filled, Gone)
         ]
 

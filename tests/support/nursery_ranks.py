@@ -55,7 +55,7 @@ class Ranks:
 
     def __init__(self, gdb: str, environment: dict[str, str], expected: str = "") -> None:
         self.notices: list[str] = []
-        self.told: dict[int, list[Event]] = {}
+        self.reported: dict[int, list[Event]] = {}
         index_cache = IndexCache(environment, self.notices.append)
         self.nurseries = Nurseries(gdb, environment, self.notices.append, index_cache)
         self._gdb_factory = GdbFactory(
@@ -73,13 +73,13 @@ class Ranks:
         """Attach to all at once; return what each says."""
         first = len(self.all)
         for rank in range(first, first + len(pids)):
-            self.told[rank] = []
+            self.reported[rank] = []
             self.all.append(
                 GdbDebugger(
                     rank,
                     gdb_factory=self._gdb_factory,
                     program="",
-                    notify=lambda rank, event: self.told[rank].append(event),
+                    notify=lambda rank, event: self.reported[rank].append(event),
                 )
             )
         return await asyncio.gather(
@@ -92,7 +92,10 @@ class Ranks:
 
     async def heard(self, kind: type[Event], count: int) -> None:
         """Wait until every rank has reported so many events of a kind."""
-        while any(sum(isinstance(e, kind) for e in told) < count for told in self.told.values()):
+        while any(
+            sum(isinstance(e, kind) for e in reported) < count
+            for reported in self.reported.values()
+        ):
             await asyncio.sleep(0.01)
 
     async def nursery(self, pid: int) -> nursery.Nursery:
@@ -119,7 +122,7 @@ async def ranks(
         await found.nurseries.close()
 
 
-async def told_by(rank: GdbDebugger, *commands: str) -> list[str]:
+async def reported_by(rank: GdbDebugger, *commands: str) -> list[str]:
     """Have one rank's GDB carry out commands; return what the last one printed, by lines."""
     for command in commands:
         said = await rank.perform(Console(command=command), 9)

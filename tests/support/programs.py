@@ -36,7 +36,7 @@ _READY_C = r"""
 #include <stdlib.h>
 #include <unistd.h>
 
-static void tell(void)
+static void notify(void)
 {
     const char *path = getenv("PGDB_TEST_READY");
     int file = path ? open(path, O_WRONLY | O_APPEND) : -1;
@@ -53,7 +53,7 @@ int MPI_Init(int *argc, char ***argv)
     int (*init)(int *, char ***) = (int (*)(int *, char ***))dlsym(RTLD_NEXT, "MPI_Init");
     int result = init(argc, argv);
 
-    tell();
+    notify();
     return result;
 }
 
@@ -63,7 +63,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
         (int (*)(int *, char ***, int, int *))dlsym(RTLD_NEXT, "MPI_Init_thread");
     int result = init(argc, argv, required, provided);
 
-    tell();
+    notify();
     return result;
 }
 """

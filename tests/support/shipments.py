@@ -24,9 +24,9 @@ SMALL = {
     "pgdb/backend/__main__.py": b"""\
 import json, os, sys
 names = ("PYTHONPATH", "PGDB_SHIP", "PGDB_USER_PYTHONPATH")
-told = {name: os.environ.get(name) for name in names}
-told["input"] = sys.stdin.read()
-print(json.dumps(told | {"file": __file__}))
+reported = {name: os.environ.get(name) for name in names}
+reported["input"] = sys.stdin.read()
+print(json.dumps(reported | {"file": __file__}))
 """,
 }
 

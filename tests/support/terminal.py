@@ -201,8 +201,8 @@ class FrontEnd(subprocess.Popen[bytes]):
         ender.start()
         try:
             for line in self.stdout:
-                told = json.loads(line)
-                if told["type"] == "answer" and told["command"] == command:
+                reported = json.loads(line)
+                if reported["type"] == "answer" and reported["command"] == command:
                     return
         finally:
             ender.cancel()

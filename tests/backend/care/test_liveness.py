@@ -73,7 +73,7 @@ def test_an_end_is_reported_once_to_those_who_want_to_know(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "POLL_S", 0.02)
-    told: list[str] = []
+    reported: list[str] = []
 
     async def test() -> None:
         process = subprocess.Popen(SLEEPER)
@@ -81,13 +81,13 @@ def test_an_end_is_reported_once_to_those_who_want_to_know(
         ended = asyncio.Event()
 
         def heard() -> None:
-            told.append("wanted")
+            reported.append("wanted")
             ended.set()
 
         try:
             watch(process.pid, heard)
-            call_off = watch(other.pid, lambda: told.append("lives"))
-            watch(process.pid, lambda: told.append("called off"))()
+            call_off = watch(other.pid, lambda: reported.append("lives"))
+            watch(process.pid, lambda: reported.append("called off"))()
             process.send_signal(signal.SIGKILL)
             await ended.wait()
             call_off()
@@ -97,7 +97,7 @@ def test_an_end_is_reported_once_to_those_who_want_to_know(
                 each.wait()
 
     run(test())
-    assert told == ["wanted"]
+    assert reported == ["wanted"]
 
 
 @pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])

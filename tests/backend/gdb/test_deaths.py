@@ -23,7 +23,7 @@ from pgdb.backend.gdb.deaths import (
 )
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.records import Frame, Variable
-from tests.support.told_gdb import ToldGdb
+from tests.support.table_gdb import TableGdb
 
 
 def place(
@@ -166,7 +166,7 @@ def test_the_message_that_the_fortran_library_has_written(
     asked = "-data-evaluate-expression --thread 1 --frame"
 
     async def run() -> str:
-        gdb = ToldGdb(
+        gdb = TableGdb(
             {
                 f"{asked} 0 (long)$sp": f'^done,value="{begin}"',
                 f"{asked} 3 (long)$sp": f'^done,value="{begin + 8 * len(parts)}"',

@@ -12,7 +12,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.node.value_digest import digested, digested_variables
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.records import Block, Value, Variable, Variables
-from tests.support.told_gdb import ToldGdb, said
+from tests.support.table_gdb import TableGdb, said
 
 LIFTED = (
     "with max-value-size 67108864 -- with print elements 50 -- with print repeats 10 -- "
@@ -25,7 +25,7 @@ def value(shown: str, lifted: str | None = None, *, most: int = 50) -> Value:
     if lifted is not None:
         answers[console(f"{LIFTED}$7")] = said(lifted)
     operation = Evaluate(expression="x", most_elements=most, limit_bytes=1000)
-    found = asyncio.run(evaluate(ToldGdb(answers), operation, 1))
+    found = asyncio.run(evaluate(TableGdb(answers), operation, 1))
     assert isinstance(found, Value)
     return found
 
@@ -69,7 +69,7 @@ def test_a_reference_to_a_large_object_is_printed_with_a_larger_limit() -> None:
         console("with max-value-size 67108864 -- print $7"): said("$8 = (D &) @0x7ff0: {a = 1}"),
     }
     operation = Evaluate(expression="x", most_elements=50, limit_bytes=1000)
-    assert asyncio.run(evaluate(ToldGdb(answers), operation, 1)) == Value(
+    assert asyncio.run(evaluate(TableGdb(answers), operation, 1)) == Value(
         text="(D &) @0x7ff0: {a = 1}"
     )
 
@@ -80,7 +80,7 @@ def test_a_reference_that_stays_too_large_is_no_known_value() -> None:
         console("with max-value-size 67108864 -- print $7"): said(f"$8 = (D &) {LARGE}"),
     }
     operation = Evaluate(expression="x", most_elements=50, limit_bytes=1000)
-    found = asyncio.run(evaluate(ToldGdb(answers), operation, 1))
+    found = asyncio.run(evaluate(TableGdb(answers), operation, 1))
     assert isinstance(found, Value) and found.looked_at == -1
 
 
@@ -101,7 +101,7 @@ def test_variables_that_gdb_cuts_are_looked_at_in_full_without_its_history() -> 
         console("with max-value-size 67108864 -- output d"): said("{a = 1}"),
     }
     operation = ListVariables(which="locals", most_elements=50, limit_bytes=1000)
-    found = asyncio.run(look_at_variables(ToldGdb(answers), operation, listed, 1))
+    found = asyncio.run(look_at_variables(TableGdb(answers), operation, listed, 1))
     number, text, large, hidden = found.items
     assert (number, large.value, hidden.looked_at) == (listed.items[0], "{a = 1}", -1)
     assert (text.value, text.whole) == ('"aa"...', '"aab"')

@@ -18,7 +18,7 @@ from pgdb.backend.gdb.stop_words import StopWords, stop_words
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Stop, Threads, is_fatal
 from tests.fakes.gdb_events import GdbEvents
-from tests.support.told_gdb import NO_ARGUMENTS, PID, ToldGdb, ask, functions
+from tests.support.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
 
 FOCUS = (
     'CudaFocus={device="0",sm="124",warp="0",lane="0",kernel="0",grid="1",blockIdx="(0,0,0)",'
@@ -140,7 +140,7 @@ def described(answers: dict[str, str], times: int = 1) -> tuple[Stop, list[str]]
     """Return the last report of so many interrupts, and what GDB was asked."""
 
     async def run() -> tuple[Stop, list[str]]:
-        gdb = ToldGdb({"-stack-list-arguments 1 0 63": NO_ARGUMENTS, **answers})
+        gdb = TableGdb({"-stack-list-arguments 1 0 63": NO_ARGUMENTS, **answers})
         gdb.first_thread = "1"
         reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
         payload = cut(f'*stopped,reason="signal-received",signal-name="0",{HOST}').payload
@@ -183,7 +183,7 @@ def test_the_first_stop_names_the_kernel() -> None:
     payload = cut(f'*stopped,reason="signal-received",signal-name="0",{FOCUS},{FRAME}').payload
 
     async def first() -> Stop:
-        gdb = ToldGdb({"-stack-list-frames 0 63": '^error,msg="no frame"'})
+        gdb = TableGdb({"-stack-list-frames 0 63": '^error,msg="no frame"'})
         reports = StopReports(gdb, Stacks(gdb), Breakpoints(gdb))
         return await reports.first(Acquired(PID, "attached", payload), 1, ["a note"])
 
@@ -194,7 +194,7 @@ def test_the_first_stop_names_the_kernel() -> None:
 def test_the_stack_of_a_kernel_is_beside_those_of_the_threads() -> None:
     host = '{id="1",target-id="Thread 0x1 (LWP 1)",frame={addr="0x1500",arch="i386:x86-64"}}'
     kernel = '{level="0",addr="0x7ffd",func="relax",arch="m68k"}'
-    gdb = ToldGdb(
+    gdb = TableGdb(
         {
             "-thread-info": f'^done,threads=[{host}],current-thread-id="1"',
             "-stack-info-frame": f"^done,frame={kernel}",

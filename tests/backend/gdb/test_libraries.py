@@ -8,7 +8,7 @@ import pytest
 
 from pgdb.backend.gdb import libraries
 from pgdb.backend.gdb.mi import console
-from tests.support.told_gdb import ToldGdb
+from tests.support.table_gdb import TableGdb
 
 TABLE = """From        To          Syms Read   Shared Object Library
 0x00007fcb  0x00007ff0  Yes         /lib/ld.so.2
@@ -19,7 +19,7 @@ TABLE = """From        To          Syms Read   Shared Object Library
 
 def marked(said: str) -> str:
     command = console(f"python exec({libraries._SCRIPT!r})")
-    return asyncio.run(libraries.with_marks(ToldGdb({command: said}), TABLE))
+    return asyncio.run(libraries.with_marks(TableGdb({command: said}), TABLE))
 
 
 def test_libraries_that_the_script_names_have_the_mark() -> None:

@@ -11,7 +11,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import evaluate, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.records import Stack, Value, Variables
-from tests.support.told_gdb import ToldGdb, said
+from tests.support.table_gdb import TableGdb, said
 
 
 def failed(message: str) -> Result:
@@ -52,7 +52,7 @@ def test_a_function_is_selected_and_no_function_inlined_into_it(command: str, le
         return f'frame={{level="{number}",addr="{address}",func="{name}"}}'
 
     outer = [frame(1, "app::solve(double)"), frame(2, "main"), frame(3, "outer", "0x1200")]
-    gdb = ToldGdb(
+    gdb = TableGdb(
         {
             "-stack-info-frame": f"^done,{frame(0, 'inlined')}",
             "-stack-list-frames 1 32": f"^done,stack=[{','.join(outer)}]",
@@ -72,7 +72,7 @@ def test_a_function_is_selected_and_no_function_inlined_into_it(command: str, le
 
 def test_the_selected_frame_is_asked_for_without_a_command() -> None:
     """GDB's ``frame`` would change the lines that ``list`` lists next."""
-    gdb = ToldGdb({"-stack-info-frame": '^done,frame={level="1",addr="0x1",func="main"}'})
+    gdb = TableGdb({"-stack-info-frame": '^done,frame={level="1",addr="0x1",func="main"}'})
 
     async def select() -> object:
         return await select_frame(gdb, FrameArguments(), "", lambda each, _: each)
@@ -97,7 +97,7 @@ def test_the_selected_frame_is_asked_for_without_a_command() -> None:
 )
 def test_lower_bounds_of_fortran_arrays(value: str, indexed: str, bounds: str) -> None:
     side = "with may-call-functions off -- with print array-indexes on -- output $1"
-    gdb = ToldGdb({console("print u"): said(f"$1 = {value}"), console(side): said(indexed)})
+    gdb = TableGdb({console("print u"): said(f"$1 = {value}"), console(side): said(indexed)})
     assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value, bounds=bounds)
 
 
@@ -105,13 +105,13 @@ def test_lower_bounds_of_fortran_arrays(value: str, indexed: str, bounds: str) -
     "value", ["5", "(1,-2.5)", "(int *) 0x7ffe", "{1, 2}", "(FAST | LOUD)", "( n = 2 )"]
 )
 def test_other_values_are_printed_once(value: str) -> None:
-    gdb = ToldGdb({console("print u"): said(f"$1 = {value}")})
+    gdb = TableGdb({console("print u"): said(f"$1 = {value}")})
     assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value)
 
 
 def test_an_expression_that_assigns_is_evaluated_once() -> None:
     side = "with may-call-functions off -- with print array-indexes on -- output $1"
-    gdb = ToldGdb(
+    gdb = TableGdb(
         {
             console("print u = v"): said("$1 = (4, 5)"),
             console(side): said("((-1) = 4, (0) = 5)"),
@@ -148,7 +148,7 @@ def test_words_of_python_become_the_message_and_are_not_repeated() -> None:
     assert (failed.message, failed.output) == ("plain words", "a")
 
 
-class FailingPrinters(ToldGdb):
+class FailingPrinters(TableGdb):
     """A GDB whose pretty-printers fail, unless it prints raw values."""
 
     def answer(self, command: str) -> asyncio.Future[Result]:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pgdb.backend.gdb.selected_thread import SelectedThread, is_refused
-from tests.support.told_gdb import ToldGdb
+from tests.support.table_gdb import TableGdb
 
 IDS = "-thread-list-ids"
 TWO = '^done,thread-ids={thread-id="1",thread-id="4"},number-of-threads="2"'
@@ -20,7 +20,7 @@ def after(answer: str, *events: str) -> tuple[list[str], str]:
     """Return what a GDB is asked after threads and stops, twice, and its first thread then."""
 
     async def run() -> tuple[list[str], str]:
-        gdb = ToldGdb({IDS: answer})
+        gdb = TableGdb({IDS: answer})
         gdb.first_thread = "1"
         selected = SelectedThread(gdb)
         for event in events:

@@ -112,7 +112,7 @@ def test_changes_are_counted() -> None:
         assert await grown_by("-value x") == 1
         assert await grown_by("-tells", only_asks=True) == 1
         assert await grown_by("-runs", only_asks=True) == 2
-        assert ("notice", "memory-changed", {}) in events.told
+        assert ("notice", "memory-changed", {}) in events.reported
 
     run(
         test,
@@ -137,7 +137,7 @@ def test_text_belongs_to_the_console_command_that_is_under_way() -> None:
             console("print y"): ['~"$2 = 2\\n"', "TOKEN^done"],
         },
     )
-    assert [each for each in events.told if each[0] == "output"] == []
+    assert [each for each in events.reported if each[0] == "output"] == []
 
 
 def test_text_during_an_mi_command_is_unasked() -> None:
@@ -145,7 +145,7 @@ def test_text_during_an_mi_command_is_unasked() -> None:
         assert (await ask(gdb, "-exec-next")).text == ""
 
     events = run(test, {"-exec-next": ['~"seen\\n"', "TOKEN^running"]})
-    assert ("output", "seen\n") in events.told
+    assert ("output", "seen\n") in events.reported
 
 
 def test_warnings_belong_to_the_oldest_command() -> None:
@@ -173,10 +173,10 @@ def test_notices_go_to_the_command_and_to_the_listener() -> None:
     events = run(
         test, {console("break f"): ['=breakpoint-created,bkpt={number="1"}', "TOKEN^done"]}
     )
-    assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in events.told
+    assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in events.reported
 
 
-def test_states_are_told_in_order() -> None:
+def test_states_are_reported_in_order() -> None:
     async def test(gdb: GdbSession, _: GdbEvents) -> None:
         await ask(gdb, "-exec-continue")
         await ask(gdb, "-x")
@@ -194,7 +194,7 @@ def test_states_are_told_in_order() -> None:
             ]
         },
     )
-    states = [each for each in events.told if each[0] in ("running", "stopped")]
+    states = [each for each in events.reported if each[0] in ("running", "stopped")]
     assert states == [
         ("running",),
         ("stopped", {"reason": "breakpoint-hit"}),
@@ -203,14 +203,14 @@ def test_states_are_told_in_order() -> None:
     ]
 
 
-def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
+def test_a_run_that_fails_when_it_was_reported_as_begun_is_reported() -> None:
     async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, "-exec-continue")).kind == "running"
         assert (await ask(gdb, "-x")).kind == "done"
         assert gdb.take_run_log() == "Warning: Cannot insert breakpoint 1."
         assert gdb.take_run_log() == ""
 
-    told = run(
+    reported = run(
         test,
         {
             "-exec-continue": [
@@ -222,8 +222,8 @@ def test_a_run_that_fails_when_it_was_told_as_begun_is_told() -> None:
                 'TOKEN^error,msg="once more"',
             ]
         },
-    ).told
-    assert [each for each in told if each[0] == "run failed"] == [
+    ).reported
+    assert [each for each in reported if each[0] == "run failed"] == [
         ("run failed", "Command aborted.")
     ]
 
@@ -241,8 +241,8 @@ def test_a_command_that_fails_because_it_has_set_the_rank_running_is_a_run() -> 
             f'TOKEN^error,msg="{refused}"',
         ]
     }
-    told = [each[0] for each in run(test, commands).told]
-    assert "running" in told and "run failed" not in told
+    reported = [each[0] for each in run(test, commands).reported]
+    assert "running" in reported and "run failed" not in reported
 
 
 def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
@@ -251,7 +251,7 @@ def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
         assert (await ask(gdb, "-x")).kind == "done"
         assert gdb.take_run_log() == "Cannot insert breakpoint 1."
 
-    told = run(
+    reported = run(
         test,
         {
             "-exec-continue": ["TOKEN^running"],
@@ -261,8 +261,8 @@ def test_why_a_run_fails_is_kept_when_a_command_is_open() -> None:
                 "TOKEN^done",
             ],
         },
-    ).told
-    assert ("run failed", "Command aborted.") in told
+    ).reported
+    assert ("run failed", "Command aborted.") in reported
 
 
 def test_lines_that_come_in_pieces_and_together() -> None:
@@ -303,7 +303,7 @@ def test_what_comes_behind_a_big_line_waits_for_it() -> None:
             "-last": ['*stopped,reason="two"', 'TOKEN^done,value="1"', "EXIT 0"],
         },
     )
-    assert [each[1]["reason"] for each in events.told if each[0] == "stopped"] == ["one", "two"]
+    assert [each[1]["reason"] for each in events.reported if each[0] == "stopped"] == ["one", "two"]
 
 
 def test_memory_is_read_as_bytes() -> None:
@@ -345,7 +345,7 @@ def test_a_line_that_is_no_mi_does_not_lose_the_ones_behind_it() -> None:
         ("FAIL 0 no such place", "GDB ended (0)"),
     ],
 )
-def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
+def test_when_gdb_ends_all_that_waits_is_reported(action: str, how: str) -> None:
     async def test(gdb: GdbSession, events: GdbEvents) -> None:
         waiting = [gdb.send("-one"), gdb.send("-two"), gdb.send("-three")]
         for each in waiting:
@@ -355,10 +355,10 @@ def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
         assert not gdb.is_alive
         with pytest.raises(GdbError) as error:
             await gdb.send("-late")
-        assert str(error.value) == how, "who comes late is told the same"
+        assert str(error.value) == how, "who comes late is reported the same"
 
     events = run(test, {"-one": [], "-two": [action]})
-    assert events.told == [("end", how)]
+    assert events.reported == [("end", how)]
 
 
 @pytest.mark.parametrize(
@@ -378,14 +378,14 @@ def test_when_gdb_ends_all_that_waits_is_told(action: str, how: str) -> None:
         ),
     ],
 )
-def test_what_gdb_says_of_its_end_is_told(log: str, how: str) -> None:
+def test_what_gdb_says_of_its_end_is_reported(log: str, how: str) -> None:
     async def test(gdb: GdbSession, events: GdbEvents) -> None:
         with pytest.raises(GdbError):
             await gdb.send("-one")
         await events.ended.wait()
 
     events = run(test, {"-one": [f'&"{log}\\n"', "KILL"]})
-    assert events.told == [("end", how)]
+    assert events.reported == [("end", how)]
 
 
 def test_one_that_we_end_says_nothing_of_memory() -> None:
@@ -394,7 +394,7 @@ def test_one_that_we_end_says_nothing_of_memory() -> None:
         gdb.kill()
         await events.ended.wait()
 
-    assert run(test, {}).told == [("end", "GDB was ended by signal 9")]
+    assert run(test, {}).reported == [("end", "GDB was ended by signal 9")]
 
 
 def test_what_gdb_says_before_it_ends_is_heard() -> None:
@@ -412,7 +412,7 @@ def test_what_gdb_says_before_it_ends_is_heard() -> None:
         test,
         {"-last": ['TOKEN^done,value="last words"', '*stopped,reason="exited"', "EXIT 0"]},
     )
-    assert events.told == [("stopped", {"reason": "exited"}), ("end", "GDB ended (0)")]
+    assert events.reported == [("stopped", {"reason": "exited"}), ("end", "GDB ended (0)")]
 
 
 def test_nobody_who_gave_up_makes_a_noise(caplog: pytest.LogCaptureFixture) -> None:
@@ -446,10 +446,10 @@ def test_closing_the_input_ends_gdb() -> None:
         with pytest.raises(GdbError):
             await gdb.send("-x")
 
-    assert run(test, {}).told == [("end", "GDB ended (0)")]
+    assert run(test, {}).reported == [("end", "GDB ended (0)")]
 
 
-def test_a_gdb_that_does_not_end_is_told_so() -> None:
+def test_a_gdb_that_does_not_end_is_reported_so() -> None:
     async def test(gdb: GdbSession, events: GdbEvents) -> None:
         gdb.send("-hang")
         assert not await gdb.close(0.3)

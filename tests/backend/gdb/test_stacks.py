@@ -14,7 +14,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Failure, Record, Stack, Threads
-from tests.support.told_gdb import NO_ARGUMENTS, PID, ToldGdb, ask, functions
+from tests.support.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
 
 MAPPED = (
     MappedFile(0x1000, 0x2000, 0, "/home/me/app", is_deleted=False),
@@ -53,7 +53,7 @@ WAITING = frames(("sched_yield", 0x9100), ("??", 0x7200), ("work", 0x1100), ("ma
 def test_a_call_without_a_symbol_is_named_from_its_caller(length: int, instruction: str) -> None:
     command = f"-data-disassemble -s {0x1100 - length} -e {0x1100} -- 0"
     found = f'^done,asm_insns=[{{address="0x1",inst="{instruction}"}}]'
-    gdb = ToldGdb({"-stack-list-frames": WAITING, command: found})
+    gdb = TableGdb({"-stack-list-frames": WAITING, command: found})
     stack = ask(gdb, Backtrace(), times=2)
     assert functions(stack) == ["PMPI_Recv", "work", "main"]
     assert isinstance(stack, Stack) and stack.hidden == "1"
@@ -64,7 +64,7 @@ def test_a_call_without_a_symbol_is_named_from_its_caller(length: int, instructi
 def test_a_call_that_cannot_be_named_is_folded_all_the_same() -> None:
     two = '^done,asm_insns=[{address="0x1",inst="(bad)"},{address="0x2",inst="call <MPI_Recv>"}]'
     other = '^done,asm_insns=[{address="0x1",inst="call   0x5080 <solve>"}]'
-    gdb = ToldGdb(
+    gdb = TableGdb(
         {
             "-stack-list-frames": WAITING,
             f"-data-disassemble -s {0x1100 - 6} -e {0x1100} -- 0": two,
@@ -76,7 +76,7 @@ def test_a_call_that_cannot_be_named_is_folded_all_the_same() -> None:
 
 
 def test_what_is_not_to_be_folded() -> None:
-    gdb = ToldGdb({"-stack-list-frames": WAITING, "-stack-list-frames 0 1": WAITING})
+    gdb = TableGdb({"-stack-list-frames": WAITING, "-stack-list-frames 0 1": WAITING})
     whole = ask(gdb, Backtrace(fold=False))
     assert functions(whole) == ["sched_yield", "??", "work", "main"]
     assert isinstance(whole, Stack) and whole.hidden == ""
@@ -85,7 +85,7 @@ def test_what_is_not_to_be_folded() -> None:
 
 
 def test_the_innermost_and_the_outermost_frames() -> None:
-    gdb = ToldGdb({"-stack-list-frames": WAITING})
+    gdb = TableGdb({"-stack-list-frames": WAITING})
     inner = ask(gdb, Backtrace(limit=2))
     assert functions(inner) == ["??", "work"] and isinstance(inner, Stack) and inner.more
     outer = ask(gdb, Backtrace(limit=-1))
@@ -94,7 +94,7 @@ def test_the_innermost_and_the_outermost_frames() -> None:
 
 
 def test_offsets_are_asked_once_for_each_address() -> None:
-    gdb = ToldGdb(
+    gdb = TableGdb(
         {
             "-stack-list-frames": frames(
                 ("inlined", 0x1100),
@@ -118,7 +118,7 @@ def test_offsets_are_asked_once_for_each_address() -> None:
 
 
 def test_what_is_known_of_addresses_ends_when_a_library_comes() -> None:
-    gdb = ToldGdb({"-stack-list-frames": WAITING})
+    gdb = TableGdb({"-stack-list-frames": WAITING})
 
     async def carry_out() -> None:
         stacks = Stacks(gdb)
@@ -140,7 +140,7 @@ HELD = '^done,stack-args=[frame={level="0",args=[{name="n",value="%s"}]},frame={
 
 def ask_twice(listed: str, before: str, after: str) -> tuple[list[str], list[str]]:
     """Return the commands that GDB received, and the value in each answer."""
-    gdb = ToldGdb({"-stack-list-frames": listed, "-stack-list-arguments 1": HELD % before})
+    gdb = TableGdb({"-stack-list-frames": listed, "-stack-list-arguments 1": HELD % before})
 
     async def carry_out() -> list[str]:
         stacks = Stacks(gdb)
@@ -151,17 +151,17 @@ def ask_twice(listed: str, before: str, after: str) -> tuple[list[str], list[str
         assert isinstance(first, Stack) and isinstance(second, Stack)
         return [each.frames[0].arguments[0].value for each in (first, second)]
 
-    told = asyncio.run(carry_out())
-    return gdb.asked, told
+    reported = asyncio.run(carry_out())
+    return gdb.asked, reported
 
 
 @pytest.mark.parametrize(
     "value", ["1", "-1.5e-07", "0x7ffd", "0x401136 <main+4>", "97 'a'", "true", "<optimized out>"]
 )
 def test_what_gdb_would_not_read_anew_is_asked_once(value: str) -> None:
-    asked, told = ask_twice(SWEEPING, value, "2")
+    asked, reported = ask_twice(SWEEPING, value, "2")
     assert asked == ["-stack-list-frames", "-stack-list-arguments 1"]
-    assert told == [value, value]
+    assert reported == [value, value]
 
 
 @pytest.mark.parametrize(
@@ -170,24 +170,24 @@ def test_what_gdb_would_not_read_anew_is_asked_once(value: str) -> None:
 )
 def test_frames_are_asked_for_once_and_values_from_elsewhere_each_time(value: str) -> None:
     # Memory that ranks share can change while they are stopped.
-    asked, told = ask_twice(SWEEPING, value, "2")
+    asked, reported = ask_twice(SWEEPING, value, "2")
     assert asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
-    assert told == [value.replace("\\", ""), "2"]
+    assert reported == [value.replace("\\", ""), "2"]
 
 
 @pytest.mark.parametrize("file", ["heat.f90", "heat.F", "heat.FOR"])
 def test_arguments_of_fortran_are_where_the_caller_has_them(file: str) -> None:
     listed = SWEEPING.replace('func="sweep"', f'func="sweep",file="{file}"')
-    asked, told = ask_twice(listed, "1", "2")
+    asked, reported = ask_twice(listed, "1", "2")
     assert asked == ["-stack-list-frames", *["-stack-list-arguments 1"] * 2]
-    assert told == ["1", "2"]
+    assert reported == ["1", "2"]
 
 
 @pytest.mark.parametrize(
     "between", ["a command", "an event", "another window", "a failure", "a library"]
 )
 def test_frames_are_asked_for_again_after(between: str) -> None:
-    gdb = ToldGdb({"-stack-list-frames": SWEEPING, "-stack-list-arguments 1": HELD % 1})
+    gdb = TableGdb({"-stack-list-frames": SWEEPING, "-stack-list-arguments 1": HELD % 1})
 
     async def carry_out() -> Record:
         stacks = Stacks(gdb)
@@ -215,7 +215,7 @@ def test_frames_are_asked_for_again_after(between: str) -> None:
 
 def test_a_stop_that_was_looked_at_whole_needs_no_second_look() -> None:
     listed = {"-stack-list-frames 0 7": SWEEPING, "-stack-list-frames 0 1": SWEEPING}
-    gdb = ToldGdb({**listed, "-stack-list-frames": frames(("other", 0x1100))})
+    gdb = TableGdb({**listed, "-stack-list-frames": frames(("other", 0x1100))})
 
     async def carry_out(limit: int) -> list[str]:
         stacks = Stacks(gdb)
@@ -227,7 +227,7 @@ def test_a_stop_that_was_looked_at_whole_needs_no_second_look() -> None:
     assert asyncio.run(carry_out(2)) == ["other"]
 
 
-def threaded(**answers: str) -> ToldGdb:
+def threaded(**answers: str) -> TableGdb:
     """Return a GDB with four threads: main, the MPI's, and two that work at the same place."""
     worker = frames(("work", 0x1100), ("start_thread", 0x9100))
     listed = ",".join(
@@ -235,7 +235,7 @@ def threaded(**answers: str) -> ToldGdb:
         f'frame={{level="0",addr="0x1500",func="here"}}}}'
         for number in range(1, 5)
     )
-    return ToldGdb(
+    return TableGdb(
         {
             "-thread-info": f'^done,threads=[{listed}],current-thread-id="3"',
             "-stack-info-frame": '^done,frame={level="1",addr="0x9100",func="start_thread"}',
@@ -273,7 +273,7 @@ def test_a_lost_selection_is_restored() -> None:
     def answer(command: str) -> asyncio.Future[Result]:
         if command == "-stack-info-frame" and command in gdb.asked:
             gdb.answers = {**gdb.answers, command: places[0]}
-        return ToldGdb.answer(gdb, command)
+        return TableGdb.answer(gdb, command)
 
     gdb._write = lambda *commands: [answer(each) for each in commands]  # type: ignore[method-assign]
     assert isinstance(ask(gdb, Backtrace(threads=True)), Threads)
@@ -305,7 +305,7 @@ def test_a_damaged_stack_costs_only_itself() -> None:
 
 def test_what_gdb_refuses_is_said() -> None:
     error = '^error,msg="No registers."'
-    gdb = ToldGdb({"-stack-list-frames": error, "-thread-info": error})
+    gdb = TableGdb({"-stack-list-frames": error, "-thread-info": error})
     assert ask(gdb, Backtrace()) == Failure(message="No registers.")
     assert ask(gdb, Backtrace(threads=True)) == Failure(message="No registers.")
 
@@ -339,14 +339,14 @@ def unnamed(*addresses: int) -> dict[str, str]:
 
 def ask_unnamed(answers: Mapping[str, str], asked: Backtrace, base: int) -> Record:
     async def carry_out() -> Record:
-        stacks = Stacks(ToldGdb(answers))
+        stacks = Stacks(TableGdb(answers))
         stacks._unnamed = Names(base)  # type: ignore[assignment]
         return await stacks.backtrace(PID, asked)
 
     return asyncio.run(carry_out())
 
 
-def test_functions_without_symbols_are_told_apart_wherever_the_object_was_loaded() -> None:
+def test_functions_without_symbols_are_distinguished_wherever_the_object_was_loaded() -> None:
     one = ask_unnamed(unnamed(0x1110, 0x1230), Backtrace(), 0x1000)
     moved = ask_unnamed(unnamed(0x1910, 0x1A30), Backtrace(), 0x1800)
     other = ask_unnamed(unnamed(0x1110, 0x1330), Backtrace(), 0x1000)
@@ -368,7 +368,7 @@ def test_the_frame_a_signal_interrupted_is_at_its_own_address() -> None:
 
 def test_stacks_with_symbols_ask_for_no_names() -> None:
     async def carry_out() -> int:
-        stacks, names = Stacks(ToldGdb({"-stack-list-frames": SWEEPING})), Names(0)
+        stacks, names = Stacks(TableGdb({"-stack-list-frames": SWEEPING})), Names(0)
         stacks._unnamed = names  # type: ignore[assignment]
         await stacks.backtrace(PID, Backtrace())
         return names.asked
@@ -380,7 +380,7 @@ def test_stacks_with_symbols_ask_for_no_names() -> None:
 def test_whole_arguments_are_listed_frame_by_frame_in_fortran(file: str) -> None:
     listed = f'^done,stack=[frame={{level="0",addr="0x1100",func="sweep",file="{file}",line="3"}}]'
 
-    class Gdb(ToldGdb):
+    class Gdb(TableGdb):
         depth = "20"
 
         def answer(self, command: str) -> asyncio.Future[Result]:

@@ -11,7 +11,7 @@ from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.stop_values import MOST_ELEMENTS, StopValues
 from pgdb.records import Value
-from tests.support.told_gdb import ToldGdb
+from tests.support.table_gdb import TableGdb
 
 SHOW = "-gdb-show max-value-size"
 MORE = f"-gdb-set print elements {MOST_ELEMENTS}"
@@ -24,7 +24,7 @@ def asked(
     command: str, limit: str, *, is_watching: bool = False, is_unasked: bool = False
 ) -> list[str]:
     async def run() -> list[str]:
-        gdb = ToldGdb({SHOW: f'^done,value="{limit}"'})
+        gdb = TableGdb({SHOW: f'^done,value="{limit}"'})
         values = StopValues(gdb, FrameArguments(), lambda: is_watching)
         values.is_shown_unasked = is_unasked
         await values.raise_for(command)
@@ -62,7 +62,7 @@ def test_scripts_at_stops_see_the_limits_of_the_user() -> None:
 
 def test_a_limit_that_the_user_sets_meanwhile_stays() -> None:
     async def run() -> list[str]:
-        gdb = ToldGdb({})
+        gdb = TableGdb({})
         values = StopValues(gdb, FrameArguments(), lambda: True)
         await values.raise_for("-exec-continue")
         values.on_notice("cmd-param-changed", {"param": "print elements", "value": "7"})
@@ -74,7 +74,7 @@ def test_a_limit_that_the_user_sets_meanwhile_stays() -> None:
 
 def taken(payload: dict[str, Any], *, raised: bool = True) -> tuple[str, tuple[Value, ...]]:
     async def run() -> tuple[str, tuple[Value, ...]]:
-        values = StopValues(ToldGdb({}), FrameArguments(), lambda: raised)
+        values = StopValues(TableGdb({}), FrameArguments(), lambda: raised)
         await values.raise_for("-exec-continue")
         return values.take(payload)
 

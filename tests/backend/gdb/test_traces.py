@@ -36,7 +36,7 @@ def session(gdb: Played) -> GdbSession:
     return cast(GdbSession, gdb)
 
 
-def test_the_place_of_a_trace_is_told() -> None:
+def test_the_place_of_a_trace_is_reported() -> None:
     gdb = Played({"places": [["f", "a.c", 7]]})
     operation = StartTrace(number=2, place="f", expressions=('s["x"]',), condition="i > 1", every=3)
     assert asyncio.run(traces.start(session(gdb), operation)) == Text("f at a.c:7")

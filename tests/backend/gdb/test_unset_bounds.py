@@ -20,7 +20,7 @@ SIZES = {"n": "4", "a": "0", "b": "0", "i": "4"}
 SHAPES = {"a": "(-11010047, 0, 3)", "b": "(0, 3)"}
 
 
-class ToldGdb(GdbSession):
+class TableGdb(GdbSession):
     """A GDB that answers from tables, at a frame of a source file with *suffix*."""
 
     def __init__(self, suffix: str) -> None:
@@ -51,13 +51,13 @@ class ToldGdb(GdbSession):
 
 
 def test_only_an_empty_array_with_a_huge_dimension_is_not_printed() -> None:
-    gdb = ToldGdb("f90")
+    gdb = TableGdb("f90")
     found = asyncio.run(unset_bounds.unset_arrays(gdb, ["n", "a", "b"]))
     assert found == {"a": SHAPES["a"]}
     assert SHAPES["a"] in unset_bounds.about("a", SHAPES["a"])
 
 
-def test_a_size_that_no_process_has_is_told_as_unset_bounds() -> None:
+def test_a_size_that_no_process_has_is_reported_as_unset_bounds() -> None:
     refusal = "value requires {} bytes, which is more than max-value-size"
     large, impossible = (
         f"<error reading variable: {refusal.format(size)}>" for size in (1 << 39, 6275072000024)
@@ -75,7 +75,7 @@ def test_a_size_that_no_process_has_is_told_as_unset_bounds() -> None:
 
 
 def test_a_variable_of_the_compiler_is_not_evaluated() -> None:
-    gdb = ToldGdb("f90")
+    gdb = TableGdb("f90")
     gdb.answers["-stack-list-variables 0"] = NAMES.replace('name="n"', 'name=".n"')
     gdb.answers |= gdb._of("sizeof", {".n": "4"})
     listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
@@ -84,7 +84,7 @@ def test_a_variable_of_the_compiler_is_not_evaluated() -> None:
 
 
 def test_variables_are_listed_without_such_arrays() -> None:
-    gdb = ToldGdb("F90")
+    gdb = TableGdb("F90")
     listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
     why = "<error reading variable: Cannot access memory at address 0x0>"
     assert listed == Variables(
@@ -96,7 +96,7 @@ def test_variables_are_listed_without_such_arrays() -> None:
 
 @pytest.mark.parametrize(("suffix", "which"), [("c", "arguments"), ("f90", "locals")])
 def test_gdb_lists_everything_else_by_itself(suffix: str, which: str) -> None:
-    assert asyncio.run(unset_bounds.variables(ToldGdb(suffix), which)) is None
+    assert asyncio.run(unset_bounds.variables(TableGdb(suffix), which)) is None
 
 
 def test_an_array_of_an_impossible_size_is_not_a_matter_of_the_limit() -> None:

@@ -117,13 +117,13 @@ def test_ranks_are_released_when_a_bug_keeps_the_aggregator_from_a_parent(
     assert asyncio.run(run())
 
 
-def test_one_that_knows_its_ranks_has_yet_to_be_told_to_take_them(
+def test_one_that_knows_its_ranks_has_yet_to_be_asked_to_take_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its parent can die between the two."""
-    told: list[Share] = []
+    reported: list[Share] = []
     asked: list[Request] = []
-    monkeypatch.setattr(Leaf, "setup", lambda _, setup, share, delivery: told.append(share))
+    monkeypatch.setattr(Leaf, "setup", lambda _, setup, share, delivery: reported.append(share))
     monkeypatch.setattr(Leaf, "ask", lambda _, request, ranks: asked.append(request))
     share = Share.of(3, RANKS, (70, 71))
 
@@ -141,5 +141,5 @@ def test_one_that_knows_its_ranks_has_yet_to_be_told_to_take_them(
             return said
 
     assert asyncio.run(run()) == [False, False, False, False, True]
-    assert told == [share]
+    assert reported == [share]
     assert [request.request_id for request in asked] == [1]

@@ -41,7 +41,7 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
         calls.append(request_id)
         found[request_id].add_classes([each])
 
-    async def tell() -> None:
+    async def notify() -> None:
         answers = StackAnswers(memory, on_answer)
         for rank, (pointer, value, split) in enumerate(said):
             stack = stacks.setdefault((pointer, value), stack_of(pointer, value))
@@ -56,23 +56,23 @@ def test_as_one_by_one(said: list[tuple[int, int, bool]], at_once: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stack_answers, "FRAMES_AT_ONCE", at_once)
-        asyncio.run(tell())
+        asyncio.run(notify())
     for request_id, merger in found.items():
         assert merger.classes == wanted[request_id].classes
     for rank, (pointer, value, split) in enumerate(said):
         assert memory.recall(1 + split, rank) == stack_of(pointer, value)
 
 
-def test_equal_stacks_are_told_once() -> None:
-    told: list[EquivalenceClass[Record]] = []
+def test_equal_stacks_are_reported_once() -> None:
+    reported: list[EquivalenceClass[Record]] = []
 
-    async def tell() -> None:
-        answers = StackAnswers(AnswerCache(), lambda _, each: told.append(each))
+    async def notify() -> None:
+        answers = StackAnswers(AnswerCache(), lambda _, each: reported.append(each))
         for rank in range(100):
             answers.add(1, rank, stack_of(rank + 1, 5), split=False)
-        assert told == []
+        assert reported == []
         await asyncio.sleep(0)
 
-    asyncio.run(tell())
-    (each,) = told
+    asyncio.run(notify())
+    (each,) = reported
     assert each.ranks == RankSet.parse("0-99")

@@ -204,7 +204,7 @@ def test_deleted_breakpoints_cost_nothing_more(python: str, tmp_path: Path) -> N
 
 
 @EVERY_PYTHON
-def test_the_agent_goes_when_it_is_told_to(python: str, tmp_path: Path) -> None:
+def test_the_agent_goes_when_it_is_asked_to(python: str, tmp_path: Path) -> None:
     ends = order(2, {}, ends=True)
     found = run(python, tmp_path, order(1, {"2": at(FIRST)}), ends)
     assert len(found["hits"]) == 1

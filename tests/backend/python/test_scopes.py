@@ -53,15 +53,15 @@ def test_a_variable_of_an_enclosing_function_hides_a_global(python: str) -> None
 
 
 @pytest.mark.parametrize("python", interpreters())
-def test_a_stack_with_other_functions_than_the_reader_told_is_unknown(python: str) -> None:
+def test_a_stack_with_other_functions_than_the_reader_reported_is_unknown(python: str) -> None:
     with running(python, PROGRAM) as process:
         process.look()
         (thread,) = asyncio.run(Reader().read(process.pid)).threads
         found = process.interpreter
         objects, at = found.objects, found.runtime_at
         assert len(scopes.frames_of(objects, found.memory, at, thread)) == len(thread.frames)
-        for told in (thread.frames[1:], tuple(reversed(thread.frames))):
-            other = reader.PythonThread(thread.thread_id, told)
+        for reported in (thread.frames[1:], tuple(reversed(thread.frames))):
+            other = reader.PythonThread(thread.thread_id, reported)
             assert scopes.frames_of(objects, found.memory, at, other) == ()
         elsewhere = reader.PythonThread(thread.thread_id + 8, thread.frames)
         assert scopes.frames_of(objects, found.memory, at, elsewhere) == ()

@@ -254,7 +254,7 @@ def test_a_debugger_that_dies_leaves_a_repaired_rank() -> None:
 
 
 @pytest.mark.parametrize("is_free", [True, False])
-def test_a_debugger_that_was_told_to_end_when_the_rank_is_free(is_free: bool) -> None:
+def test_a_debugger_that_was_asked_to_end_when_the_rank_is_free(is_free: bool) -> None:
     for begin in (DetachBegun(), EndBegun()):
         machine = controlled(begin, FreeSent())
         actions = machine.on(DebuggerEnded("it ended", is_free))

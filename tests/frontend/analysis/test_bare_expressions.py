@@ -27,7 +27,7 @@ def test_a_false_truth_value_fails_though_it_is_the_same_everywhere(word: str) -
     assert checked("ok same", ("ok", {"0-3": word})).ok
 
 
-def test_truth_values_fail_where_they_are_false_or_cannot_be_told() -> None:
+def test_truth_values_fail_where_they_are_false_or_cannot_be_reported() -> None:
     found = checked("ok", ("ok", {"0-1": "true", "2": "false", "3": ERROR}), running="4")
     assert (str(found.passed), str(found.failed), str(found.unexcused)) == ("0-1", "2-3", "4")
 

@@ -262,7 +262,7 @@ def test_calls_with_a_root_are_compared_once_for_each_communicator(
     assert len(compared) <= 4, compared
 
 
-def test_ranks_that_stand_still_for_an_unknown_reason_are_told_so() -> None:
+def test_ranks_that_stand_still_for_an_unknown_reason_are_reported_so() -> None:
     job: Job = {
         "0": waits("MPI_Waitall", "all", request("recv", 1, 1), request("recv", 1, 2)),
         "1": waits("MPI_Waitall", "all", request("send", 0, 1), request("send", 0, 3)),

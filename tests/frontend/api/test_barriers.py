@@ -246,7 +246,7 @@ def test_ranks_that_the_user_releases_are_not_there_any_longer() -> None:
     run(job, test)
 
 
-def test_where_the_others_are_is_told_when_nothing_happens() -> None:
+def test_where_the_others_are_is_reported_when_nothing_happens() -> None:
     job = job_of(r2=[at(9, "g", breakpoint=2)], r3=[None])
     job.frames[3] = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
 

@@ -35,12 +35,12 @@ class HeldJob(Job):
         return super().answer(operation, rank, request_id)
 
 
-def tell(session: Session, text: str, event: Event) -> None:
+def notify(session: Session, text: str, event: Event) -> None:
     session.traffic.on_events((EquivalenceClass(ranks(text), event),))
 
 
 def stop(session: Session, text: str, run: int) -> None:
-    tell(session, text, Stop(reason="end-stepping-range", run=run))
+    notify(session, text, Stop(reason="end-stepping-range", run=run))
 
 
 def run(test: Callable[[HeldJob, Session], Coroutine[Any, Any, None]]) -> None:
@@ -160,7 +160,7 @@ def test_a_rank_is_held_as_long_as_one_reason_holds_it() -> None:
 def test_the_end_of_a_rank_ends_its_hold(event: Event, held: str) -> None:
     async def test(job: HeldJob, session: Session) -> None:
         session.hold()
-        tell(session, "0-1", event)
+        notify(session, "0-1", event)
         assert session.state.held == ranks(held)
 
     run(test)

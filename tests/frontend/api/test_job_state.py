@@ -21,7 +21,7 @@ def ranks(text: str) -> RankSet:
     return RankSet.parse(text) if text else RankSet()
 
 
-def tell(state: JobState, text: str, event: Event) -> str:
+def notify(state: JobState, text: str, event: Event) -> str:
     """Apply an event; return the ranks for which it is news."""
     news = state.apply([EquivalenceClass(ranks(text), event)])
     return str(RankSet.union(each.ranks for each in news))
@@ -34,7 +34,7 @@ def stop(run: int = 0, **fields: object) -> Stop:
 def started(state: JobState | None = None) -> JobState:
     """Return a job whose ranks have all stopped at the start."""
     state = state or JobState(ALL)
-    assert tell(state, "0-3", stop()) == "0-3"
+    assert notify(state, "0-3", stop()) == "0-3"
     return state
 
 
@@ -54,7 +54,7 @@ def test_a_run_and_its_stop() -> None:
     state.start_run(5, ranks("0-2"))
     assert (str(state.running), str(state.stopped)) == ("0-2", "3")
     assert str(state.runners(5)) == "0-2"
-    assert tell(state, "1", stop(5)) == "1"
+    assert notify(state, "1", stop(5)) == "1"
     assert str(state.runners(5)) == "0,2"
     assert str(state.live) == "0-3"
 
@@ -62,17 +62,17 @@ def test_a_run_and_its_stop() -> None:
 def test_an_old_stop_of_a_rank_that_was_set_running_again_is_stale() -> None:
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-1", stop(5))
+    notify(state, "0-1", stop(5))
     state.start_run(7, ranks("0-1"))
-    assert tell(state, "0-3", stop(5)) == "2-3"
+    assert notify(state, "0-3", stop(5)) == "2-3"
     assert str(state.running) == "0-1"
-    assert tell(state, "0-1", stop(7)) == "0-1"
+    assert notify(state, "0-1", stop(7)) == "0-1"
 
 
 def test_a_stop_that_overtakes_the_acknowledgement_of_its_run_counts() -> None:
     state = started()
     state.start_run(5, ALL)
-    assert tell(state, "2", stop(5)) == "2"
+    assert notify(state, "2", stop(5)) == "2"
     state.cancel_run(5, ranks("3"))  # the acknowledgement: 3 could not be set running
     assert (str(state.running), str(state.stopped)) == ("0-1", "2-3")
     state.cancel_run(5, ranks("2"))
@@ -90,19 +90,19 @@ def test_a_run_that_was_cancelled_is_taken_back_for_its_ranks_alone() -> None:
 def test_a_rank_that_goes_on_by_itself_runs_and_stops_again() -> None:
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-3", stop(5))
-    assert tell(state, "1", Running(run=5)) == "1"
+    notify(state, "0-3", stop(5))
+    assert notify(state, "1", Running(run=5)) == "1"
     assert str(state.runners(5)) == "1"
-    assert tell(state, "1", stop(5)) == "1"
+    assert notify(state, "1", stop(5)) == "1"
 
 
 def test_an_old_running_is_stale_too() -> None:
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-3", stop(5))
+    notify(state, "0-3", stop(5))
     state.start_run(7, ALL)
-    tell(state, "0", stop(7))
-    assert tell(state, "0", Running(run=5)) == ""
+    notify(state, "0", stop(7))
+    assert notify(state, "0", Running(run=5)) == ""
     assert str(state.stopped) == "0"
 
 
@@ -111,35 +111,35 @@ def test_a_cancelled_run_does_not_make_the_events_of_the_one_before_stale() -> N
     # the leaf says that the rank runs already, and the run is cancelled.
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-3", stop(5))
+    notify(state, "0-3", stop(5))
     state.start_run(6, ranks("1"))
     state.cancel_run(6, ranks("1"))
-    assert tell(state, "1", Running(run=5)) == "1"
+    assert notify(state, "1", Running(run=5)) == "1"
     assert "1" in str(state.running)
-    assert tell(state, "1", stop(5)) == "1"
+    assert notify(state, "1", stop(5)) == "1"
     assert str(state.stopped) == "0-3"
 
 
 def test_runs_of_two_commands_at_once_are_cancelled_each_for_itself() -> None:
     state = started()
     state.start_run(4, ALL)
-    tell(state, "0-3", stop(run=4))
+    notify(state, "0-3", stop(run=4))
     state.start_run(5, ranks("0-1"))
     state.start_run(6, ranks("2-3"))
     state.cancel_run(5, ranks("0-1"))
     # A stop of an earlier run is as stale as it was.
-    assert tell(state, "0-3", stop(run=1)) == ""
+    assert notify(state, "0-3", stop(run=1)) == ""
     assert (str(state.stopped), str(state.running)) == ("0-1", "2-3")
 
 
 def test_exits_are_final() -> None:
     state = started()
     state.start_run(5, ALL)
-    assert tell(state, "2", Exit(code=0, run=5)) == "2"
-    assert tell(state, "2", Exit(code=0, run=5)) == ""
-    assert tell(state, "2", stop(5)) == ""
-    assert tell(state, "2", Running(run=5)) == ""
-    assert tell(state, "2", Gone(why="GDB ended")) == ""
+    assert notify(state, "2", Exit(code=0, run=5)) == "2"
+    assert notify(state, "2", Exit(code=0, run=5)) == ""
+    assert notify(state, "2", stop(5)) == ""
+    assert notify(state, "2", Running(run=5)) == ""
+    assert notify(state, "2", Gone(why="GDB ended")) == ""
     assert state.lose(ranks("2")) == RankSet()
     state.detach(ALL)
     assert (str(state.exited), str(state.detached)) == ("2", "0-1,3")
@@ -148,9 +148,9 @@ def test_exits_are_final() -> None:
 def test_an_exit_counts_even_for_a_rank_that_was_started_again() -> None:
     state = started()
     state.start_run(5, ALL)
-    tell(state, "0-3", stop(5))
+    notify(state, "0-3", stop(5))
     state.start_run(6, ALL)
-    assert tell(state, "0", Exit(signal="SIGKILL", run=5)) == "0"
+    assert notify(state, "0", Exit(signal="SIGKILL", run=5)) == "0"
     assert str(state.runners(6)) == "1-3"
 
 
@@ -158,9 +158,9 @@ def test_lost_ranks_are_news_once_and_can_come_back() -> None:
     state = started()
     assert str(state.lose(ranks("0-1"))) == "0-1"
     assert state.lose(ranks("0-1")) == RankSet()
-    assert tell(state, "0-2", Gone(why="killed")) == "2"
+    assert notify(state, "0-2", Gone(why="killed")) == "2"
     assert str(state.live) == "3"
-    assert tell(state, "0", stop(0)) == "0"  # an orphan announced it
+    assert notify(state, "0", stop(0)) == "0"  # an orphan announced it
     assert str(state.live) == "0,3"
 
 
@@ -168,29 +168,29 @@ def test_ranks_that_a_run_has_not_reached_before_their_loss_come_back_as_they_we
     """Their aggregator announces a state of before the run, which it does not know."""
     state = started()
     state.start_run(1, ALL)
-    assert tell(state, "1-3", Running(run=1)) == ""
+    assert notify(state, "1-3", Running(run=1)) == ""
     state.lose(ranks("0-1"))
-    assert tell(state, "0", stop()) == "0"
-    assert tell(state, "1", Running(run=1)) == "1"
+    assert notify(state, "0", stop()) == "0"
+    assert notify(state, "1", Running(run=1)) == "1"
     assert (str(state.stopped), str(state.running), str(state.lost)) == ("0", "1-3", "")
     # Ranks that were not lost have been set running since.
-    assert tell(state, "2", stop()) == ""
+    assert notify(state, "2", stop()) == ""
     # The next events of all count as before.
-    assert tell(state, "1-3", stop(run=1)) == "1-3"
+    assert notify(state, "1-3", stop(run=1)) == "1-3"
     state.start_run(2, ALL)
     assert state.runners(2) == ALL
-    assert tell(state, "0", stop()) == ""
-    assert tell(state, "0-3", stop(run=2)) == "0-3"
+    assert notify(state, "0", stop()) == ""
+    assert notify(state, "0-3", stop(run=2)) == "0-3"
 
 
 def test_a_run_that_reaches_ranks_after_their_announcement_is_not_missed() -> None:
     state = started()
     state.start_run(1, ALL)
     state.lose(ranks("0-2"))
-    tell(state, "0-2", stop())
+    notify(state, "0-2", stop())
     assert state.started_late(1, ranks("0-1")) == ranks("0-1")
     # One has stopped again before the late answer came, and one was set running by a later request.
-    tell(state, "0", stop(run=1))
+    notify(state, "0", stop(run=1))
     assert state.started_late(1, ranks("0-1")) == ranks("1")
     state.start_run(2, ranks("1"))
     assert state.started_late(1, ranks("0-1")) == RankSet()
@@ -206,7 +206,7 @@ def test_why_ranks_cannot_be_asked() -> None:
         "[2] detached; 'reattach' attaches to it again",
         "[3] not there when it was asked",
     ]
-    tell(state, "3", Exit(code=1))
+    notify(state, "3", Exit(code=1))
     assert state.absent(ranks("3")) == ["[3] ended"]
 
 
@@ -222,40 +222,40 @@ def test_a_late_event_of_a_rank_that_runs_free_does_not_catch_it_again(event: Ev
     # Replies go up at once, events wait for the window at every level.
     state = started()
     state.detach(ranks("1"))
-    assert tell(state, "1", event) == ""
+    assert notify(state, "1", event) == ""
     assert str(state.detached) == "1"
 
 
 def test_ranks_of_other_jobs_are_ignored() -> None:
     state = started()
-    assert tell(state, "2-9", stop(0, detail="other")) == "2-3"
+    assert notify(state, "2-9", stop(0, detail="other")) == "2-3"
     assert_disjoint(state)
 
 
 def test_where_ranks_stand_is_news_once() -> None:
     state = started()
     state.start_run(5, ranks("0-2"))
-    assert tell(state, "0-1", stop(5)) == "0-1"
-    assert tell(state, "0-2", stop(5)) == "2"
-    assert tell(state, "0-2", stop(5, detail="other")) == "0-2"
+    assert notify(state, "0-1", stop(5)) == "0-1"
+    assert notify(state, "0-2", stop(5)) == "2"
+    assert notify(state, "0-2", stop(5, detail="other")) == "0-2"
     assert state.lose(ranks("0-1")) == ranks("0-1")
-    assert tell(state, "0-2", stop(5, detail="other")) == "0-1"
+    assert notify(state, "0-2", stop(5, detail="other")) == "0-1"
     assert str(state.stopped) == "0-3"
     state.start_run(6, ranks("0"))
-    assert tell(state, "0", Running(run=6)) == ""
+    assert notify(state, "0", Running(run=6)) == ""
 
 
 def test_other_events_are_passed_on() -> None:
     state = started()
-    assert tell(state, "1", Output(text="hello")) == "1"
-    assert tell(state, "1", Progress(stage="gdb")) == "1"
+    assert notify(state, "1", Output(text="hello")) == "1"
+    assert notify(state, "1", Progress(stage="gdb")) == "1"
     assert str(state.stopped) == "0-3"
 
 
 def test_the_latest_are_the_last_stops_and_ends_as_classes() -> None:
     state = started()
-    tell(state, "1-2", stop(0, breakpoint=4))
-    tell(state, "2", Exit(code=1))
+    notify(state, "1-2", stop(0, breakpoint=4))
+    notify(state, "2", Exit(code=1))
     found = state.latest(ranks("1-3"))
     assert [(str(each.ranks), each.record) for each in found] == [
         ("1", stop(0, breakpoint=4)),
@@ -269,15 +269,15 @@ def test_the_latest_are_the_last_stops_and_ends_as_classes() -> None:
 def test_slots_stay_with_their_class() -> None:
     state = JobState(ALL)
     state.apply([EquivalenceClass(ALL, stop(), ("a", ""))])
-    tell(state, "0", stop(breakpoint=1))
+    notify(state, "0", stop(breakpoint=1))
     assert [each.slots for each in state.latest(ALL)] == [(), ("a", "")]
 
 
 def test_automatic_sets() -> None:
     state = started()
-    tell(state, "0", stop(0, breakpoint=2))
-    tell(state, "1", Stop(reason="signal-received", signal="SIGSEGV"))
-    tell(state, "2", Exit(code=3))
+    notify(state, "0", stop(0, breakpoint=2))
+    notify(state, "1", Stop(reason="signal-received", signal="SIGSEGV"))
+    notify(state, "2", Exit(code=3))
     assert str(state.named("stopped")) == "0-1,3"
     assert str(state.named("exited")) == "2"
     assert str(state.named("error")) == "1-2"
@@ -292,7 +292,7 @@ def test_automatic_sets() -> None:
 
 def test_a_rank_that_went_on_is_no_error_any_longer() -> None:
     state = started()
-    tell(state, "1", Stop(reason="signal-received", signal="SIGUSR1"))
+    notify(state, "1", Stop(reason="signal-received", signal="SIGUSR1"))
     state.start_run(4, ranks("1"))
     assert state.named("error") == RankSet()
 
@@ -375,7 +375,7 @@ TERMINATED = Stop(reason="signal-received", signal="SIGTERM")
 KILLED = Exit(signal="SIGKILL")
 
 
-def told(state: JobState, *events: tuple[str, Event]) -> list[str]:
+def reported(state: JobState, *events: tuple[str, Event]) -> list[str]:
     """Apply events that come together; return the ranks that each one names as the first."""
     news = state.apply([EquivalenceClass(ranks(text), event) for text, event in events])
     return [each.record.after for each in news if isinstance(each.record, Stop | Exit)]
@@ -385,28 +385,28 @@ def told(state: JobState, *events: tuple[str, Event]) -> list[str]:
 def test_the_first_that_has_died_is_named_at_what_the_launcher_does(end: Exit) -> None:
     state = started()
     state.start_run(5, ALL)
-    assert told(state, ("2", replace(end, run=5))) == [""]
-    assert told(state, ("0-1", replace(TERMINATED, run=5))) == ["2"]
+    assert reported(state, ("2", replace(end, run=5))) == [""]
+    assert reported(state, ("0-1", replace(TERMINATED, run=5))) == ["2"]
     # An end by the same signal comes in any order with the first one.
     first = "" if end.signal == "SIGKILL" else "2"
-    assert told(state, ("3", replace(KILLED, run=5))) == [first]
+    assert reported(state, ("3", replace(KILLED, run=5))) == [first]
 
 
 def test_ends_that_come_together_name_the_one_that_no_launcher_makes() -> None:
     state = started()
     state.start_run(5, ALL)
     kill, end = replace(KILLED, run=5), Exit(code=3, run=5)
-    assert told(state, ("0-1,3", kill), ("2", end)) == ["2", ""]
+    assert reported(state, ("0-1,3", kill), ("2", end)) == ["2", ""]
 
 
 def test_of_ranks_that_are_killed_together_none_is_the_first() -> None:
     state = started()
     state.start_run(5, ALL)
-    assert told(state, ("0-3", replace(KILLED, run=5))) == [""]
+    assert reported(state, ("0-3", replace(KILLED, run=5))) == [""]
 
 
 def test_a_good_end_is_no_death() -> None:
     state = started()
     state.start_run(5, ALL)
-    assert told(state, ("2", Exit(code=0, run=5))) == [""]
-    assert told(state, ("0-1", replace(TERMINATED, run=5))) == [""]
+    assert reported(state, ("2", Exit(code=0, run=5))) == [""]
+    assert reported(state, ("0-1", replace(TERMINATED, run=5))) == [""]

@@ -20,7 +20,7 @@ def content(answer: Answer) -> tuple[int, str, dict[str, Record]]:
     return answer.request_id, answer.command, classes
 
 
-def test_what_comes_at_one_moment_is_told_together() -> None:
+def test_what_comes_at_one_moment_is_reported_together() -> None:
     heard: list[tuple[int, str, dict[str, Record]]] = []
     done = asyncio.Event()
 

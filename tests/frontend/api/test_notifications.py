@@ -28,7 +28,7 @@ from pgdb.ranks import RankSet
         (JobEnded(code=3), "ended"),
     ],
 )
-def test_each_notification_has_its_kind_and_is_a_told_of_old_scripts(
+def test_each_notification_has_its_kind_and_is_a_informed_of_old_scripts(
     notification: Notification, kind: str
 ) -> None:
     assert notification.kind == kind

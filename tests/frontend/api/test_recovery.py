@@ -132,7 +132,7 @@ def test_nothing_is_started_where_nothing_is_lost(root: FakeRoot) -> None:
     assert (recovered.started, root.sent, recovered.notes) == (set(), [], [])
 
 
-def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None:
+def test_one_that_was_cut_off_before_it_knew_its_ranks_is_informed_of_them() -> None:
     root = FakeRoot(())
     root.bare = {3}
     recovered = Recovered(root)
@@ -143,7 +143,7 @@ def test_one_that_was_cut_off_before_it_knew_its_ranks_is_told_of_them() -> None
     assert list(share.pids) == [1006, 1007]
 
 
-def test_an_aggregator_that_cannot_be_had_is_told_with_the_ranks_that_were_asked_for() -> None:
+def test_an_aggregator_that_cannot_be_had_is_reported_with_the_ranks_that_were_asked_for() -> None:
     root = FakeRoot((1, 3))
     recovered = Recovered(root, reasons={3: "nothing at h answers"})
     recovered.aggregators("3-6")

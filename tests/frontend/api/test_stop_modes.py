@@ -54,7 +54,7 @@ class StoppingJob(Job):
         self.refuses = False
         """Whether ranks refuse to go on."""
         self.session: Session | None = None
-        self.told: list[Notification] = []
+        self.reported: list[Notification] = []
 
     async def ask(
         self,
@@ -74,7 +74,7 @@ class StoppingJob(Job):
             # One by one, as they come from several hosts.
             assert self.session is not None
             for rank in ranks & self.session.state.running - self.deaf:
-                self.tell(str(rank), Stop(reason="interrupted", frame=self.frame(0)))
+                self.notify(str(rank), Stop(reason="interrupted", frame=self.frame(0)))
         elif isinstance(operation, Resume):
             self.resumed.append(str(ranks))
         return gathered
@@ -86,7 +86,7 @@ class StoppingJob(Job):
             return Failure(message="no")
         return super().answer(operation, rank, request_id)
 
-    def tell(self, text: str, event: Event) -> None:
+    def notify(self, text: str, event: Event) -> None:
         assert self.session is not None
         state = self.session.state
         if isinstance(event, Stop):
@@ -95,13 +95,13 @@ class StoppingJob(Job):
         self.session.traffic.on_events((EquivalenceClass(ranks(text), event),))
 
     def hit(self, text: str, number: int = 1, **fields: Any) -> None:
-        self.tell(text, Stop(reason="breakpoint-hit", breakpoint=number, **fields))
+        self.notify(text, Stop(reason="breakpoint-hit", breakpoint=number, **fields))
 
     @property
     def events(self) -> list[list[tuple[str, str, str]]]:
         """Ranks, reason and cause of the stops, a list for each notification of stops."""
         found = []
-        for each in self.told:
+        for each in self.reported:
             if isinstance(each, RankEvents):
                 stops = [one for one in each.classes if isinstance(one.record, Stop)]
                 rows = [(str(x.ranks), x.record.reason, x.record.stopped_with) for x in stops]
@@ -110,7 +110,7 @@ class StoppingJob(Job):
 
     @property
     def notes(self) -> list[str]:
-        return [each.text for each in self.told if isinstance(each, SessionNotice)]
+        return [each.text for each in self.reported if isinstance(each, SessionNotice)]
 
 
 Test = Callable[[StoppingJob, Session], Coroutine[Any, Any, None]]
@@ -118,7 +118,7 @@ Test = Callable[[StoppingJob, Session], Coroutine[Any, Any, None]]
 
 def stops(job: StoppingJob) -> list[EquivalenceClass[Stop]]:
     """Return the stops that were reported."""
-    classes = [one for each in job.told if isinstance(each, RankEvents) for one in each.classes]
+    classes = [one for each in job.reported if isinstance(each, RankEvents) for one in each.classes]
     return [cast("EquivalenceClass[Stop]", one) for one in classes if isinstance(one.record, Stop)]
 
 
@@ -132,7 +132,7 @@ def run(
     async def work() -> None:
         job = job_type()
         job.session = session = begin(job, options=SessionOptions(stop_mode=mode))
-        session.subscribe(job.told.append)
+        session.subscribe(job.reported.append)
         if runs:
             await session.run("continue", wait=False)
             job.resumed.clear()
@@ -158,8 +158,10 @@ def test_a_stop_of_one_rank_stops_all_and_is_one_notification() -> None:
         assert job.events == [[("0-2", "interrupted", "3"), ("3", "breakpoint-hit", "")]]
         texts = {str(each.ranks): render.record(each) for each in answer.classes}
         assert texts["0-2"].startswith("stopped with [3] in f (") and "Breakpoint 1" in texts["3"]
-        told = next(each for each in job.told if isinstance(each, RankEvents) and each.classes[1:])
-        lines = notification(told, lambda each: "", 0.0)
+        reported = next(
+            each for each in job.reported if isinstance(each, RankEvents) and each.classes[1:]
+        )
+        lines = notification(reported, lambda each: "", 0.0)
         assert isinstance(lines[0], StopLine) and len(lines) == 1
         assert [each.stopped_with for each in lines[0].classes] == ["3", ""]
 
@@ -202,7 +204,7 @@ def test_the_mode_focus_is_about_the_focus() -> None:
 )
 def test_steps_and_interrupts_concern_no_other_rank(event: Stop | Exit) -> None:
     async def test(job: StoppingJob, session: Session) -> None:
-        job.tell("3", event)
+        job.notify("3", event)
         await asyncio.sleep(0)
         assert not job.interrupted and session.state.running == ranks("0-2")
 
@@ -212,7 +214,7 @@ def test_steps_and_interrupts_concern_no_other_rank(event: Stop | Exit) -> None:
 @pytest.mark.parametrize("reason", ["watchpoint-trigger", "signal-received", "exec"])
 def test_other_stops_are_as_breakpoints(reason: Any) -> None:
     async def test(job: StoppingJob, session: Session) -> None:
-        job.tell("3", Stop(reason=reason))
+        job.notify("3", Stop(reason=reason))
         await until(session, lambda: session.state.stopped == ALL)
         assert job.interrupted == ["0-2"]
 
@@ -276,8 +278,8 @@ def test_a_rank_that_does_not_stop_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         job.hit("3")
         await until(session, lambda: job.notes)
         assert job.notes == ["[1] not stopped with [3]: all threads block SIGURG"]
-        told = [row for rows in job.events for row in rows]
-        assert ("3", "breakpoint-hit", "") in told and len(told) >= 2
+        reported = [row for rows in job.events for row in rows]
+        assert ("3", "breakpoint-hit", "") in reported and len(reported) >= 2
         # Its later stop is one of its own.
         job.deaf = RankSet()
         await session.interrupt()
@@ -316,7 +318,7 @@ def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
         await until(session, lambda: job.resumed == ["0", "2-3"])
         assert session.state.running == ranks("2-3")
         # They are of the same run still: an error of one stops the others.
-        job.tell("3", Stop(reason="signal-received", signal="SIGSEGV"))
+        job.notify("3", Stop(reason="signal-received", signal="SIGSEGV"))
         await until(session, lambda: session.state.stopped == ALL)
         assert job.interrupted == ["2"]
         await waiting

@@ -169,7 +169,7 @@ def test_the_last_breakpoint_is_listed_although_a_later_one_was_not_made() -> No
         ("disable $minus", "disable: $minus is no breakpoint number: -1"),
         ("info b $half", "info: $half is no breakpoint number: 2.5"),
         ("delete $rank", "delete: $rank differs by rank: 4 on [0-1], 5 on [2-3]; 'proc 0 delete $"),
-        ("delete $silent", "delete: no rank has told the value of $silent"),
+        ("delete $silent", "delete: no rank has reported the value of $silent"),
     ],
 )
 def test_a_variable_without_a_number_is_named(line: str, says: str) -> None:

@@ -90,7 +90,7 @@ def test_overview_and_help_are_laid_out() -> None:
         ("kill x", "'kill' takes no argument, not 'x'"),
     ],
 )
-def test_slips_are_told(line: str, says: str) -> None:
+def test_slips_are_reported(line: str, says: str) -> None:
     session = FakeSession()
     with pytest.raises(UsageError) as caught:
         dispatch(line, session)
@@ -195,18 +195,18 @@ def test_what_would_say_nothing_or_harm_is_refused(line: str, why: str) -> None:
 def test_a_line_that_is_no_text_costs_only_itself() -> None:
     class Errors:
         def __init__(self) -> None:
-            self.told: list[str] = []
+            self.reported: list[str] = []
 
         def flush(self) -> None:
             pass
 
         def error(self, error: PgdbError, command: str) -> None:
-            self.told.append(str(error))
+            self.reported.append(str(error))
 
     session, display = FakeSession(), Errors()
     dispatcher = Dispatcher(Workspace(session), display, read_line=None)  # type: ignore[arg-type]
     asyncio.run(dispatcher.run_line('p "\udcff"'))
-    assert display.told == ["byte 0xff at character 4 of the line is not UTF-8"]
+    assert display.reported == ["byte 0xff at character 4 of the line is not UTF-8"]
     assert (dispatcher.status, session.lines) == (1, [])
 
 
@@ -215,13 +215,13 @@ def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) 
         """Keeps the errors that are shown."""
 
         def __init__(self) -> None:
-            self.told: list[PgdbError] = []
+            self.reported: list[PgdbError] = []
 
         def flush(self) -> None:
             pass
 
         def error(self, error: PgdbError, command: str) -> None:
-            self.told.append(error)
+            self.reported.append(error)
 
     async def fails(self: FakeSession, line: str) -> Answer:
         raise RuntimeError("this should\nnot have come")
@@ -230,7 +230,7 @@ def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) 
     display = Errors()
     dispatcher = Dispatcher(Workspace(FakeSession()), display, read_line=None)  # type: ignore[arg-type]
     asyncio.run(dispatcher.run_line("info all-registers"))
-    (error,) = display.told
+    (error,) = display.reported
     assert isinstance(error, InternalError) and dispatcher.status == 1
     assert str(error).startswith(
         "a bug of PGDB's: RuntimeError: this should not have come; the session goes on"

@@ -220,8 +220,8 @@ def test_what_looks_like_a_table_of_elsewhere_in_an_unknown_launcher_is_none(
     with running(unknown, 2) as pid:
         job = find_job(pid, pmix=refuse)
         assert str(job.table.ranks) == "0-1" and "environment" in job.table.source
-        (told,) = [each.outcome for each in job.steps if "structure" in each.name]
-        assert told.endswith("names no process of this host")
+        (reported,) = [each.outcome for each in job.steps if "structure" in each.name]
+        assert reported.endswith("names no process of this host")
     # A known launcher's table is accepted: all its ranks may be elsewhere.
     with running(plain, 2) as pid:
         assert "table of ranks in the memory" in find_job(pid, pmix=refuse).table.source

@@ -198,7 +198,7 @@ def test_kill_names_who_may_have_sent_it() -> None:
     assert found is not None and "out of memory" in found.what
 
 
-def test_an_error_before_a_hang_is_told_and_not_the_words_of_the_end() -> None:
+def test_an_error_before_a_hang_is_reported_and_not_the_words_of_the_end() -> None:
     text = f"step 1\n{TRACEBACK}step 2\n"
     assert said_before(text) == (
         "uncaught Python exception ValueError: no grid left at solve at run.py:12"

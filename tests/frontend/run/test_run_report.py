@@ -36,7 +36,7 @@ def test_a_rank_of_the_cause_is_the_first_where_the_launcher_has_ended_the_other
     assert [(each.ranks, each.is_first) for each in found] == [("0", True), ("1", False)]
 
 
-def test_ranks_that_pgdb_has_ended_are_told_as_such() -> None:
+def test_ranks_that_pgdb_has_ended_are_reported_as_such() -> None:
     other = RankEnd(2, 102, signal.SIGTERM, 0.0)
     found = stops_of(
         [TERM, SEGV, other], has_failed=True, killed={2}, ended_by="pgdb run has ended the job"

@@ -75,8 +75,8 @@ def test_only_problems_make_it_fail(
     with_checks(monkeypatch, check)
     out = io.StringIO()
     assert doctor.run_doctor(as_json=True, gdb="gdb", out=out) == status
-    told = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert told == [{"topic": "x", "verdict": verdict, "told": "y", "remedy": "z"}]
+    reported = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert reported == [{"topic": "x", "verdict": verdict, "told": "y", "remedy": "z"}]
     out = io.StringIO()
     assert doctor.run_doctor(as_json=False, gdb="gdb", out=out) == status
     assert out.getvalue() == report([Finding("x", verdict, "y", "z")])
@@ -201,7 +201,7 @@ NO_ATTACH = NOTHING | {"launched": 0}
 
 
 @pytest.mark.parametrize(
-    ("scope", "seccomp", "tried", "verdict", "told", "remedy"),
+    ("scope", "seccomp", "tried", "verdict", "reported", "remedy"),
     [
         (0, 0, ALL_WORKS, "ok", "absent", ""),
         (None, 2, ALL_WORKS, "ok", "absent", ""),
@@ -220,14 +220,14 @@ def test_what_governs_tracing(
     seccomp: int,
     tried: Mapping[str, int],
     verdict: str,
-    told: str,
+    reported: str,
     remedy: str,
 ) -> None:
     monkeypatch.setattr(doctor_checks, "_try_tracing_apart", lambda: tried)
     proc = kernel(tmp_path, scope=scope, seccomp=seccomp)
     found = only(made(doctor_checks.check_tracing, Host(proc=proc)))
     assert (found.topic, found.verdict) == ("tracing", verdict)
-    assert told in found.message
+    assert reported in found.message
     assert remedy in found.remedy and bool(remedy) == bool(found.remedy)
 
 
@@ -393,8 +393,8 @@ def test_one_installation_is_tried_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_launchers_that_we_do_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script(tmp_path / "mpirun", "echo 'mpirun of nobody'")
     script(tmp_path / "mpiexec.gforker", "exit 1")
-    told, problem = made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path))
-    assert "mpirun of nobody" in told.message and "by its pids" in told.remedy
+    reported, problem = made(doctor_launchers.check_launchers, launchers(monkeypatch, tmp_path))
+    assert "mpirun of nobody" in reported.message and "by its pids" in reported.remedy
     assert problem.verdict == "problem" and "PATH" in problem.message
 
 
@@ -410,7 +410,7 @@ def test_root_is_shown_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize(
-    ("sinfo", "srun", "verdict", "told"),
+    ("sinfo", "srun", "verdict", "reported"),
     [
         ("exit 1", "", "warning", "no answer"),
         ("echo 4 idle", "echo --overlap", "ok", "nodes: 4 idle"),
@@ -418,20 +418,25 @@ def test_root_is_shown_what_open_mpi_wants(monkeypatch: pytest.MonkeyPatch, tmp_
     ],
 )
 def test_slurm(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sinfo: str, srun: str, verdict: str, told: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    sinfo: str,
+    srun: str,
+    verdict: str,
+    reported: str,
 ) -> None:
     script(tmp_path / "sinfo", 'test "$1" = --version && { echo "slurm 22.05"; exit; }', sinfo)
     script(tmp_path / "srun", srun)
     found = only(made(doctor_launchers.check_slurm, launchers(monkeypatch, tmp_path)))
     assert found.verdict == verdict
-    assert told in found.message
+    assert reported in found.message
 
 
 # -- names, network, disk ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("address", "own", "verdict", "told"),
+    ("address", "own", "verdict", "reported"),
     [
         ("10.1.2.3", "10.1.2.3", "ok", "is 10.1.2.3"),
         ("127.0.1.1", "10.1.2.3", "note", "others cannot reach; PGDB gives them 10.1.2.3"),
@@ -440,14 +445,14 @@ def test_slurm(
     ],
 )
 def test_the_hosts_name(
-    monkeypatch: pytest.MonkeyPatch, address: str | None, own: str, verdict: str, told: str
+    monkeypatch: pytest.MonkeyPatch, address: str | None, own: str, verdict: str, reported: str
 ) -> None:
     monkeypatch.setattr(addresses, "resolve", lambda host: address)
     monkeypatch.setattr(addresses, "address_towards", lambda hosts: own)
     monkeypatch.setattr(doctor_checks, "_try_connection", lambda address: "")
     found = made(doctor_checks.check_network)[0]
     assert (found.topic, found.verdict) == ("host name", verdict)
-    assert told in found.message
+    assert reported in found.message
 
 
 def test_an_address_that_does_not_take_connections(monkeypatch: pytest.MonkeyPatch) -> None:

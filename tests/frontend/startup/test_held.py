@@ -399,10 +399,10 @@ def test_a_job_that_ends_before_its_ranks_are_held_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(job: HeldJob, session: Session) -> None:
-        told = r"the job ended \(status 3\) before its ranks could be held"
-        with pytest.raises(StartError, match=told):
+        reported = r"the job ended \(status 3\) before its ranks could be held"
+        with pytest.raises(StartError, match=reported):
             await job.wait_known()
-        with pytest.raises(StartError, match=told):
+        with pytest.raises(StartError, match=reported):
             await job.unless_it_ends(asyncio.Event().wait())
 
     with_job(lambda prefix: ("sh", "-c", "exit 3"), test, monkeypatch)

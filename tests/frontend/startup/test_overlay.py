@@ -160,7 +160,7 @@ def test_without_any_host_the_first_reason_is_reported(connect: bool) -> None:
     assert len(site.starts) == 5
 
 
-def test_no_module_over_there_is_told_with_the_ways_out() -> None:
+def test_no_module_over_there_is_reported_with_the_ways_out() -> None:
     words = "/usr/bin/python3: No module named pgdb"
     site = FakeSite(dead=dict.fromkeys(HOSTS, words))
     with pytest.raises(StartError, match=r"a: .*No module named pgdb; .*--remote-python.*--ship"):

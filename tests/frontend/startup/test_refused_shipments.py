@@ -66,10 +66,10 @@ def test_strangers_get_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> No
 
 def test_bootstrap_of_another_session_says_so(remote: Remote, small: Archive) -> None:
     async def act(shipper: Shipper) -> tuple[int, str, str]:
-        told = json.loads(shipper.describe_environment())
-        told["credentials"] = make_credentials().decode()
+        reported = json.loads(shipper.describe_environment())
+        reported["credentials"] = make_credentials().decode()
         command = shipping.remote_command(str(remote.python))
-        return await remote.start(command, json.dumps(told))
+        return await remote.start(command, json.dumps(reported))
 
     status, out, err = shipped(act)
     assert (status, out) == (1, "")
@@ -110,13 +110,13 @@ def refused(remote: Remote, answer: object, data: bytes) -> str:
 
 
 def test_another_content_than_announced_is_refused(remote: Remote, small: Archive) -> None:
-    told = {"digest": "0" * 64, "size": len(small.data)}
-    assert "digest mismatch" in refused(remote, told, small.data)
+    reported = {"digest": "0" * 64, "size": len(small.data)}
+    assert "digest mismatch" in refused(remote, reported, small.data)
 
 
 def test_an_archive_cut_off_is_refused(remote: Remote, small: Archive) -> None:
-    told = {"digest": small.digest, "size": len(small.data)}
-    line = refused(remote, told, small.data[:100])
+    reported = {"digest": small.digest, "size": len(small.data)}
+    line = refused(remote, reported, small.data[:100])
     assert f"cut off after 100 of {len(small.data)} bytes" in line
 
 
@@ -129,8 +129,8 @@ def test_an_archive_that_leaves_its_place_is_refused(remote: Remote, tmp_path: P
     if not hasattr(tarfile, "data_filter"):
         pytest.skip("this Python has no filters for tar files (3.11.4 has)")
     evil = packed({"../../evil": b""}, tmp_path)
-    told = {"digest": evil.digest, "size": len(evil.data)}
-    assert "outside the destination" in refused(remote, told, evil.data)
+    reported = {"digest": evil.digest, "size": len(evil.data)}
+    assert "outside the destination" in refused(remote, reported, evil.data)
 
 
 def test_the_front_ends_trouble_is_reported(

@@ -122,26 +122,26 @@ def test_what_the_hosts_shell_says_first_is_not_minded(tmp_path: Path, greeting:
 
 def test_another_release_is_refused_with_both_and_the_ways_out(tmp_path: Path) -> None:
     answer = '{"type": "Return", "number": 1, "value": "PGDB 0.1 on Python 3.6"}'
-    told = refusal(tmp_path, f"read line; echo '{answer}'; exec cat > /dev/null")
-    assert told.startswith(f"far has PGDB 0.1 on Python 3.6, here is {release()}; ")
-    assert "--remote-python" in told and "--ship" in told
+    reported = refusal(tmp_path, f"read line; echo '{answer}'; exec cat > /dev/null")
+    assert reported.startswith(f"far has PGDB 0.1 on Python 3.6, here is {release()}; ")
+    assert "--remote-python" in reported and "--ship" in reported
 
 
 def test_a_python_without_pgdb_is_reported_with_the_way_out(tmp_path: Path) -> None:
     bare = script(tmp_path / "python", f'exec {sys.executable} -S "$@"')
-    told = refusal(tmp_path, python=str(bare), python_path="")
-    assert told.startswith("far: ") and "No module named 'pgdb'" in told
-    assert "--remote-python" in told and "--ship" in told
+    reported = refusal(tmp_path, python=str(bare), python_path="")
+    assert reported.startswith("far: ") and "No module named 'pgdb'" in reported
+    assert "--remote-python" in reported and "--ship" in reported
 
 
 def test_a_python_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    told = refusal(tmp_path, python="/no/such/python")
-    assert told.startswith("far: ") and "/no/such/python" in told
-    assert "--remote-python names a Python of that host" in told
+    reported = refusal(tmp_path, python="/no/such/python")
+    assert reported.startswith("far: ") and "/no/such/python" in reported
+    assert "--remote-python names a Python of that host" in reported
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("echo 'user@far: Permission denied (publickey).' >&2; exit 255", "'ssh HOST true' must"),
         ("echo 'Host key verification failed.' >&2; exit 255", "'ssh HOST true' must"),
@@ -152,10 +152,10 @@ def test_a_python_that_is_not_there_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_a_host_that_cannot_be_reached_is_reported_in_ssh_s_words(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, reported: str
 ) -> None:
     words = refusal(tmp_path, text)
-    assert words.startswith("far: ") and told in words
+    assert words.startswith("far: ") and reported in words
 
 
 def test_an_ssh_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_hosts_are_asked_from_there_whether_they_answer(tmp_path: Path) -> None:
 def test_questions_are_answered_each_by_its_number(tmp_path: Path) -> None:
     async def test(site: RemoteSite) -> None:
         asked = (site.find_pids([str(4194305 + number)]) for number in range(10))
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        for number, error in enumerate(told):
+        reported = await asyncio.gather(*asked, return_exceptions=True)
+        for number, error in enumerate(reported):
             assert str(4194305 + number) in str(error)
 
     run(tmp_path, test)

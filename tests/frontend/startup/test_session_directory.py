@@ -43,8 +43,8 @@ def test_what_is_somebody_elses_by_its_name_is_not_used(
 ) -> None:
     directory = SessionDirectory()
     check_own(directory.path)
-    with open(f"/proc/self/fdinfo/{directory._held}", encoding="ascii") as told:
-        assert "FLOCK" in told.read(), "what cleans /tmp sees that it is in use"
+    with open(f"/proc/self/fdinfo/{directory._held}", encoding="ascii") as reported:
+        assert "FLOCK" in reported.read(), "what cleans /tmp sees that it is in use"
     directory.remove()
     directory.remove()
     with pytest.raises(StartError, match="was removed meanwhile"):

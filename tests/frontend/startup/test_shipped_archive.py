@@ -153,9 +153,9 @@ def test_which_of_our_modules_run_elsewhere(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [None, [], {}, {"python": 3}, {"python": "pypy311", "machine": "x86_64", "libc": "musl"}],
 )
-def test_hosts_that_we_cannot_serve(told: object) -> None:
+def test_hosts_that_we_cannot_serve(reported: object) -> None:
     with pytest.raises(StartError):
-        Tags.parse(told)
+        Tags.parse(reported)

@@ -34,13 +34,13 @@ def test_bootstrap_becomes_the_aggregator(remote: Remote, small: Archive) -> Non
     remote.environment["PYTHONPATH"] = "/the/users"
     status, out, err = shipped(lambda shipper: remote.bootstrap(shipper, b"for the aggregator"))
     assert status == 0, err
-    told = json.loads(out)
+    reported = json.loads(out)
     entry = remote.cache / small.digest
-    assert told["PYTHONPATH"] == str(entry)
-    assert told["file"] == str(entry / "pgdb" / "backend" / "__main__.py")
-    assert told["PGDB_SHIP"] is None, "the credentials stay in the environment"
-    assert told["PGDB_USER_PYTHONPATH"] == "/the/users"
-    assert told["input"] == "for the aggregator", "the bootstrap has read what is not its own"
+    assert reported["PYTHONPATH"] == str(entry)
+    assert reported["file"] == str(entry / "pgdb" / "backend" / "__main__.py")
+    assert reported["PGDB_SHIP"] is None, "the credentials stay in the environment"
+    assert reported["PGDB_USER_PYTHONPATH"] == "/the/users"
+    assert reported["input"] == "for the aggregator", "the bootstrap has read what is not its own"
     assert stat.S_IMODE(remote.cache.stat().st_mode) == 0o700
 
 

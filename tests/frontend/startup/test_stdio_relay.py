@@ -100,5 +100,5 @@ def test_a_file_is_written_to_directly(tmp_path: Path) -> None:
 def test_the_program_says_all_before_it_ends(words: tuple[str, ...]) -> None:
     line = [sys.executable, "-m", "pgdb", *words]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, timeout=DEADLINE_S, check=False)
-    told = done.stdout + done.stderr
-    assert told.endswith(b"\n") and len(told) > 40
+    reported = done.stdout + done.stderr
+    assert reported.endswith(b"\n") and len(reported) > 40

@@ -126,7 +126,7 @@ def test_views(opened: _Opened) -> None:
             session.ranks(text)
 
 
-def test_what_is_told_reaches_the_callbacks(opened: _Opened) -> None:
+def test_what_is_reported_reaches_the_callbacks(opened: _Opened) -> None:
     session, _, listener, notifications, output = opened
     ended, printed = JobEnded(code=3), JobOutput(data=b"\xff", text="?")
     session._loop.do(lambda: listener(ended))

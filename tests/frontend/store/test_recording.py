@@ -114,7 +114,7 @@ def test_what_needs_the_job_is_refused(tmp_path: Path, line: str) -> None:
     asyncio.run(work())
 
 
-def test_old_answers_are_told_to_be_old(tmp_path: Path) -> None:
+def test_old_answers_are_reported_to_be_old(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path, ["bt", "p x", "info locals", "next", "p x"])
     bt, x, earlier, variables = asked_of(path, "bt", "p x", "expand 2", "info locals")

@@ -174,7 +174,7 @@ def test_a_session_goes_on_while_its_recording_is_written_and_ends_after_it(
     assert "suddenly" not in note_of(tmp_path / "job.pgdb")
 
 
-def test_a_recording_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
     path = tmp_path / "main.c"
     path.write_text("int main;")
 

@@ -118,7 +118,9 @@ def test_pids_are_given_in_a_file_or_on_our_input(
     assert parse(["attach", "--pids", "-"]).pids == ("12", "node2:812")
 
 
-def test_pids_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pids_that_cannot_be_read_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match=r"--pids .*/none: .*No such file"):
         parse(["attach", "--pids", str(tmp_path / "none")])
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -180,7 +182,7 @@ def test_ranks_and_programs_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("", "attach|launch|run|core|jobs|doctor"),
         ("detach 4711", "invalid choice: 'detach'"),
@@ -226,10 +228,10 @@ def test_ranks_and_programs_are_read() -> None:
         ("attach -x no/such/file 1", "-x no/such/file: No such file or directory"),
     ],
 )
-def test_what_cannot_be_read_names_the_faulty_part(line: str, told: str) -> None:
+def test_what_cannot_be_read_names_the_faulty_part(line: str, reported: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line.split())
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert reported in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("option", ["--ssh", "--overlay-launcher"])

@@ -21,7 +21,7 @@ OPTIONS = SessionOptions()
 
 
 def job(target: str = "4711", **changes: object) -> RunningJob:
-    told = {
+    reported = {
         "target": target,
         "launcher": "mpirun",
         "command": f"mpirun -n 4 ./app {target}",
@@ -31,7 +31,7 @@ def job(target: str = "4711", **changes: object) -> RunningJob:
         "user": "me",
         "is_ours": True,
     }
-    return RunningJob(**(told | changes))  # type: ignore[arg-type]
+    return RunningJob(**(reported | changes))  # type: ignore[arg-type]
 
 
 class FakeSite:
@@ -124,7 +124,7 @@ def test_lines_are_cut_to_the_width_of_the_terminal() -> None:
         (8640000.0, "100.0 d"),
     ],
 )
-def test_an_age_is_told_in_the_unit_that_fits(seconds: float, text: str) -> None:
+def test_an_age_is_reported_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert age(seconds) == text
 
 
@@ -161,7 +161,7 @@ def test_jobs_are_listed_as_one_object_a_line(site: FakeSite) -> None:
     assert text.encode("utf-8")
 
 
-def test_no_job_is_no_error_and_told_with_where_it_was_looked(site: FakeSite) -> None:
+def test_no_job_is_no_error_and_reported_with_where_it_was_looked(site: FakeSite) -> None:
     assert seen("jobs") == (0, "no running job on this host or in its Slurm\n")
     assert seen("jobs", SessionOptions(host="far")) == (0, "no running job on far\n")
     assert seen("jobs", as_json=True) == (0, "")
@@ -211,7 +211,7 @@ def test_the_only_job_of_ours_is_taken(site: FakeSite) -> None:
         ),
     ],
 )
-def test_without_a_job_the_ways_to_name_one_are_told(
+def test_without_a_job_the_ways_to_name_one_are_reported(
     site: FakeSite, listed: tuple[RunningJob, ...], whose: str
 ) -> None:
     site.listed = listed
@@ -227,8 +227,8 @@ def test_where_nobody_can_be_asked_several_jobs_are_named(
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: is_terminal, raising=False)
     site.listed = (job("4711"), job("17.0"))
-    told = r"name one: 4711: mpirun -n 4 \./app 4711; 17\.0: mpirun -n 4 \./app 17\.0$"
-    with pytest.raises(DiscoveryError, match=told):
+    reported = r"name one: 4711: mpirun -n 4 \./app 4711; 17\.0: mpirun -n 4 \./app 17\.0$"
+    with pytest.raises(DiscoveryError, match=reported):
         asyncio.run(choose_job(OPTIONS, asks=asks))
 
 
@@ -246,9 +246,9 @@ def test_the_user_is_asked_until_one_is_named(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     site.listed = (job("4711"), job("17.0"))
     assert at_prompt(typed) == chosen
-    told = capsys.readouterr().out
-    assert told.startswith("JOB ") and "./app 4711" in told
-    assert told.count("is none of 17.0, 4711; 'quit' leaves\n") == typed.count("\r") - 1
+    reported = capsys.readouterr().out
+    assert reported.startswith("JOB ") and "./app 4711" in reported
+    assert reported.count("is none of 17.0, 4711; 'quit' leaves\n") == typed.count("\r") - 1
 
 
 @pytest.mark.parametrize("typed", ["\x04", "\x03", "quit\r"])

@@ -53,17 +53,17 @@ def test_a_failure_is_one_line_and_the_status_of_no_start(
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         (["launch", "--host", "far", "mpirun", "./x"], "--host is for attach; to launch there"),
         (["launch", "--connect", "mpirun", "./x"], "--connect is for attach"),
     ],
 )
 def test_what_only_attach_can_do_is_refused_for_launch(
-    line: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    line: list[str], reported: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*line[:1], "--batch", *line[1:]]) == EXIT_USAGE
-    assert told in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
 
 
 @pytest.mark.timeout(60)
@@ -117,7 +117,7 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
 ) -> None:
     """As on a file system that hangs."""
     hangs = threading.Event()
-    told: list[str] = []
+    reported: list[str] = []
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(main_module, "read_settings", lambda _: hangs.wait())
     monkeypatch.setattr(main_module, "SETTINGS_S", 0.1)
@@ -127,10 +127,10 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
         """A session, and a shell that takes what the command line says."""
 
         def note(self, text: str) -> None:
-            told.append(text)
+            reported.append(text)
 
         def apply(self, settings: Settings) -> None:
-            told.append(f"timeout {settings.values['timeout_s']}")
+            reported.append(f"timeout {settings.values['timeout_s']}")
 
     program: Any = main_module._Program(JobInput(parse(["attach", "--timeout", "7"])))
     both: Any = Listens()
@@ -138,9 +138,9 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
         asyncio.run(asyncio.wait_for(program._use_kept_settings(both, both), 60))
     finally:
         hangs.set()
-    assert told[0] == "timeout 7.0"
-    assert str(tmp_path) in told[1] and "does its file system hang?" in told[1]
-    assert len(told) == 2
+    assert reported[0] == "timeout 7.0"
+    assert str(tmp_path) in reported[1] and "does its file system hang?" in reported[1]
+    assert len(reported) == 2
 
 
 def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

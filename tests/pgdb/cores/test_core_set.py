@@ -68,7 +68,7 @@ def test_cores_of_other_programs_and_jobs_are_left_out_and_named(tmp_path: Path)
     assert any("core.old" in note and "another job" in note for note in found.notes)
 
 
-def test_two_cores_of_a_rank_are_told_and_the_latest_is_taken(tmp_path: Path) -> None:
+def test_two_cores_of_a_rank_are_reported_and_the_latest_is_taken(tmp_path: Path) -> None:
     of_rank_0 = core(environment=rank_variables(0, 1))
     found = assemble(cores_in(tmp_path, {"core.1": of_rank_0, "core.2": of_rank_0}))
     assert str(found.ranks) == "0"
@@ -93,7 +93,7 @@ def test_the_users_program_decides(tmp_path: Path) -> None:
     assert not assemble(cores_in(tmp_path, files), executable=str(nothing)).ranks
 
 
-def test_a_program_that_was_built_again_is_told(tmp_path: Path) -> None:
+def test_a_program_that_was_built_again_is_reported(tmp_path: Path) -> None:
     (one,) = cores_in(tmp_path, {"core": core(program=str(tmp_path / "app"))})
     same = write_elf(tmp_path / "app", "0123456789abcdef")
     assert not mismatch(one, str(same))

@@ -339,7 +339,7 @@ def test_yama_lets_us_trace_what_we_started(tmp_path: Path) -> None:
     assert procfs.why_not_traceable(child, tmp_path) is None
 
 
-def test_a_process_that_is_not_dumpable_is_told_from_one_that_has_ended(
+def test_a_process_that_is_not_dumpable_is_distinguished_from_one_that_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_self(tmp_path)
@@ -368,7 +368,7 @@ def test_a_program_that_may_not_be_read_is_named(
     assert reason is not None and f"chmod u+r {program}" in reason
 
 
-def test_a_set_user_id_program_is_told_from_another_users(tmp_path: Path) -> None:
+def test_a_set_user_id_program_is_distinguished_from_another_users(tmp_path: Path) -> None:
     add_self(tmp_path)
     add_process(tmp_path, 7, comm="solver", uids="1000 54321 54321 54321")
     reason = procfs.why_not_traceable(7, tmp_path)

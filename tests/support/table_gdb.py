@@ -16,7 +16,7 @@ PID = 100
 NO_ARGUMENTS = '^done,stack-args=[frame={level="0",args=[]}]'
 
 
-class ToldGdb(GdbSession):
+class TableGdb(GdbSession):
     """A GDB that answers from a table; any other command gets ``^done``."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ class ToldGdb(GdbSession):
         return future
 
 
-def ask(gdb: ToldGdb, asked: Backtrace, times: int = 1) -> Record:
+def ask(gdb: TableGdb, asked: Backtrace, times: int = 1) -> Record:
     async def carry_out() -> Record:
         stacks = Stacks(gdb)
         for _ in range(times):
