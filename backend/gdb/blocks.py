@@ -230,7 +230,8 @@ async def _type_name(gdb: GdbSession, base: str) -> str:
     result = await gdb.send(console(command))
     if result.kind != "done":
         raise CommandError(failure(result).message)
-    return result.text.rpartition("type = ")[2].strip()
+    # GDB warns behind the type if the user has set another language than that of the frame.
+    return result.text.rpartition("type = ")[2].partition("\nWarning: ")[0].strip()
 
 
 async def _integer(gdb: GdbSession, expression: str) -> int:

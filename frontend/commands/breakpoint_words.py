@@ -102,7 +102,7 @@ async def _value(call: Call, name: str) -> str:
         )
     text = next(iter(values.values()), "")
     if not text:
-        raise CommandError(f"{call.word}: no rank has told the value of {name}")
+        raise CommandError(f"{call.word}: no rank has reported the value of {name}")
     if not _WHOLE.match(text):
         raise CommandError(f"{call.word}: {name} is no breakpoint number: {text}")
     return str(int(text, 16 if text.startswith("0x") else 10))

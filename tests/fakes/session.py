@@ -25,6 +25,13 @@ from pgdb.records import SLOT, Failure, Record, Text, Value
 ALL = RankSet.parse("0-3")
 
 
+class FakeStopModes:
+    """Breakpoints without a stop mode or a set of ranks."""
+
+    def set_of(self, number: int) -> str:
+        return ""
+
+
 class FakeSession:
     """Notes what goes to the GDBs."""
 
@@ -45,6 +52,7 @@ class FakeSession:
         self.kills_at_close = False
         self.options = SessionOptions()
         self.settings = SettingsJournal()
+        self.stop_modes = FakeStopModes()
         self._asked = ALL
 
     def note(self, text: str) -> None:

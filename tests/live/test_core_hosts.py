@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +33,7 @@ def program(builder: Builder) -> Program:
 @pytest.fixture(scope="module")
 def cores(builder: Builder, program: Program) -> Iterator[Path]:
     """Core files of four ranks, in a directory that all hosts see."""
-    folder = builder.directory / "cores-of-hosts"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="cores-of-hosts", dir=builder.directory))
     try:
         line = find_mpi("openmpi").line(RANKS, program)
         assert len(leave_cores(line, folder, program.path)) == RANKS

@@ -87,12 +87,25 @@ def number_text(number: int | float) -> str:
 def partial_rows(
     values: Sequence[tuple[RankSet, Value | None]], layout: Layout, indent: str
 ) -> list[Row]:
-    """Return rows that name the ranks whose equal values have elements that were not looked at."""
+    """Return rows that name the ranks whose values have elements that were not looked at.
+
+    A value that only one rank has is named beside others: their list of differences may be short
+    of some.
+    """
     rows: list[Row] = []
+    alone: dict[int, list[RankSet]] = {}
     for ranks, value in values:
         seen = value.looked_at if value is not None else 0
         if seen and len(ranks) > 1:
-            part = f"the first {seen} elements" if seen > 0 else "the part that GDB prints"
-            note = f"{layout.brackets(ranks)} equal in {part};"
+            note = f"{layout.brackets(ranks)} equal in {_part(seen)};"
             rows.append((None, f"{indent}({note} the others were not looked at)"))
+        elif seen and len(values) > 1:
+            alone.setdefault(seen, []).append(ranks)
+    for seen, sets in alone.items():
+        text = layout.brackets(RankSet.union(sets))
+        rows.append((None, f"{indent}({text} looked at in {_part(seen)} only)"))
     return rows
+
+
+def _part(seen: int) -> str:
+    return f"the first {seen} elements" if seen > 0 else "the part that GDB prints"

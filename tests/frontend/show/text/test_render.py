@@ -407,6 +407,16 @@ def test_equal_variables_that_were_looked_at_in_part_say_so() -> None:
     ]
 
 
+def test_values_of_single_ranks_that_were_looked_at_in_part_say_so() -> None:
+    said = [
+        Variables((Variable("v", f"{{{n}, 2...}}", digest=f"0x{n}", looked_at=2000),))
+        for n in range(3)
+    ]
+    lines = shown(by_rank("info locals", said))
+    assert lines[-1] == "    ([0-2] looked at in the first 2000 elements only)"
+    assert not any("looked at" in line for line in shown(by_rank("info locals", said[:1])))
+
+
 def test_a_variable_that_gdb_cuts_on_one_rank_only_is_not_compared_by_its_part() -> None:
     whole, part = "{a = {0 <repeats 900 times>}}", "{a = {0 <repeats 500 times>...}}"
     said = [
