@@ -15,14 +15,11 @@ from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Frame, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
+from tests.support.answers import ranks
 from tests.support.why_calls import outside, recv
 
 CAME = at(48, "meet", breakpoint=1)
 CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))
-
-
-def ranks(text: str) -> RankSet:
-    return RankSet.parse(text)
 
 
 def job_of(**paths: list[Step]) -> MovingJob:

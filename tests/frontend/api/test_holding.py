@@ -18,12 +18,9 @@ from pgdb.overlay.messages import AnyOperation, Console, Lost
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Record, Running, Stop
 from tests.fakes.recorded import ALL, Job, User, begin, recorded
+from tests.support.answers import ranks
 
 NONE = RankSet()
-
-
-def ranks(text: str) -> RankSet:
-    return RankSet.parse(text) if text else NONE
 
 
 class HeldJob(Job):

@@ -13,12 +13,9 @@ from pgdb.frontend.api.job_state import JobState, is_bad
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Output, Progress, Running, Stop
+from tests.support.answers import ranks
 
 ALL = RankSet.range(0, 4)
-
-
-def ranks(text: str) -> RankSet:
-    return RankSet.parse(text) if text else RankSet()
 
 
 def notify(state: JobState, text: str, event: Event) -> str:
