@@ -47,8 +47,12 @@ def waiting_job(mpi: Mpi, program: Path = PROGRAM) -> Iterator[int]:
     )
     try:
         assert job.stdout is not None
-        for _ in range(RANKS):
-            assert job.stdout.readline() == b"ready\n"
+        # Python without buffers writes a line in parts, between which other ranks write.
+        written = b""
+        while written.count(b"ready") < RANKS:
+            line_of_ranks = job.stdout.readline()
+            assert line_of_ranks, f"the job has ended after {written!r}"
+            written += line_of_ranks
         yield job.pid
     finally:
         kill_all(lambda: processes_with(mark), "the job")
