@@ -38,7 +38,7 @@ _SOMEBODY_PASSED = Step(
     "show who left it out; the flight recorder counts the calls of each rank"
 )
 _WHICH_ROOT = Step(
-    "as many ranks have one root as the other: most programs have the first rank as root, and the "
+    "no root is that of most ranks in the call: most programs have the first rank as root, and the "
     "source says which one is right here",
     ("why --all",),
 )

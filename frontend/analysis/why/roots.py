@@ -10,7 +10,8 @@ from pgdb.mpi_calls import ArrivedMessage
 from pgdb.ranks import RankSet
 
 _COUNTS = Step(
-    "the root that the rank named in that call, which the flight recorder keeps",
+    "the root that the rank named in that call, which the flight recorder keeps: most programs "
+    "have the first rank as root, and the sender has it",
     ("mpi-calls --last 8",),
 )
 
