@@ -261,7 +261,7 @@ class _Run:
         self._ran = RankSet()
         self._seconds = 0.0
         self.polls: tuple[EquivalenceClass[Record], ...] = ()
-        """The tests and probes of ranks that sleep between them."""
+        """The tests and probes that ranks make one after the other, or between which they sleep."""
 
     async def watch(self, watch_s: float, patience_s: float) -> None:
         """Let the ranks run for *watch_s* seconds, and stop them again.
