@@ -303,7 +303,8 @@ class _Meetings:
     def _passed(self, plain: MpiCall) -> RankSet:
         """Return the ranks in other collective calls, if a rank computes inside a call.
 
-        They have come through that call, or it would not have got as far as to compute.
+        They have mostly come through that call. One may have left it out, since a reduction calls
+        the function once a part of the data is there; the rank that computes keeps both.
         """
         if not any(matching.difference_of(plain, other) is None for other in self._in_callback):
             return RankSet()
