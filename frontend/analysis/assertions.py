@@ -26,13 +26,11 @@ from pgdb.frontend.analysis.asked_conditions import (
     where_it_compares,
     why_not,
 )
-from pgdb.frontend.analysis.conditions import (
-    Kind,
-    Requirement,
-)
+from pgdb.frontend.analysis.conditions import Kind, Requirement
 from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
 from pgdb.frontend.analysis.long_differences import from_difference
+from pgdb.frontend.analysis.plain_values import is_null
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import scalar_of, unparse
@@ -46,13 +44,11 @@ from pgdb.frontend.analysis.whole_values import (
     way_out,
 )
 from pgdb.merge.classes import EquivalenceClass, Missing
-from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
 
 _ABSENT = ("<not allocated>", "<not associated>")
 _TOO_WIDE = "integers of more than 8 bytes"
-_NULL = pattern(r"(?:\([^{}]*\) )?0x0\Z")
 
 
 class Check(msgspec.Struct, RichText, frozen=True):
@@ -79,7 +75,7 @@ class Check(msgspec.Struct, RichText, frozen=True):
     @property
     def is_zero_unnoticed(self) -> bool:
         """Whether all values are a zero or null, which a bare expression does not test."""
-        is_zero = scalar_of(self.common) == 0 or _NULL.match(self.common) is not None
+        is_zero = scalar_of(self.common) == 0 or is_null(self.common)
         return self.requirement.is_bare and is_zero
 
     @property

@@ -14,7 +14,7 @@ _WRAPPED = pattern(r"(?:_M_\w+|__r|\[contained value\]|<.*>) = \Z")
 """Label of the only member of a class of the library around a value, such as ``std::atomic``."""
 _MAP = pattern(r"std::(?:\w+::)*(?:unordered_)?(?:multi)?map with \d+ elements? = \Z")
 _EMPTY = pattern(r"std::[^={]* (?:with 0 elements|of length 0, capacity \d+)\Z")
-_NULL = pattern(r"(?:\([^()]*\) )?0x0\Z")
+_NULL = pattern(r"(?:\([^{}]*\) )?0x0\Z")
 _NO_DATA = "{<No data fields>}"
 _BITSET = "std::bitset"
 _INDEX = pattern(r"\[(\d+)\] = \Z")
@@ -86,7 +86,11 @@ def is_empty_container(text: str) -> bool:
 
 
 def is_null(text: str) -> bool:
-    """Return whether a value is a null pointer."""
+    """Return whether a value is a null pointer.
+
+    >>> [is_null(each) for each in ("0x0", "(void (*)(int)) 0x0", "{(int *) 0x0}", "0x5555")]
+    [True, True, False, False]
+    """
     return _NULL.match(text) is not None
 
 
