@@ -133,8 +133,7 @@ def _first_element(
                 bad.append((path, value))
     if bad:
         path, value = bad[0]
-        why = "the first of several elements that fail" if len({*bad}) > 1 else ""
-        return Failing(RankSet(), f"{path} = {value}", why, is_element=True)
+        return _element(f"{path} = {value}", is_first=len({*bad}) > 1)
     if is_partial(mine.record):
         if not (isinstance(mine.record, Value) and mine.record.digest):
             return refused("only a part of it was checked; 'set print elements unlimited' first")
@@ -169,8 +168,13 @@ def _first_number(
         return (None,)
     at = min(bad)
     value = f"{block_values.path_of(array, at)} = {block_values.sequence_text(array, at, 1)}"
-    why = "the first of several elements that fail" if len(bad) > 1 else ""
-    return (Failing(RankSet(), value, why, is_element=True),)
+    return (_element(value, is_first=len(bad) > 1),)
+
+
+def _element(value: str, *, is_first: bool) -> Failing:
+    """Return the failure of an element, the first of several with *is_first*, without ranks."""
+    why = "the first of several elements that fail" if is_first else ""
+    return Failing(RankSet(), value, why, is_element=True)
 
 
 def _single(text: str, limits: list[tuple[str, Node]]) -> Failing | None:
@@ -196,8 +200,7 @@ def _first_bit(bits: Node, limits: list[tuple[str, Node]]) -> Failing | None:
         if isinstance(zero, str) or isinstance(one, str):
             return Failing(RankSet(), "the bits can be compared with a number only", is_error=True)
         if ones and not one:
-            why = "the first of several elements that fail" if len(ones) > 1 else ""
-            return Failing(RankSet(), f"[{ones[0]}] = 1", why, is_element=True)
+            return _element(f"[{ones[0]}] = 1", is_first=len(ones) > 1)
         unknown = unknown or not zero
     if unknown:
         why = "GDB shows the bits that are 1 only; 'stat' counts the others"
