@@ -73,9 +73,9 @@ async def find_on_hosts(starting: Starting, search: CoreSearch) -> CoreHosts:
     first = {members[0]: host for host, members in nodes.items()}
     search = msgspec.structs.replace(search, nodes=tuple(first))
     answers = await _ask(overlay, search, first)
-    for host, why in {host: answer.error for host, answer in answers.items()}.items():
-        if why:
-            starting.on_step(f"note: core files on {host} are left out: {why}")
+    for host, answer in answers.items():
+        if answer.error:
+            _note_left_out(starting, host, answer.error)
     able = {host: answer for host, answer in answers.items() if not answer.error}
     if not able:
         raise StartError("no host can search for core files")
@@ -90,7 +90,7 @@ async def find_on_hosts(starting: Starting, search: CoreSearch) -> CoreHosts:
         read = await _ask(overlay, msgspec.structs.replace(search, paths=paths), first)
         for host, answer in read.items():
             if answer.error:
-                starting.on_step(f"note: core files on {host} are left out: {answer.error}")
+                _note_left_out(starting, host, answer.error)
             cores += [msgspec.structs.replace(each, host=host) for each in answer.cores]
             refused += [(f"{host}:{path}", why) for path, why in answer.refused]
     build_id = next((each.build_id for each in able.values() if each.build_id), "")
@@ -109,7 +109,7 @@ def _nodes(starting: Starting) -> dict[str, list[int]]:
         own = nodes_of(host, overlay)
         if not own:
             why = overlay.failed.get(host, "no aggregator came up there")
-            starting.on_step(f"note: core files on {host} are left out: {why}")
+            _note_left_out(starting, host, why)
         elif left := [each for each in own if each not in taken]:
             nodes[host] = left
             taken.update(left)
@@ -117,6 +117,10 @@ def _nodes(starting: Starting) -> dict[str, list[int]]:
         reasons = "; ".join(overlay.failed.values())
         raise StartError(f"no aggregator came up on any of the hosts: {reasons}")
     return nodes
+
+
+def _note_left_out(starting: Starting, host: str, why: str) -> None:
+    starting.on_step(f"note: core files on {host} are left out: {why}")
 
 
 async def _ask(
