@@ -59,9 +59,7 @@ def apart(builder: Builder, cores: Path) -> Iterator[Hosts]:
         yield hosts
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("--connect",), ("--ship", "--remote-python", "/usr/bin/python3")]
-)
+@pytest.mark.parametrize("options", [(), ("--connect",), SHIP])
 def test_cores_are_read_on_the_hosts_that_hold_them(
     apart: Hosts, cores: Path, options: tuple[str, ...]
 ) -> None:
