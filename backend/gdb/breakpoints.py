@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import breakpoint_decode, decode
 from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
+from pgdb.backend.gdb.passed_breakpoints import PassedBreakpoints
 from pgdb.backend.gdb.python_agent import PythonAgent
 from pgdb.backend.gdb.python_breakpoints import PENDING, Place, PythonBreakpoints, place_in
 from pgdb.backend.gdb.queries import failure
@@ -66,6 +67,7 @@ class Breakpoints:
         self._hit = (0, 0)
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
+        self.passed = PassedBreakpoints(gdb, self.deaths)
         self.python = PythonBreakpoints(gdb, PythonAgent(gdb, runtime_of))
         self.reports = SanitizerReports(gdb)
 
@@ -99,6 +101,7 @@ class Breakpoints:
         self._there.clear()
         self._places.clear()
         self._settings.clear()
+        self.passed.forget()
         self.reports.forget()
         self.python.agent.forget()
 
@@ -113,6 +116,7 @@ class Breakpoints:
                 number = int(payload["id"])
                 self._places.pop(number, None)
                 self._settings.pop(number, None)
+                self.passed.forget(number)
                 if (gone := self._there.pop(number, None)) is not None:
                     self.deaths.deleted(number)
                     self.python.deleted(number)
@@ -135,6 +139,7 @@ class Breakpoints:
                 self._addresses[made.number] = str(bkpt.get("addr", ""))
 
     def _on_modified(self, bkpt: Mapping[str, Any]) -> None:
+        bkpt = self.passed.as_set(bkpt)
         number = decode.whole_number(bkpt.get("number", "0"))
         self._hit = (number, self._gdb.runs)
         before = self._there.get(number)
@@ -167,6 +172,10 @@ class Breakpoints:
         """Return whether a command has deleted a breakpoint: not its hit, nor its scope's end."""
         ends_by_itself = gone.number in self._temporary or gone.kind.endswith("watchpoint")
         return self.is_asked or not ends_by_itself
+
+    def pass_over(self) -> None:
+        """Disable the breakpoints that the next run passes over."""
+        self.passed.disable(self._there)
 
     def has_passed(self, number: int) -> None:
         """Take a hit that is not reported: the commands of the breakpoint let the rank run on."""
@@ -346,6 +355,7 @@ class Breakpoints:
                 none = [f"Breakpoint {each} now unconditional." for each in ours if not argument]
                 text = "\n".join((*complaints, *none))
                 return Text(text=text) if text else Done()
+        self.passed.leave(command, known)
         result = await self._gdb.send(console(" ".join((command, *known, argument)).strip()))
         self._deleted.clear()
         self._changed.clear()
@@ -379,7 +389,7 @@ class Breakpoints:
         found: list[Breakpoint] = []
         hits = 0
         for each in body:
-            made = breakpoint_decode.breakpoint_of(each)
+            made = breakpoint_decode.breakpoint_of(self.passed.as_set(each))
             if made.number in self.deaths.points:
                 hits += made.times
             if made.number not in self._there or not _is_meant(made, numbers, kind):

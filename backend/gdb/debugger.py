@@ -422,7 +422,7 @@ class GdbDebugger:
         if prints_at_stops(operation):
             self._executor.stops.values.is_shown_unasked = True
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
-            self._executor.stops.take_run(operation.command)
+            self._executor.take_run(operation.command, operation.passed)
             word = operation.command.partition(" ")[0]
             command = await self._executor.python_steps.command_for(operation, self._living_pid)
             if isinstance(command, Failure):
@@ -447,7 +447,7 @@ class GdbDebugger:
         before = self.machine.run
         self._executor.text.refresh(self._process.pid, self._executor.breakpoints.places)
         await self._executor.breakpoints.find_hidden(self._process.pid)
-        await self._executor.stops.values.raise_for(command)
+        await self._executor.stops.prepare(command)
         await self._interrupter.take_out()
         self._executor.feed(events.RunSent(request_id))
         self._interrupter.interrupt_new_run()
@@ -457,7 +457,7 @@ class GdbDebugger:
         if result.kind == "running":
             return Running(run=request_id)
         self._executor.turn.end()
-        self._executor.stops.values.restore()
+        self._executor.stops.restore()
         self._executor.feed(events.RunRefused(request_id, before))
         if result.kind == "error":
             return failure(result)

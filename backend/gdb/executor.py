@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ from pgdb.backend.rank.states import Controlled, Live
 from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
+from pgdb.overlay.passed_breakpoints import PassedBreakpoint, passed_by
 from pgdb.records import Event, Exit, Gone, Output, Stop
 
 LOG = logging.getLogger(__name__)
@@ -159,6 +160,11 @@ class Executor:
             return await stopped
         finally:
             self.feed(events.StopNotAwaited())
+
+    def take_run(self, command: str, passed: Iterable[PassedBreakpoint]) -> None:
+        """Note the command that sets the rank running next, and what some ranks pass over."""
+        self.stops.take_run(command)
+        self.breakpoints.passed.take(passed_by(passed, self.machine.rank))
 
     def take_end(self, payload: dict[str, Any]) -> bool:
         """Record the end of the program if *payload* reports it; return whether it does."""
@@ -349,6 +355,7 @@ class Executor:
             case events.ReportRefusedRun() if liveness.has_ended(self.process.pid):
                 pass  # its end is about to be reported
             case events.ReportRefusedRun(why=why, run=run):
+                self.stops.restore()
                 stop = Stop(reason="other", run=run, meaning=f"it cannot run: {why}")
                 self.keep(self._describe(stop, is_elsewhere=False))
             case events.ResolveStop(payload=payload):
@@ -384,7 +391,7 @@ class Executor:
             self.keep(self._report_after(rest, action))
             return
         payload = action.payload
-        self.stops.values.restore()
+        self.stops.restore()
         stop = self.stops.stop_of(payload, action.run, self.process.pid)
         if self.gdb_interrupt.is_awaited and stop.signal == signal.SIGINT.name:
             self.keep(self._report_gdb_interrupt(as_interrupt(stop), action))

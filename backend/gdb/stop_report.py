@@ -97,6 +97,19 @@ class StopReports:
         """Note the first word of the command that sets the rank running."""
         self._word = command.partition(" ")[0]
 
+    async def prepare(self, command: str) -> None:
+        """Prepare GDB for a run of the rank, until :meth:`restore`.
+
+        :raises GdbError: if GDB ends.
+        """
+        await self.values.raise_for(command)
+        self._breakpoints.pass_over()
+
+    def restore(self) -> None:
+        """Restore what a run has changed in GDB: the rank has stopped, or has not run."""
+        self.values.restore()
+        self._breakpoints.passed.enable()
+
     def stop_of(self, payload: dict[str, Any], run: int, pid: int) -> Stop:
         """Return the stop of a ``*stopped`` of the process *pid* that ends *run*."""
         stop = decode.stop(payload, run=run)

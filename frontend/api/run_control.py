@@ -93,6 +93,8 @@ class RunControl:
         number = core.transport.next_id()
         # GDB says that the program is not being run.
         asked = stopped if ranks & state.live else ranks & state.exited
+        if passed := self._traffic.stop_modes.passed(operation.command, stopped):
+            operation = replace(operation, passed=passed)
         self.has_run = True
         self._note_word(operation.command.partition(" ")[0], stopped)
         self.interrupted -= stopped

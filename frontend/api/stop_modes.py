@@ -25,6 +25,7 @@ from pgdb.frontend.store.script_log import inner
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
+from pgdb.overlay.passed_breakpoints import PassedBreakpoint
 from pgdb.ranks import RankSet
 from pgdb.records import BreakpointList, Event, Failure, Running, Stop
 
@@ -161,6 +162,20 @@ class StopModes:
         """Give breakpoints the options that they had at an earlier launch."""
         self._rules = dict(before._rules)
 
+    def passed(self, word: str, ranks: RankSet) -> tuple[PassedBreakpoint, ...]:
+        """Return the breakpoints that a run command passes over on some of *ranks*.
+
+        A rank that stops at a breakpoint in a ``continue`` can go on from there, and the set is
+        read at the hit. A ``next`` could not: its sets are read now.
+        """
+        if _can_go_on(word):
+            return ()
+        found = []
+        for number, rule in list(self._rules.items()):
+            if outside := ranks - self._members(number, rule, ranks):
+                found.append(PassedBreakpoint.of(number, outside))
+        return tuple(found)
+
     # -- requests ----------------------------------------------------------------------------
 
     def sent(self, number: int, operation: AnyOperation, ranks: RankSet) -> None:
@@ -172,7 +187,7 @@ class StopModes:
                 if number in self._goes_on:
                     return  # ranks that go on by themselves: an interrupt may have come before
                 self._interrupted = self._interrupted - ranks
-                self._goes_on[number] = word.partition(" ")[0] in _GO_ON
+                self._goes_on[number] = _can_go_on(word)
                 while len(self._goes_on) > _MOST_RUNS:
                     del self._goes_on[next(iter(self._goes_on))]
             case _:
@@ -374,6 +389,11 @@ class StopModes:
         moment.is_late = True
         if events := _taken(moment):
             self._core.notifier.notify(RankEvents(classes=events))
+
+
+def _can_go_on(command: str) -> bool:
+    """Return whether a ``continue`` completes a run command after a stop."""
+    return command.partition(" ")[0] in _GO_ON
 
 
 async def _keep(number: int, ranks: RankSet) -> None:

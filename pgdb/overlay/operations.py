@@ -20,6 +20,7 @@ from pgdb.overlay.breakpoint_operations import (
     StopTrace,
 )
 from pgdb.overlay.operation import Logged, Operation
+from pgdb.overlay.passed_breakpoints import PassedBreakpoint
 from pgdb.patterns import pattern
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
@@ -273,6 +274,8 @@ class Console(Operation, frozen=True, kw_only=True):
     """Whether the command sets the rank running."""
     is_user_defined: bool = False
     """Whether the command is the user's own, which can compute without end."""
+    passed: tuple[PassedBreakpoint, ...] = ()
+    """Breakpoints that a run passes over, as for :class:`Resume`."""
 
     @property
     def sets_running(self) -> bool:
@@ -333,6 +336,8 @@ class Resume(Operation, frozen=True, kw_only=True):
 
     command: RunWord
     argument: str = ""
+    passed: tuple[PassedBreakpoint, ...] = ()
+    """Breakpoints of sets that some of the ranks are not in."""
 
     @property
     def sets_running(self) -> bool:

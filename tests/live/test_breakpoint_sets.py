@@ -20,10 +20,10 @@ def sets(build: Build) -> Program:
     return build("sets.c")
 
 
-def run(mpi: Mpi, program: Program, *commands: str) -> Finished:
+def run(mpi: Mpi, program: Program, *commands: str, settle_s: int = 3) -> Finished:
     """Launch the program and carry out commands; the others wait for a rank that is stopped."""
     line = mpi.line(RANKS, program)
-    return run_pgdb("launch", "--batch", "--settle", "3", *ex(*commands), *line)
+    return run_pgdb("launch", "--batch", "--settle", settle_s, *ex(*commands), *line)
 
 
 def stopped(out: str, text: str) -> str:
@@ -90,19 +90,42 @@ def test_a_dprintf_stops_no_rank_and_has_ranks_of_its_own(mpi: Mpi, sets: Progra
     assert re.search(r"^\[2\] +ranks 0$", out, re.M) and out.count("ranks 0") == 1, out
 
 
-@pytest.mark.parametrize("word", ["next", "step", "finish", "until", "advance helper"])
-def test_a_rank_on_its_way_stops_at_it(mpi: Mpi, sets: Program, word: str) -> None:
-    """A 'continue' would take a rank outside the set too far."""
-    commands = (
-        f"tbreak {sets.at('call')}",
-        "continue",
-        "defset mine 1",
-        f"break {sets.at('inner' if word != 'advance helper' else 'helper')} --ranks @mine",
-        *(["step"] * 2 if word == "step" else []),
-        word,
-    )
-    out = run(mpi, sets, *commands).out
-    assert re.search(r"^\[0-2\] +(Breakpoint 2, |stopped in )(inner|helper)", out, re.M), out
+# Each run command from the line of the call: the function in which ranks outside the set stop, and
+# the place of the breakpoint.
+ON_THE_WAY = {
+    "next": ("work", "inner"),
+    "finish": ("main", "inner"),
+    "until": ("work", "inner"),
+    "advance inner": ("inner", "helper"),
+    "nexti 5": ("work", "inner"),
+    "next --lockstep 2": ("work", "inner"),
+}
+
+
+def test_a_rank_on_its_way_stops_at_the_breakpoints_of_its_sets_alone(
+    mpi: Mpi, sets: Program
+) -> None:
+    """A rank outside the set completes the command: a 'continue' would take it too far."""
+    commands = ["defset mine 1"]
+    for word, (_, place) in ON_THE_WAY.items():
+        commands += [
+            f"tbreak {sets.at('call')}",
+            "continue",
+            f"break {sets.at(place)} --ranks @mine",
+            word,
+            "info breakpoints",
+            "delete",
+        ]
+    out = run(mpi, sets, *commands, settle_s=600).out  # all ranks stop at each command
+    for word, (function, place) in ON_THE_WAY.items():
+        _, _, part = out.partition(f") {word}\n")
+        part, _, _ = part.partition(") delete\n")
+        # Ranks that do not stop at one moment have a line each.
+        outside = stopped(part, rf"(?:stopped in|returned to) {function}\b")
+        assert outside.replace(" ", ",") in ("0,2", "2,0"), (word, out)
+        assert stopped(part, rf"Breakpoint \d+, {place} ") == "1", (word, out)
+        # The breakpoint is as it was, on all ranks.
+        assert re.search(r"^\d+ +breakpoint +keep y +in \w+ at \S+$", part, re.M), (word, out)
 
 
 def test_run_commands_name_the_way_to_choose_ranks(mpi: Mpi, sets: Program) -> None:

@@ -11,7 +11,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_table
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay.messages import AnyOperation, InsertBreakpoint
+from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Resume
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Record, Stop
 from tests.fakes.recorded import ALL, User
@@ -45,12 +45,33 @@ def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
     run(test)
 
 
-def test_a_rank_that_steps_stops_at_it() -> None:
+def test_a_run_that_cannot_go_on_passes_over_it_on_ranks_outside_the_set() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
-        await session.break_at("f", members="@lost")
-        await session.run("next", wait=False)
-        job.hit("0", session.last_breakpoint)
+        session.sets |= {"mine": ranks("1"), "none": RankSet(), "all": ALL}
+        await session.break_at("f", members="@mine", stop="all")
+        first = session.last_breakpoint
+        await session.break_at("g", members="@none")
+        await session.break_at("h", members="@all")
+        await session.break_at("i", stop="all")
+        await session.ranks("0-2").run("next", wait=False)
+        await session.runs.start_console("reverse-step", ranks("3"))
+        asked = [each for each in job.asked if isinstance(each, Resume | Console)]
+        passed = [[(one.number, str(one.ranks)) for one in each.passed] for each in asked]
+        assert passed == [[(first, "0,2"), (first + 1, "0-2")], [(first, "3"), (first + 1, "3")]]
+        # A stop is no news that PGDB drops: the set may have changed since the command.
+        job.hit("0", first + 1)
         assert job.events == [[("0", "breakpoint-hit", "")]]
+
+    run(test, runs=False)
+
+
+def test_a_continue_reads_the_set_at_the_hit() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("1")
+        await session.break_at("f", members="@mine")
+        await session.continue_(wait=False)
+        (asked,) = (each for each in job.asked if isinstance(each, Resume))
+        assert asked.passed == ()
 
     run(test, runs=False)
 
