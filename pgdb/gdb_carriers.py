@@ -42,6 +42,7 @@ _SPELLINGS = {
 }
 _ANY = "|".join(rf"(?:{_SPELLINGS[word]})\s+{before}" for word, before in BEFORE_COMMAND.items())
 _CARRIER = pattern(rf"\s*(?:{_ANY})")
+_IS_TWO = pattern(rf"\s*{_SPELLINGS['tfaas']}\s")
 
 
 def innermost_at(command: str) -> int:
@@ -50,7 +51,22 @@ def innermost_at(command: str) -> int:
     >>> innermost_at("p 1"), innermost_at("with width 0 -- thread apply 1 2 -q p 1")
     (0, 36)
     """
-    start = 0
-    while (carrier := _CARRIER.match(command, start)) is not None:
-        start = carrier.end()
-    return start
+    return _starts(command)[-1]
+
+
+def levels(command: str) -> int:
+    """Return how many commands carry out another one; ``tfaas`` carries out ``faas``.
+
+    >>> levels("p 1"), levels("thread apply 1 frame apply 1 p 1"), levels("tfaas -q p 1")
+    (0, 2, 2)
+    """
+    starts = _starts(command)
+    return len(starts) - 1 + sum(_IS_TWO.match(command, start) is not None for start in starts[:-1])
+
+
+def _starts(command: str) -> list[int]:
+    """Return where each command begins, the innermost one last."""
+    starts = [0]
+    while (carrier := _CARRIER.match(command, starts[-1])) is not None:
+        starts.append(carrier.end())
+    return starts

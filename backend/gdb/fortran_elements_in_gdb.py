@@ -9,11 +9,12 @@ that a type has from its parent is not found. So calls of convenience functions,
 part, take the place of such parts:
 
 - ``words(2)``: ``$_element(words, 2)``;
-- ``shape%radius``: ``$_object(shape)%radius``; ``shapes(2)%id``: ``$_object(shapes, 2)%id``;
-- ``table%name``, of deferred length and the third component: ``$_string(table, 2)``;
+- ``shape%radius``: ``$_pgdb_object(shape)%radius``;
+- ``shapes(2)%id``: ``$_pgdb_object(shapes, 2)%id``;
+- ``table%name``, of deferred length and the third component: ``$_pgdb_string(table, 2)``;
   ``text(2:3)``: ``(*text)(2:3)``;
-- ``rank``: ``$_variable(0)``, if it is the first word in a list here; ``team%rank``, the second
-  component: ``$_component(team, 1)``;
+- ``rank``: ``$_pgdb_variable(0)``, if it is the first word in a list here;
+- ``team%rank``, the second component: ``$_pgdb_component(team, 1)``;
 - ``circle%id``, of the parent ``shape``: ``circle%shape%id``.
 
 Where GDB does not evaluate an expression, as in ``ptype`` and ``sizeof``, it takes the result of a
@@ -89,7 +90,7 @@ class _Walk:
             word = name[0].lower()
             start = name[0]
             if self._has_names and word in WORDS and _variable(word) is not None:
-                start = f"$_variable({WORDS.index(word)})"
+                start = f"$_pgdb_variable({WORDS.index(word)})"
             elif word == "sizeof" and (opening := _OPENING.match(expression, at)) is not None:
                 end = _closing(expression, opening.end())
                 at = end if end is not None else len(expression)
@@ -186,16 +187,16 @@ def _with_component(chain: str, value: gdb.Value, name: str) -> str:
         found = objects.object_of(value) if name not in _OF_CLASSES else None
         if found is None:
             return f"{chain}%{name}"
-        whole = f"$_object({chain})"
+        whole = f"$_pgdb_object({chain})"
         return whole if name == "_data" else _with_component(whole, found, name)
     fields = kind.fields()
     names = [field.name for field in fields]
     word = name.lower()
     if word in WORDS and word in names:
-        return f"$_component({chain}, {names.index(word)})"
+        return f"$_pgdb_component({chain}, {names.index(word)})"
     if word in objects.strings_in(kind):
         # GDB's parser for Fortran has no texts that a function could be given.
-        return f"$_string({chain}, {names.index(word)})"
+        return f"$_pgdb_string({chain}, {names.index(word)})"
     parent = fields[0] if fields and word not in names else None
     if parent is not None and parent.name == parent.type.strip_typedefs().name:
         # gfortran names the component of an extended type after its parent.
@@ -212,7 +213,7 @@ def _with_indices(chain: str, value: gdb.Value, indices: str) -> str:
     is_section = ":" in indices
     of_class = _class_array(chain)
     if of_class is not None and not is_section:
-        return f"$_object({of_class}, {indices})"
+        return f"$_pgdb_object({of_class}, {indices})"
     if objects.string_at(value) is not None:
         return f"(*{chain})({indices})"
     if kind.code == gdb.TYPE_CODE_ARRAY and not is_section:
@@ -391,9 +392,9 @@ def main() -> None:
     """Define the functions; without them GDB's parts of such variables are wrong."""
     try:
         _Element("_element")
-        _Object("_object")
-        _String("_string")
-        _Variable("_variable")
-        _Component("_component")
+        _Object("_pgdb_object")
+        _String("_pgdb_string")
+        _Variable("_pgdb_variable")
+        _Component("_pgdb_component")
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
         sys.stderr.write(f"pgdb: parts of Fortran variables are those of GDB: {error}\n")

@@ -182,9 +182,15 @@ def cut(line: str | bytes) -> Line:
         return Line(kind="", text=text)
 
 
-def without_records(text: str) -> str:
-    """Return the text of a command in which GDB 18 has left records of MI."""
-    return _TEXT_RECORD.sub(lambda found: _unquote(found[1]), text)
+def without_records(text: str, levels: int) -> str:
+    """Return the text of a command in which GDB 18 has left records of MI.
+
+    Each of the *levels* of commands that carry out another one has made a record of the text of the
+    next, records included.
+    """
+    for _ in range(levels):
+        text = _TEXT_RECORD.sub(lambda found: _unquote(found[1]), text)
+    return text
 
 
 def _cut(line: str) -> Line:

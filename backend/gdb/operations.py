@@ -29,6 +29,7 @@ from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console, without_records
+from pgdb.backend.gdb.own_names import without_own_names
 from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
 from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
 from pgdb.backend.gdb.python_values import PythonValues, is_python
@@ -37,7 +38,7 @@ from pgdb.backend.gdb.run_output import own_text
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.written_files import FileNames
-from pgdb.gdb_carriers import innermost_at
+from pgdb.gdb_carriers import levels
 from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
@@ -236,9 +237,9 @@ class Operations:
                     self._stacks.python.forget_selection()
                 if result.kind == "done" and _SELECTS.match(command):
                     result.text = result.log = ""
-                if '~"' in result.text and innermost_at(command):
+                if '~"' in result.text:
                     # As of "thread apply 1 info locals" (GDB 18.1).
-                    result.text = without_records(result.text)
+                    result.text = without_records(result.text, levels(command))
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
                 if watch is not None and result.kind == "done":
@@ -366,7 +367,7 @@ class Operations:
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)
-        text = (result.text + result.log).rstrip("\n")
+        text = (without_own_names(result.text) + result.log).rstrip("\n")
         if made := await self._breakpoints.take_made():
             return BreakpointsMade(breakpoints=made, text=text)
         return Text(text=text) if text else Done()

@@ -35,6 +35,8 @@ def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) 
         "p $",
         "call shape.inner",
         "show convenience",
+        "help function",
+        "complete p $_pgdb",
         "nexti",
         "set disassemble-next-line on",
         "next",
@@ -91,6 +93,13 @@ def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) 
     convenience = shown(out, "show convenience")
     assert sum("$_probe_arg" in line for line in convenience) <= 14
     assert any("$_inferior_thread_count" in line and "[0-1,3]" in line for line in convenience)
+    # PGDB's own names are in no list, apart from the function that users may call.
+    for command, word in (("show convenience", "$_"), ("help function", "function _")):
+        names = re.findall(rf"{re.escape(word)}(\w+)", "\n".join(shown(out, command)))
+        assert "element" in names and "regex" in names
+        own = {"object", "string", "variable", "component"}
+        assert not own & {*names} and not any(name.startswith("pgdb") for name in names)
+    assert shown(out, "complete p $_pgdb") == []
 
     instruction = [line for line in shown(out, "nexti") if "=> " in line]
     assert re.fullmatch(r"\[0,2-3\] => … <deep\(int\)\+\d+>:\t.*", instruction[0])

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -137,8 +138,10 @@ def with_gdb(mpi: Mpi, program: Program, texts: Sequence[str]) -> list[str]:
         # Errors stand where they belong only if both streams are one, without a buffer.
         "sh",
         "-c",
-        'exec stdbuf -o0 gdb -nx -q "$0" 2>&1',
+        'exec stdbuf -o0 "$1" -nx -q "$0" 2>&1',
         str(program.path),
+        # By its path: Open MPI puts its own folder, which may have another GDB, first in PATH.
+        shutil.which("gdb") or "gdb",
     ]
     finished = subprocess.run(
         line,

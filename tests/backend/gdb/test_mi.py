@@ -322,5 +322,9 @@ def test_odd_fields_are_nothing_or_0() -> None:
 def test_records_of_mi_in_the_text_of_a_command_are_text() -> None:
     # GDB 18.1, "thread apply 1 info locals"
     text = 'Thread 1 (LWP 7):\n~"to = {x = 0, s = \\"a\\"}\\n"\n~"y = 2\\n"\n$1 = 3\n'
-    assert without_records(text) == 'Thread 1 (LWP 7):\nto = {x = 0, s = "a"}\ny = 2\n$1 = 3\n'
-    assert without_records('x = ~"a\\n"\n') == 'x = ~"a\\n"\n'
+    assert without_records(text, 1) == 'Thread 1 (LWP 7):\nto = {x = 0, s = "a"}\ny = 2\n$1 = 3\n'
+    assert without_records('x = ~"a\\n"\n', 1) == 'x = ~"a\\n"\n'
+    # "thread apply 1 tfaas p 3"
+    nested = '#0  main ()\n~"~\\"$1 = 3\\\\n\\"\\n"\n'
+    assert without_records(nested, 2) == "#0  main ()\n$1 = 3\n"
+    assert without_records(nested, 0) == nested
