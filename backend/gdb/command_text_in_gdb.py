@@ -1,7 +1,8 @@
 """Text of commands for Python; runs inside GDB, in its Python (3.7 or later).
 
 ``gdb.execute(COMMAND, to_string=True)`` returns the text that COMMAND prints. While GDB 18.1 speaks
-MI, a part of it is records of MI (``~"$1 = 3\\n"``), which no script can read. GDB 13.1 is right.
+MI, a part of it is records of MI (``~"$1 = 3\\n"``, ``=breakpoint-created,…``), which no script can
+read. GDB 13.1 is right.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import gdb
 
 _RECORD = re.compile(r'~"((?:[^"\\]|\\.)*)"\n')
+_NOTICE = re.compile(r"(?m)^\n?(=breakpoint-(?:created|modified|deleted),.+)(?:\n|\Z)")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"e": b"\033", b"f": b"\f", b"b": b"\b"}
 
@@ -43,9 +45,14 @@ def _byte(escape: Match[bytes]) -> bytes:
 def execute(*arguments: Any, **named: Any) -> Any:
     """Carry out a command as ``gdb.execute`` does, with text as GDB 13 returns it."""
     said = _execute(*arguments, **named)
-    if isinstance(said, str) and '~"' in said and _execute("echo a", False, True) != "a":
-        return plain(said)
-    return said
+    if not isinstance(said, str):
+        return said
+    if '~"' in said and _execute("echo a", False, True) != "a":
+        said = plain(said)
+    for notice in _NOTICE.findall(said):
+        # PGDB, which reads the output of GDB, keeps the table of breakpoints by them.
+        gdb.write(f"\n{notice}\n")
+    return _NOTICE.sub("", said)
 
 
 def main() -> None:

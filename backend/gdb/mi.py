@@ -170,6 +170,8 @@ class Result:
 
 _TEXT_RECORD = pattern(r"(?m)^~(\"(?:[^\"\\\n]|\\.)*\")(?:\n|\Z)")
 
+_NOTICE = pattern(r"(?m)^(=(?:breakpoint-(?:created|modified|deleted)|library-loaded),.+)(?:\n|\Z)")
+
 
 def cut(line: str | bytes) -> Line:
     """Return the parts of an MI output line; prompts and foreign text have an empty kind."""
@@ -191,6 +193,20 @@ def without_records(text: str, levels: int) -> str:
     for _ in range(levels):
         text = _TEXT_RECORD.sub(lambda found: _unquote(found[1]), text)
     return text
+
+
+def notices_in(text: str) -> tuple[str, list[Line]]:
+    """Separate the notices that GDB 18 has written into the text of a command.
+
+    It does so where a command returns the text of another one, as ``thread apply`` does.
+
+    >>> text, notices = notices_in('a\\n=breakpoint-deleted,id="1"\\nb\\n')
+    >>> text, [each.name for each in notices]
+    ('a\\nb\\n', ['breakpoint-deleted'])
+    """
+    if "=breakpoint-" not in text and "=library-" not in text:
+        return text, []
+    return _NOTICE.sub("", text), [cut(each) for each in _NOTICE.findall(text)]
 
 
 def _cut(line: str) -> Line:

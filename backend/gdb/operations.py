@@ -239,7 +239,8 @@ class Operations:
                     result.text = result.log = ""
                 if '~"' in result.text:
                     # As of "thread apply 1 info locals" (GDB 18.1).
-                    result.text = without_records(result.text, levels(command))
+                    text = without_records(result.text, levels(command))
+                    result.text = self._gdb.take_notices(text)
                 if result.text and lists_libraries(command):
                     result.text = await with_marks(self._gdb, result.text)
                 if watch is not None and result.kind == "done":

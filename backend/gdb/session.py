@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.input_watch import EATEN, HAS_READ, READS_INPUT, InputWatch
 from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
-from pgdb.backend.gdb.mi import Line, Result, console, cut, quote
+from pgdb.backend.gdb.mi import Line, Result, console, cut, notices_in, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
 from pgdb.backend.gdb.stop_words import FIRST_THREAD
@@ -27,6 +27,7 @@ from pgdb.errors import GdbError
 LOG = logging.getLogger(__name__)
 
 _MOST_OF_LOG = 4096
+_PING = "-gdb-show confirm"
 _WARNING = "warning: "
 _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
 
@@ -47,10 +48,7 @@ class Listener(Protocol):
         """Receive the finding that the inferior is stopped, without a report of the stop."""
 
     def on_partly_stopped(self, thread: str) -> None:
-        """Receive the finding that only some threads run, without a report of a stop.
-
-        :param thread: GDB's number of a thread that is stopped.
-        """
+        """Receive the finding that *thread*, and not all others, is stopped, without a report."""
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a change: of breakpoints, threads, libraries."""
@@ -60,9 +58,6 @@ class Listener(Protocol):
 
     def on_end(self, why: str) -> None:
         """Receive the end of GDB; no further calls follow."""
-
-
-_PING = "-gdb-show confirm"
 
 
 @dataclass(slots=True)
@@ -224,6 +219,13 @@ class GdbSession:
         self._between = self._token
         return asked
 
+    def take_notices(self, text: str) -> str:
+        """Take the notices in the text of a command (GDB 18.1); return the text without them."""
+        text, notices = notices_in(text)
+        for each in notices:
+            self._take(each)
+        return text
+
     def interrupt_reader(self) -> None:
         """Interrupt GDB, whose oldest command reads the commands behind it as its input."""
         if self._pending:
@@ -367,7 +369,7 @@ class GdbSession:
         elif part.kind in ("~", "@"):
             # It belongs to a later command if GDB does not carry out the oldest one.
             texts = self._oldest().texts if self._pending else []
-            texts.append(part.text)
+            texts.append(self.take_notices(part.text))
             if not self._pending:
                 self._give_out(texts)
         elif part.kind == "&" and part.text != _NOTHING_GIVEN_UP:
@@ -438,9 +440,7 @@ class GdbSession:
                 self._listener.on_run_failed(late.message)
             return
         if entry is None:
-            LOG.warning(
-                "GDB %d answered a command that nobody sent: token %s", self.pid, part.token
-            )
+            LOG.warning("GDB %d answered a command of nobody: token %s", self.pid, part.token)
             return
         held, self._held = self._held, None
         if held is not None:
@@ -495,6 +495,5 @@ class GdbSession:
         for entry in pending.values():
             if not entry.future.done():
                 entry.future.set_exception(GdbError(why))
-                # asyncio must not complain if the waiting caller has given up.
-                entry.future.exception()
+                entry.future.exception()  # nobody may be waiting
         self._listener.on_end(why)

@@ -176,6 +176,24 @@ def test_notices_go_to_the_command_and_to_the_listener() -> None:
     assert ("notice", "breakpoint-created", {"bkpt": {"number": "1"}}) in events.reported
 
 
+def test_notices_in_the_text_of_a_command_are_taken() -> None:
+    # GDB 18.1, "thread apply 1 tbreak f"
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
+        result = await ask(gdb, console("thread apply 1 tbreak f"))
+        assert result.text == "Thread 1 (LWP 7):\nb\n"
+        assert result.notices == [("breakpoint-created", {"bkpt": {"number": "24"}})]
+        # From a deeper level, after the records of MI were read.
+        assert gdb.take_notices('\n=breakpoint-deleted,id="3"\n') == "\n"
+        assert gdb.take_notices('x =breakpoint-deleted,id="4"\n') != ""
+
+    said = '~"Thread 1 (LWP 7):\\n=breakpoint-created,bkpt={number=\\"24\\"}\\nb\\n"'
+    events = run(test, {console("thread apply 1 tbreak f"): [said, "TOKEN^done"]})
+    assert [each[1:] for each in events.reported if each[0] == "notice"] == [
+        ("breakpoint-created", {"bkpt": {"number": "24"}}),
+        ("breakpoint-deleted", {"id": "3"}),
+    ]
+
+
 def test_states_are_reported_in_order() -> None:
     async def test(gdb: GdbSession, _: GdbEvents) -> None:
         await ask(gdb, "-exec-continue")
