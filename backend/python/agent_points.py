@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from opcode import opname
 from typing import Any
 
 NAME = "<pgdb>"
@@ -22,6 +23,9 @@ _MOST_FRAMES = 200
 _MOST_LOCALS = 200
 _PLAIN = (int, float, bool, str, bytes, type(None))
 _OF_FUNCTION = 1  # CO_OPTIMIZED
+_OF_COROUTINE = 0x380  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
+_VALUE_OF_GENERATOR = "async_generator_wrapped_value"
+"""Type of a value that an asynchronous generator yields to its caller."""
 
 
 def lines_of(code: Any) -> set[int]:
@@ -159,16 +163,42 @@ def begins(frame: Any) -> bool:
     return at < 0 or (sys.version_info >= (3, 11) and code[at] == 151 and not code[at + 1] & 3)
 
 
+def leaves_by(frame: Any) -> str:
+    """Return how a frame with the event ``return`` leaves: ``return``, ``yield``, or ``raise``."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    name = opname[code[at]]
+    if name.startswith("RETURN_"):
+        return "return"
+    # Before Python 3.11 a frame that awaits another one stands before its instruction; since 3.13 a
+    # frame that yields stands at the next one.
+    follows = opname[code[at + 2]] if at + 2 < len(code) else ""
+    resumes = name == "RESUME" and code[at + 1] & 3
+    is_yield = name == "YIELD_VALUE" or follows == "YIELD_FROM" or resumes
+    return "yield" if is_yield else "raise"
+
+
+def is_of_asyncio(frame: Any) -> bool:
+    """Return whether a frame is of the event loop, which runs tasks."""
+    name: str = frame.f_code.co_filename
+    return os.path.basename(os.path.dirname(name)) == "asyncio"
+
+
 class Step:
-    """A step of one thread: to a line, or to the return of a function."""
+    """A step of one thread: to a line, or to the return of a function.
+
+    A coroutine that awaits leaves the thread to other tasks, in which the step does not end.
+    """
 
     def __init__(self, kind: str, count: int, frame: Any, depth: int) -> None:
         self.kind, self.count = kind, count
         self.start = (frame, frame.f_lasti)
-        self.line: int = frame.f_lineno
+        self.at = (frame, frame.f_lineno)
         for _ in range(depth if kind == "finish" else 0):
             frame = frame.f_back or frame
         self.frame = frame
+        self.stays_outside = kind != "step" and not is_of_asyncio(frame)
+        self.awaiting: Any = None
+        """Frame of the coroutine that has left the thread to others."""
         self.raised: Any = None
         self.result = ""
         self.traced: list[tuple[Any, Any]] = []
@@ -180,32 +210,48 @@ class Step:
     def ends(self, frame: Any, event: str, arg: Any) -> bool:
         """Return whether the step ends at an event of the trace function."""
         if event == "exception":
-            self.raised = (frame, arg)
+            self.raised = (frame, frame.f_lasti, arg)
             return False
-        if self.kind == "finish":
-            return self.finishes(frame, event, arg)
-        if event != "line":
-            self.raised = None
+        if event == "return":
+            return self.leaves(frame, arg)
+        self.raised = None
+        if self.kind == "finish" or self.awaiting not in (None, frame):
             return False
+        self.awaiting = None
         if (frame, frame.f_lasti) == self.start:
             # The line at which the thread stands, once more: its breakpoint was reported first.
             self.start = (None, 0)
             return False
         self.start = (None, 0)
-        if self.kind == "until" and frame is self.frame and frame.f_lineno <= self.line:
+        if self.stays_outside and is_of_asyncio(frame):
+            return False
+        at = (frame, frame.f_lineno)
+        # A loop in one line, such as a comprehension, comes to its line again and again.
+        if at == self.at or (self.kind == "until" and frame is self.frame and at[1] <= self.at[1]):
             return False
         self.count -= 1
-        self.line = frame.f_lineno
+        self.at = at
         return self.count <= 0
 
-    def finishes(self, frame: Any, event: str, arg: Any) -> bool:
-        """Return whether the function returns, and note its value."""
-        if event == "line":
-            self.raised = None
-        if frame is not self.frame or event != "return":
+    def leaves(self, frame: Any, arg: Any) -> bool:
+        """Return whether the step ends as a function is left, and note the value of the function.
+
+        A generator or coroutine that yields has not returned.
+        """
+        how = leaves_by(frame)
+        if arg is None and self.raised is not None and self.raised[:2] == (frame, frame.f_lasti):
+            how = "raise"
+        if self.kind != "finish":
+            is_coroutine = frame.f_code.co_flags & _OF_COROUTINE
+            if how == "yield" and is_coroutine and type(arg).__name__ != _VALUE_OF_GENERATOR:
+                self.awaiting = self.awaiting or frame
+            elif frame is self.awaiting:
+                self.awaiting = None
             return False
-        if self.raised is not None and self.raised[0] is frame and arg is None:
-            self.result = f"! {exception_text(*self.raised[1][:2])}"
+        if frame is not self.frame or how == "yield":
+            return False
+        if how == "raise" and self.raised is not None and self.raised[0] is frame:
+            self.result = f"! {exception_text(*self.raised[2][:2])}"
         else:
             self.result = text_of(arg)
         return True

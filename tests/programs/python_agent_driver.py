@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Run the agent of PGDB without a debugger: SOURCE FOLDER, and orders as JSON on standard input.
+"""Run the agent of PGDB without a debugger: SOURCE FOLDER [walk], orders as JSON on standard input.
 
 The first orders hold from the start; each hit takes the next ones. The hits are printed as JSON.
+With "walk" the functions of python_walk.py run in place of those here.
 """
 
 import gc
@@ -76,12 +77,17 @@ scope["_call"] = call
 scope["Agent"].is_traced = lambda self: True
 give_order()
 scope["install"](FOLDER, KEY)
-result = outer(3)
-leaf(5)
-list(numbers(2))
-worker = threading.Thread(target=leaf, args=(7,))
-worker.start()
-worker.join()
+if sys.argv[3:] == ["walk"]:
+    import python_walk
+
+    result = python_walk.run()
+else:
+    result = outer(3)
+    leaf(5)
+    list(numbers(2))
+    worker = threading.Thread(target=leaf, args=(7,))
+    worker.start()
+    worker.join()
 if any(each.get("catch") for each in orders) or sys.excepthook is not sys.__excepthook__:
     try:
         fails()

@@ -22,8 +22,12 @@ FILE = DRIVER.name
 EVERY_PYTHON = pytest.mark.parametrize("python", interpreters())
 
 
-def line_of(text: str) -> int:
-    return next(number for number, line in enumerate(LINES, 1) if line.strip() == text)
+WALK = ROOT / "tests" / "programs" / "python_walk.py"
+RESULT_OF_WALK = [4, 4, 3, None, 10, 12, ["1", [1]], True, [0, 1]]
+
+
+def line_of(text: str, lines: Sequence[str] = LINES) -> int:
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
 
 
 FIRST, SECOND = line_of("first = value + 1"), line_of("second = first * 2")
@@ -46,13 +50,15 @@ def at(line: int, **more: Any) -> dict[str, Any]:
     return {"file": FILE, "line": line, **more}
 
 
-def run(python: str, folder: Path, *orders: dict[str, Any]) -> dict[str, Any]:
+def run(
+    python: str, folder: Path, *orders: dict[str, Any], words: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run the driver with orders; return what it has printed."""
     source, shared = folder / "source.py", folder / "shared"
     source.write_text(injection.source())
     shared.mkdir()
     done = subprocess.run(
-        [python, str(DRIVER), str(source), str(shared)],
+        [python, str(DRIVER), str(source), str(shared), *words],
         input=json.dumps(orders),
         capture_output=True,
         text=True,
@@ -60,7 +66,7 @@ def run(python: str, folder: Path, *orders: dict[str, Any]) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert found["result"] == 39
+    assert found["result"] == (RESULT_OF_WALK if words else 39)
     assert found["left"] == []
     return found
 
@@ -221,3 +227,48 @@ def test_an_uncaught_exception_stops_with_its_traceback(python: str, tmp_path: P
     assert event["text"] == "ValueError: no value"
     functions = [each["name"] for each in event["frames"]]
     assert functions == ["fails", "<module>"]
+
+
+@EVERY_PYTHON
+def test_steps_stay_with_the_function_that_yields_awaits_or_raises(
+    python: str, tmp_path: Path
+) -> None:
+    """The walk goes on in the function, whatever else the thread executes meanwhile."""
+    lines = WALK.read_text().splitlines()
+    walks = (
+        ("before = len", "next step next", "result = function|more = value|return more"),
+        ("squares =", "next next", "for each in range(count): sq|return len(sq"),
+        ("left = count", "finish next", 'return "no number|return total'),
+        (
+            "for _ in numbers",
+            "step next next next finish",
+            "left = count|while left|yield left|pass|for _ in numbers",
+        ),
+        (
+            "first = await",
+            "next step next next",
+            "second = await|await asyncio.sleep(0.001)|return value * 2|return second",
+        ),
+        ("first = await", "until finish", "second = await|return second"),
+        (
+            "fails(value)",
+            "step next finish next next next next",
+            "if value|raise Value|raise Value|except Value|text =|done =|return text",
+        ),
+        ("with context", "next", "seen = opened"),
+        ("async for", "next next", "found.append|async for"),
+        ("yield each", "next next", "found.append|async for"),
+    )
+    orders, wanted, number = [], [], 0
+    for slot, (begin, kinds, ends) in enumerate(walks, 2):
+        at_begin = {"file": WALK.name, "line": line_of(begin, lines)}
+        orders.append(order(2 * slot, {str(slot): at_begin}))
+        wanted += [line_of(each, lines) for each in (begin, *ends.split("|"))]
+        for kind in kinds.split():
+            number += 1
+            orders.append(order(2 * slot + 1, {}, step(number, kind)))
+    found = run(python, tmp_path, *orders, order(99, {}), words=["walk"])
+    assert [each["line"] for each in found["hits"]] == wanted
+    events = [ast.literal_eval(each["report"])["event"] for each in found["hits"]]
+    values = [each["text"] for each in events if each.get("kind") == "finish"]
+    assert values == ["'no number is left'", "None", "12", "! ValueError: 1"]
