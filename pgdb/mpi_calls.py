@@ -191,6 +191,8 @@ class MpiCall(Struct, frozen=True):
     datatype: str | None = None
     """Name of the datatype, such as ``MPI_DOUBLE``."""
     window: Group | None = None
+    displacement: int | None = None
+    """The place in the part of the window that :attr:`dest` has, in units of the window."""
     file_handle: Group | None = None
     group: Group | None = None
     """The group that MPI_Comm_create_group, MPI_Win_start or MPI_Win_post names."""

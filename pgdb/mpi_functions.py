@@ -16,8 +16,9 @@ import msgspec
 from pgdb.mpi_calls import CallKind
 from pgdb.patterns import pattern
 
-ArgumentType = Literal["int", "count", "handle", "pointer", "request", "requests"]
-"""``count`` has 64 bits in functions for large counts; ``request`` is the address of a handle."""
+ArgumentType = Literal["int", "count", "address", "handle", "pointer", "request", "requests"]
+"""``count`` has 64 bits in functions for large counts, ``address`` (MPI_Aint) has them in all;
+``request`` is the address of a handle."""
 
 TYPES: dict[str, ArgumentType] = {
     "_": "pointer",
@@ -31,6 +32,7 @@ TYPES: dict[str, ArgumentType] = {
     "root": "int",
     "target": "int",
     "number": "int",
+    "displacement": "address",
     "comm": "handle",
     "datatype": "handle",
     "op": "handle",
@@ -61,6 +63,7 @@ _MEANINGS = {
     "recvtag": "tag2",
     "rank": "target",
     "target_rank": "target",
+    "target_disp": "displacement",
     "incount": "number",
     "array_of_requests": "requests",
     "request*": "request",

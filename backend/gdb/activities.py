@@ -22,8 +22,8 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
     ("exiting", r"_dl_fini|_gfortran_stop_\w+|Py_Exit|Py_FinalizeEx|Py_RunMain_exit"),
     (
         "sleeping",
-        _names("(?:clock_)?nanosleep", "u?sleep", "sigsuspend", "pause", "rt_sigtimedwait")
-        + r"|sigtimedwait|sigwait(?:info)?|__sigsuspend",
+        _names("(?:clock_)?nanosleep", "u?sleep", "sched_yield", "sigsuspend", "pause")
+        + r"|(?:rt_)?sigtimedwait|sigwait(?:info)?|__sigsuspend",
     ),
     (
         "lock",

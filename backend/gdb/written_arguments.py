@@ -22,6 +22,7 @@ _ARGUMENTS = {
     "receive_tag": "tag2",
     "count": "count",
     "receive_count": "count2",
+    "displacement": "displacement",
 }
 """Fields of a call that are numbers, and the names of their arguments."""
 # Neither a call of a function nor an assignment. A name in capitals is a constant of MPI.

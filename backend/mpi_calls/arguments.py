@@ -15,6 +15,7 @@ from pgdb.mpi_calls import ArgumentSource
 from pgdb.mpi_functions import PROTOTYPES, Argument, Prototype
 
 _POINTERS = ("pointer", "request", "requests")
+_NUMBERS = ("int", "count", "address")
 _F2C = {
     "comm": "Comm",
     "win": "Win",
@@ -102,7 +103,7 @@ class CallArguments:
     def _of_fortran(self, raw: Raw, argument: Argument) -> Known | None:
         if argument.type in _POINTERS:
             return Known(raw.number, "caller code", is_fortran=True)
-        size = 8 if argument.type == "count" and self._called.name.is_large else 4
+        size = self._bytes_of_number(argument)
         word = self._library.memory.word(raw.number, size)
         if word is None:
             return None
@@ -134,15 +135,18 @@ class CallArguments:
             word = self._library.memory.word(raw.number, self._library.handle_bytes)
             return word
         number = raw.number & ((1 << 8 * size) - 1)
-        return _signed(number, size) if argument.type in ("int", "count") else number
+        return _signed(number, size) if argument.type in _NUMBERS else number
 
     def _size(self, argument: Argument) -> int:
         if argument.type in _POINTERS or argument.is_pointed:
             return 8
         if argument.type == "handle":
             return 8 if argument.name == "file" else self._library.handle_bytes
+        return self._bytes_of_number(argument)
+
+    def _bytes_of_number(self, argument: Argument) -> int:
         is_large = argument.type == "count" and self._called.name.is_large
-        return 8 if is_large else 4
+        return 8 if is_large or argument.type == "address" else 4
 
 
 def _signed(number: int, size_bytes: int) -> int:

@@ -27,7 +27,7 @@ CAN_FOLLOW = platform.machine() == "x86_64"
 """Whether this machine's code can be followed."""
 _MOST_REQUESTS = 1024
 _FIELDS = {"count2": "receive_count", "tag2": "receive_tag"}
-_NUMBERS = ("count", "count2")
+_NUMBERS = ("count", "count2", "displacement")
 
 
 class Stack(msgspec.Struct, frozen=True):
@@ -193,7 +193,7 @@ class _Parts:
                 self._set(name, self._library.peer(known.number, self._ranks), known)
 
     def numbers(self) -> None:
-        """Find counts and tags."""
+        """Find counts, displacements and tags."""
         for name in _NUMBERS:
             known = self._values.get(name)
             if known is not None and known.number >= 0:

@@ -282,6 +282,7 @@ class _Decoder:
             receive_count=entry.receive_count if "count2" in names else None,
             datatype=self._datatypes.get(entry.datatype) if "datatype" in names else None,
             window=self._other(group, layout.WINDOW),
+            displacement=entry.displacement if "displacement" in names else None,
             file_handle=self._other(group, layout.FILE),
             requests=() if thread is None else self._waited_for(entry, function, thread),
         )

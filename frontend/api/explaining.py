@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,11 +22,18 @@ from pgdb.frontend.analysis.flight_records import group_states
 from pgdb.frontend.analysis.why import flight
 from pgdb.frontend.analysis.why.busy import KINDS
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
-from pgdb.frontend.analysis.why.parties import Absence, Elsewhere, is_passing
+from pgdb.frontend.analysis.why.parties import (
+    Absence,
+    Elsewhere,
+    is_one_sided,
+    is_passing,
+    is_read,
+)
 from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, polls
 from pgdb.frontend.api.polls import (
+    READS,
     PollSearch,
     PollWatch,
     is_poll,
@@ -134,13 +141,14 @@ class _Explainer:
             elsewhere = self._elsewhere(answer)
             chosen = suspects(answer.classes, elsewhere) & self._movable
             if chosen and not self._look_only:
-                ran = _Run(session, answer, chosen)
+                ran = _Run(session, answer, chosen, self._look)
                 expected = self._expected(answer, chosen).verdicts
                 is_slow = any(each.kind in KINDS for each in expected)
                 await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
                 answer = await self._look()
                 elsewhere = self._elsewhere(answer)
                 looked = with_polls(answer.classes, ran.polls)
+                looked = with_polls(looked, ran.reads, is_one_sided)
                 outcome = ran.outcome(answer)
                 found = explain(looked, elsewhere, outcome)
                 if loops := await self._loops(found):
@@ -248,9 +256,16 @@ def _stopped(stop: Stop) -> str:
 class _Run:
     """A run of ranks that is watched."""
 
-    def __init__(self, session: Session, before: Answer, chosen: RankSet) -> None:
+    def __init__(
+        self,
+        session: Session,
+        before: Answer,
+        chosen: RankSet,
+        look: Callable[[], Awaitable[Answer]],
+    ) -> None:
         self._session = session
         self._state = session.state
+        self._look = look
         self.before = before
         self.is_late = False
         """Whether a call returned only after the time of the watch."""
@@ -262,16 +277,22 @@ class _Run:
         self._seconds = 0.0
         self.polls: tuple[EquivalenceClass[Record], ...] = ()
         """The tests and probes that ranks make one after the other, or between which they sleep."""
+        self.reads: tuple[EquivalenceClass[Record], ...] = ()
+        """The places of windows that ranks read again and again."""
 
-    async def watch(self, watch_s: float, patience_s: float) -> None:
+    async def watch(self, watch_s: float, longest_s: float) -> None:
         """Let the ranks run for *watch_s* seconds, and stop them again.
 
-        If no call has returned by then, they run until one returns, or *patience_s* in all.
+        If no call has returned by then, they run until one returns, or *longest_s* in all.
         """
         session, state = self._session, self._state
-        ready = await self._select_calls()
         begun_s = time.monotonic()
         try:
+            await self._search_reads()
+            if self.reads:
+                longest_s = patience_s(watch_s)
+            ready = await self._select_calls()
+            begun_s = time.monotonic()
             if ready:
                 self._advanced = await self._start("advance", "*$pc", ready)
             self._ran = self._advanced
@@ -285,25 +306,46 @@ class _Run:
                 waited_for = self._advanced or self._ran
                 await session.runs.wait_stopped("why", waited_for, timeout_s=watch_s / tests.turns)
             waited_for = self._advanced or self._ran
-            asleep = sleeping(self.before.classes) & self._ran if patience_s else RankSet()
+            asleep = sleeping(self.before.classes) & self._ran if longest_s else RankSet()
             search = PollSearch(session, asleep, tests.ranks & state.running)
             while waited_for <= state.running:
                 if not await search.step():
-                    is_over = time.monotonic() - begun_s >= patience_s
+                    is_over = time.monotonic() - begun_s >= longest_s
                     if is_over or search.polling & asleep:
                         break
                     await session.runs.wait_stopped("why", waited_for, timeout_s=_GLANCE_S)
-                self.is_late = bool(patience_s) and not waited_for <= state.running
+                self.is_late = bool(longest_s) and not waited_for <= state.running
             self.polls = () if self.is_late else search.polls
             self._seconds = time.monotonic() - begun_s
         finally:
             await to_its_end(self._stop())
 
+    async def _search_reads(self) -> None:
+        """Find the ranks in one-sided calls that read one place of a window again and again."""
+        ranks = _in(self.before, is_one_sided) & self._chosen
+        if not ranks:
+            return
+        search = PollSearch(self._session, ranks, RankSet(), READS, is_read)
+        # A one-sided call may return only while its target runs.
+        self._ran = self._chosen
+        if others := self._chosen - ranks:
+            await self._start("continue", "", others)
+        while not ranks <= search.polling and await search.step():
+            pass
+        await self._interrupt()
+        # A rank that comes back to an equal read does so until another rank writes there.
+        self.reads = tuple(
+            EquivalenceClass(each.ranks, msgspec.structs.replace(each.record, loop="spins"))
+            for each in search.polls
+            if isinstance(each.record, MpiCallStatus)
+        )
+        self.before = await self._look()
+
     async def _select_calls(self) -> RankSet:
         """Select, on each rank in a call, the frame that has called MPI; return those ranks."""
         by_call: dict[tuple[str, str], RankSet] = {}
         for each in self.before.classes:
-            status, ranks = each.record, each.ranks & self._chosen
+            status, ranks = each.record, (each.ranks & self._chosen) - _all_ranks(self.reads)
             if not ranks or not isinstance(status, MpiCallStatus) or status.call is None:
                 continue
             if status.state != "in_call" or status.call.thread:
@@ -372,8 +414,8 @@ class _Run:
 
         A rank that GDB could not stop behind its call has moved if it is in another one now.
         """
-        polling = RankSet.union(each.ranks for each in self.polls)
-        still = self._advanced - self._returned | polling
+        reading = _all_ranks(self.reads) & (_in(after, is_one_sided) | _in(after, _is_outside))
+        still = self._advanced - self._returned | _all_ranks(self.polls) | reading
         for rank_set, before, now in self._pairs(after, self._ran - self._advanced):
             # A loop comes back to an equal call. Only a stop behind a call shows that it returned.
             is_seen = before.call is None or bool(before.call.thread)
@@ -396,6 +438,23 @@ class _Run:
                     continue
                 if isinstance(old.record, MpiCallStatus) and isinstance(new.record, MpiCallStatus):
                     yield both, old.record, new.record
+
+
+def _all_ranks(classes: Sequence[EquivalenceClass[Record]]) -> RankSet:
+    return RankSet.union(each.ranks for each in classes)
+
+
+def _in(answer: Answer, is_so: Callable[[MpiCallStatus], bool]) -> RankSet:
+    """Return the ranks whose status is so."""
+    return RankSet.union(
+        each.ranks
+        for each in answer.classes
+        if isinstance(each.record, MpiCallStatus) and is_so(each.record)
+    )
+
+
+def _is_outside(status: MpiCallStatus) -> bool:
+    return status.state == "outside"
 
 
 def _function(status: MpiCallStatus) -> str:

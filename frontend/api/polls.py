@@ -11,11 +11,13 @@ A rank that sleeps between two tests is nearly always outside MPI when it is loo
 the same functions. A rank that comes to one of them twice, from one place and with equal arguments,
 polls. Of ranks outside MPI only those that sleep are searched so: a rank that computes between two
 tests works, and may answer others later.
+
+A rank in one-sided calls is searched in the same way for reads of one place of a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -41,6 +43,14 @@ _FUNCTIONS = (
     "PMPI_Parrived",
 )
 """The functions, by the names to which those of all languages lead."""
+READS = (
+    "PMPI_Fetch_and_op",
+    "PMPI_Compare_and_swap",
+    "PMPI_Get",
+    "PMPI_Get_accumulate",
+    "PMPI_Rget",
+)
+"""The functions that read a window, by the same names."""
 _NEXT = {
     "send": ("PMPI_Isend", "PMPI_Issend", "PMPI_Start", "PMPI_Startall"),
     "recv": ("PMPI_Irecv", "PMPI_Start", "PMPI_Startall"),
@@ -140,13 +150,24 @@ def _behind(status: MpiCallStatus) -> tuple[str, ...]:
 class PollSearch:
     """A search for all polls of some ranks."""
 
-    def __init__(self, session: Session, sleeping: RankSet, polling: RankSet) -> None:
-        """Search the polls of ranks that sleep, and the further ones of those that poll."""
+    def __init__(
+        self,
+        session: Session,
+        sleeping: RankSet,
+        polling: RankSet,
+        functions: Sequence[str] = _FUNCTIONS,
+        is_wanted: Callable[[MpiCallStatus], bool] = is_poll,
+    ) -> None:
+        """Search the polls of ranks that sleep, and the further ones of those that poll.
+
+        The polls are calls of *functions* whose statuses are wanted.
+        """
         self._session = session
+        self._is_wanted = is_wanted
         self._ranks = sleeping | polling
         self.polling = polling
         """The ranks that are known to poll."""
-        self._functions = iter(_FUNCTIONS)
+        self._functions = iter(functions)
         self._seen: list[EquivalenceClass[Record]] = []
 
     @property
@@ -200,7 +221,7 @@ class PollSearch:
         return [
             each
             for each in answer.classes
-            if isinstance(each.record, MpiCallStatus) and is_poll(each.record)
+            if isinstance(each.record, MpiCallStatus) and self._is_wanted(each.record)
         ]
 
 
@@ -220,16 +241,18 @@ def with_statuses(classes: Classes, later: Classes) -> Classes:
     return [*rest, *later]
 
 
-def with_polls(classes: Classes, polls: Classes) -> Classes:
+def with_polls(
+    classes: Classes, polls: Classes, goes_on: Callable[[MpiCallStatus], bool] = is_poll
+) -> Classes:
     """Return classes in which ranks that poll are in all of their *polls*.
 
-    A rank that is in a call of another kind by now polls no longer.
+    A rank that is in a call by now that does not show that it *goes_on* polls no longer.
     """
     found: list[EquivalenceClass[Record]] = []
     for each in classes:
         rest = each.ranks
         status = each.record
-        if isinstance(status, MpiCallStatus) and (is_poll(status) or status.state == "outside"):
+        if isinstance(status, MpiCallStatus) and (goes_on(status) or status.state == "outside"):
             for ranks, own in _by_polls(each, polls):
                 rest = rest - ranks
                 found.append(EquivalenceClass(ranks, _together(own)))

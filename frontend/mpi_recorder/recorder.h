@@ -34,6 +34,7 @@ struct call {
   uint64_t datatype;
   union {
     uint64_t group_calls; /* collective calls on the communicator, this one included */
+    int64_t displacement; /* of a one-sided call */
     struct {
       int32_t source, receive_tag;
     };

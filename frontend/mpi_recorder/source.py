@@ -128,7 +128,8 @@ class _Arguments:
     def number(self, argument: str) -> str:
         """Return an argument that is a number, which Fortran passes by its address."""
         name = self._meant[argument]
-        return f"*(const MPI_Fint *){name}" if self.is_fortran else name
+        kind = "MPI_Aint" if mpi_functions.TYPES[argument] == "address" else "MPI_Fint"
+        return f"*(const {kind} *){name}" if self.is_fortran else name
 
     def result(self, argument: str) -> str:
         """Return a number that MPI has set."""
@@ -166,6 +167,7 @@ _NUMBERS = {
     "receive_count": ("count2",),
     "peer": ("dest", "target", "root"),
     "source": ("source",),
+    "displacement": ("displacement",),
     "tag": ("tag",),
     "receive_tag": ("tag2",),
 }

@@ -28,7 +28,7 @@ MOST_REQUESTS = 16384
 PROBES = 64
 """Places of the table of requests, from the first one of a request on, at which it can be."""
 _MOST_NAMES = 64
-_REVISION = 2
+_REVISION = 3
 """Goes up whenever a field gets another meaning."""
 
 VERSION = _REVISION << 32 | zlib.crc32(repr(NUMBERED).encode())
@@ -47,7 +47,7 @@ class _SourceAndTag(ctypes.Structure):
 
 
 class _Collective(ctypes.Union):
-    _fields_ = (("group_calls", c_uint64), ("_parts", _SourceAndTag))
+    _fields_ = (("group_calls", c_uint64), ("displacement", c_int64), ("_parts", _SourceAndTag))
     _anonymous_ = ("_parts",)
 
 
@@ -160,5 +160,6 @@ def offsets() -> Iterator[tuple[str, str, int]]:
         for field, *_ in structure._fields_:
             if not field.startswith("_"):
                 yield name, field, getattr(structure, field).offset
-    for field in ("source", "receive_tag", "group_calls", "receive_count", "operation"):
+    both = ("source", "receive_tag", "group_calls", "displacement", "receive_count", "operation")
+    for field in both:
         yield "call", field, getattr(Call, field).offset

@@ -32,6 +32,7 @@ _NAMES = {
     "request_handle": {"request"},
     "requests": {"array_of_requests"},
     "number": {"count", "incount"},
+    "displacement": {"target_disp"},
 }
 
 

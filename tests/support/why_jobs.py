@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.why.explain import Explanation, explain
 from pgdb.frontend.analysis.why.parties import Elsewhere
 from pgdb.frontend.analysis.why.waiting import Watch
@@ -11,6 +13,7 @@ from pgdb.mpi_calls import (
     ANY_TAG,
     Communicator,
     Group,
+    Request,
 )
 from pgdb.ranks import RankSet
 from pgdb.records import Record
@@ -36,14 +39,20 @@ LEFT = Communicator(name="left", members="0-3", identity="left")
 RIGHT = Communicator(name="right", members="0-3", identity="right")
 SELF = Communicator(name="MPI_COMM_SELF", members="0")
 PAIR = Communicator(members="0-1")
+LEADERS = Communicator(members="0,2")
 ALL = RankSet.parse("0-3")
 WATCHED = Watch(still=ALL, seconds=1.0)
 
 
 FREE = win_call("MPI_Win_free")
+READ = win_call("MPI_Fetch_and_op", dest=1, displacement=0, operation="MPI_NO_OP", blocking=False)
 BARRIER = in_call("MPI_Barrier")
 FINALIZE = in_call("MPI_Finalize", "finalize", communicator=None)
 INIT = in_call("MPI_Init", "init", communicator=None)
+
+
+def unfinished(kind: str, peer: int | None) -> Request:
+    return request(kind, peer, complete=False)
 
 
 def explained(job: Job, watch: Watch = WATCHED, *elsewhere: Elsewhere) -> Explanation:
@@ -446,6 +455,32 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "different-roots",
         "1-2",
         "0,3",
+    ),
+    "a level of leaders that one of them has left out": (
+        {
+            "0": in_call("MPI_Allreduce", communicator=LEADERS),
+            "1": in_call("MPI_Bcast", root=0, communicator=PAIR),
+            "2-3": BARRIER,
+        },
+        "collective-order",
+        "0,2",
+        "1,3",
+    ),
+    "a receive without a sender, beside sends to unknown ranks": (
+        {
+            "0-1": BARRIER,
+            "2": waits("MPI_Waitall", "all", unfinished("recv", 0), unfinished("send", None)),
+            "3": waits("MPI_Waitall", "all", unfinished("recv", 2), unfinished("send", None)),
+        },
+        "unmatched-receive",
+        "2",
+        "0-1,3",
+    ),
+    "a flag in a window that nobody sets": (
+        {"0": replace(READ, loop="spins"), "1-3": FREE},
+        "missing-from-collective",
+        "0",
+        "1-3",
     ),
     "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
 }

@@ -1,4 +1,4 @@
-/* why: cycle|missing-from-collective ranks=0-1 victims=2-3 or missing-from-collective|cycle ranks=1 victims=0,2-3 or unmatched-receive ranks=1 victims=0,2-3 */
+/* why: cycle|missing-from-collective ranks=0-1 victims=2-3 or missing-from-collective ranks=1 victims=0,2-3 or unmatched-receive ranks=1 victims=0,2-3 */
 #define THREADS MPI_THREAD_MULTIPLE
 #include "why.h"
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

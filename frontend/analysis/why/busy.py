@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pgdb.frontend.analysis.why import graph, words
 from pgdb.frontend.analysis.why.graph import Edge
-from pgdb.frontend.analysis.why.parties import Party, part
+from pgdb.frontend.analysis.why.parties import Party, is_read, part
 from pgdb.frontend.analysis.why.verdict import (
     LONGER,
     NO_STEP,
@@ -93,6 +93,9 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
         if _others_work(waiting, number):
             text = "another rank is at work, and may end the loop; a longer watch would tell"
             return "cannot tell", Step(text, ("progress",))
+        if is_read(status):
+            text = f"it read this place for {watch.seconds:g} s; a longer watch would tell"
+            return "likely", Step(text, LONGER)
         text = "another thread may end the loop; the stacks of all threads would tell"
         return "likely", Step(text, ("tree --threads",))
     if party.is_polling:

@@ -118,6 +118,9 @@ def different(knot: Knot) -> Verdict | None:
     calls = _meetings(knot.parties)
     without = [each for each in calls if each[0].kind != "finalize"]
     found = _roots(without) or _differences(_earliest(without)) or _differences(calls)
+    if found is not None and found[0] == "communicator":
+        calls = without = _of_each_other(knot, calls)
+        found = _differences(calls)
     if found is None:
         return None
     difference, usual, differing = found
@@ -154,6 +157,19 @@ def different(knot: Knot) -> Verdict | None:
         known=knot.is_known and is_sure,
         step=step,
     )
+
+
+def _of_each_other(knot: Knot, calls: Calls) -> Calls:
+    """Return the calls of parties that wait for each other; all calls if there are no such two.
+
+    A party that waits for one of two such parties, and not the reverse, is their victim.
+    """
+    waits = {(each.waiter, each.target) for each in knot.edges if each.waiter != each.target}
+    both = {waiter for waiter, target in waits if (target, waiter) in waits}
+    parties = [
+        party for number, party in zip(knot.members, knot.parties, strict=True) if number in both
+    ]
+    return [each for each in calls if each[1] in parties] or calls
 
 
 def _is_unusual(made: MpiCall) -> bool:

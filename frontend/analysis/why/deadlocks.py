@@ -59,9 +59,24 @@ def _peers_unknown(knot: Knot) -> Verdict | None:
     numbers = knot.having("message receiver")
     ranks = RankSet.union(knot.party(each).ranks for each in numbers)
     is_unknown = any(
-        not need.is_known for each in numbers for need in knot.open_needs(each, "message receiver")
+        not need.is_known
+        for each in numbers
+        if not _lacks_a_known_one(knot, each)
+        for need in knot.open_needs(each, "message receiver")
     )
     return _unknown(knot, ranks) if is_unknown and len(ranks) > 1 else None
+
+
+def _lacks_a_known_one(knot: Knot, number: int) -> bool:
+    """Return whether a party has one call, which needs all of its messages, and a known one of
+    these is missing."""
+    conditions = knot.waiting.conditions[number]
+    missing = knot.open_needs(number, "message receiver")
+    return (
+        len(conditions) == 1
+        and conditions[0].every
+        and any(need.is_known and isinstance(need.peer, int) for need in missing)
+    )
 
 
 def ended(knot: Knot, waiters: Sequence[int]) -> Verdict:

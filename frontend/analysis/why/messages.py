@@ -265,10 +265,7 @@ def nobody(knot: Knot) -> Verdict | None:
         number
         for _, _, need_kind, numbers in own
         for number in numbers
-        if all(
-            not isinstance(need.peer, int) or need.targets.isdisjoint(blocked)
-            for need in knot.open_needs(number, need_kind)
-        )
+        if _is_end(knot, number, need_kind, blocked)
     }
     if not ends and any(each.kind == "rma" for party in knot.parties for each in party.calls):
         return None
@@ -277,6 +274,18 @@ def nobody(knot: Knot) -> Verdict | None:
         if chosen:
             return _nobody(knot, kind, what, need_kind, chosen, ends)
     return None
+
+
+def _is_end(knot: Knot, number: int, need_kind: str, blocked: RankSet) -> bool:
+    """Return whether a chain of waits ends at a party: no rank that it waits for is *blocked*.
+
+    Needs whose ranks are unknown decide where no other ones are known.
+    """
+    needs = knot.open_needs(number, need_kind)
+    known = [each for each in needs if isinstance(each.peer, int)]
+    if not known:
+        return not any(isinstance(each.peer, int) for each in knot.open_needs(number, _MESSAGES))
+    return all(each.targets.isdisjoint(blocked) for each in known)
 
 
 def _nobody(

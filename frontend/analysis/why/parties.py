@@ -18,6 +18,17 @@ Absence = Literal["", "ended", "lost", "detached", "running", "silent", "failed"
 
 UNKNOWN = MpiCallStatus(state="unknown")
 _FEW_PARTIES = 256
+_READS = frozenset({"MPI_Get", "MPI_Rget", "MPI_Compare_and_swap"})
+_FETCHES = frozenset({"MPI_Fetch_and_op", "MPI_Get_accumulate", "MPI_Rget_accumulate"})
+"""Functions that read, and that leave the place as it is with MPI_NO_OP alone."""
+_TO_TARGETS = (
+    *sorted(_READS | _FETCHES),
+    "MPI_Win_flush",
+    "MPI_Win_lock",
+    "MPI_Win_sync",
+    "MPI_Win_unlock",
+)
+"""Begins of the names of the functions of a loop that reads a window."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
@@ -79,6 +90,25 @@ def is_passing(status: MpiCallStatus) -> bool:
     """Return whether a rank is in calls that wait for nobody."""
     return bool(status.calls) and all(
         each.blocking is False and each.kind not in ("test", "probe") for each in status.calls
+    )
+
+
+def is_read(status: MpiCallStatus) -> bool:
+    """Return whether a rank reads a known place of a window, and leaves it as it is."""
+    made = status.call
+    if made is None or made.thread or made.dest is None or made.displacement is None:
+        return False
+    return made.function in _READS or (made.function in _FETCHES and made.operation == "MPI_NO_OP")
+
+
+def is_one_sided(status: MpiCallStatus) -> bool:
+    """Return whether a rank is in a one-sided call to a target, as in a loop that reads a flag."""
+    made = status.call
+    return (
+        made is not None
+        and not made.thread
+        and made.kind == "rma"
+        and made.function.startswith(_TO_TARGETS)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pgdb.frontend.analysis.function_names import shown_name
 from pgdb.frontend.analysis.why.matching import group_of
 from pgdb.frontend.analysis.why.needs import Need
-from pgdb.frontend.analysis.why.parties import Party
+from pgdb.frontend.analysis.why.parties import Party, is_read
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
@@ -56,6 +56,7 @@ _LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",
 }
+_READS = "again and again, and only another rank or thread can write there"
 _UNITS = {"h": 3600, "min": 60, "s": 1}
 _PLURALS = {
     "computes": "compute",
@@ -147,6 +148,8 @@ def call(made: MpiCall, *, brief: bool = False) -> str:
         parts.append(_tag(made.tag))
     if made.root is not None:
         parts.append(f"with root {made.root}")
+    if made.displacement is not None:
+        parts.append(f"at {made.displacement}")
     if made.kind == "rma" and made.group is not None and made.group.members:
         parts.append(f"for [{made.group.members}]")
     if made.operation:
@@ -203,7 +206,7 @@ def state(party: Party) -> str:
     match status.state:
         case "in_call" if party.call is not None:
             texts = " and ".join(call(each) for each in party.calls)
-            loop = f", {_LOOPS[status.loop]}" if status.loop else ""
+            loop = f", {_READS if is_read(status) else _LOOPS[status.loop]}" if status.loop else ""
             return f"{'polls' if party.is_polling else 'is'} in {texts}{loop}{suffix}"
         case "outside":
             return f"{_outside(status)}{suffix}"

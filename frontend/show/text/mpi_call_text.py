@@ -94,6 +94,8 @@ def call(said: MpiCall) -> str:
         if group is not None:
             members = f" of {group.members}" if group.members is not None else ""
             details.append(" ".join(filter(None, (name, group.name))) + members)
+    if said.displacement is not None:
+        details.append(f"displacement {said.displacement}")
     if said.requests:
         shown = [request(each) for each in said.requests[:_MOST_REQUESTS]]
         if (more := len(said.requests) - len(shown)) > 0:

@@ -75,6 +75,7 @@ def test_functions_of_the_users_own_with_such_names_wait_for_nobody() -> None:
         (("futex_wait", "___pthread_cond_wait"), "thread", "pthread_cond_wait"),
         (("GOMP_critical_name_start",), "lock", "GOMP_critical_name_start"),
         (("clock_nanosleep", "usleep"), "sleeping", ""),
+        (("__sched_yield",), "sleeping", ""),
         (("memcpy",), "computing", ""),
         ((), "computing", ""),
     ],

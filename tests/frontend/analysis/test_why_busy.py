@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from pgdb.frontend.analysis.why.parties import is_read
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from tests.support.late_ranks import LATE
-from tests.support.why_calls import outside, recv, request, waits
-from tests.support.why_jobs import ALL, BARRIER, WATCHED, Job, explained
+from tests.support.why_calls import outside, recv, request, waits, win_call
+from tests.support.why_jobs import ALL, BARRIER, FREE, READ, WATCHED, Job, explained
 
 
 @pytest.mark.parametrize("name", LATE)
@@ -54,3 +56,29 @@ def test_a_rank_that_polls_for_another_one_is_a_victim() -> None:
     polls = waits("MPI_Test", "all", request("receive", 3, complete=False))
     (found,) = explained({"0-1": BARRIER, "2": polls, "3": outside("deadlock")}).verdicts
     assert (str(found.ranks), str(found.victims), found.confidence) == ("3", "0-2", "certain")
+
+
+@pytest.mark.parametrize(
+    ("function", "operation", "displacement", "is_reading"),
+    [
+        ("MPI_Get", None, 3, True),
+        ("MPI_Compare_and_swap", None, 0, True),
+        ("MPI_Get_accumulate", "MPI_NO_OP", 0, True),
+        ("MPI_Fetch_and_op", "MPI_SUM", 0, False),  # a counter of tasks
+        ("MPI_Get", None, None, False),  # perhaps one element after the other
+        ("MPI_Put", None, 0, False),
+    ],
+)
+def test_a_read_leaves_one_known_place_as_it_is(
+    function: str, operation: str | None, displacement: int | None, is_reading: bool
+) -> None:
+    made = win_call(function, dest=1, operation=operation, displacement=displacement)
+    assert is_read(made) is is_reading
+
+
+def test_a_flag_that_a_working_rank_may_set_is_no_hang() -> None:
+    job: Job = {"0": replace(READ, loop="spins"), "1": outside(), "2-3": FREE}
+    assert all(each.confidence == "cannot tell" for each in explained(job).verdicts)
+    (found,) = explained({"0": replace(READ, loop="spins"), "1-3": FREE}).verdicts
+    assert "MPI_Fetch_and_op to 1 at 0" in found.text and "again and again" in found.text
+    assert "a longer watch" in found.decides
