@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal as signals
 from collections.abc import Sequence
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
+from pgdb.backend.gdb.resent_signals import FirstFault, first_fault
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
@@ -152,25 +154,37 @@ class FaultCauses:
         image = self._image_of(pid)
         # A process of the core's time has gone; its number may be another one's.
         lives = isinstance(image, ProcessImage)
-        if code <= 0:
-            return _sent_by(sender, pid, knows_name=lives)
+        if code <= 0 and sender != pid:
+            return _sent_by(sender, knows_name=lives)
         fault = Fault(signal, code, address, stack, place)
-        return await asyncio.to_thread(
-            self._words, fault, image, _stack_limit(pid) if lives else ""
-        )
+        limit = _stack_limit(pid) if lives else ""
+        return await asyncio.to_thread(self._words, fault, image, limit)
 
     def _words(self, fault: Fault, image: RankImage, limit: str) -> str:
         mappings: Sequence[Mapping] = ()
         with contextlib.suppress(OSError):
             mappings = image.mappings()
-        return fault.words(mappings, limit, is_core=not isinstance(image, ProcessImage))
+        is_core = not isinstance(image, ProcessImage)
+        if fault.code > 0:
+            return fault.words(mappings, limit, is_core=is_core)
+        if (first := _first(fault, image, mappings)) is None:
+            return "sent by the program itself, perhaps by its handler of an earlier fault"
+        earlier = Fault(fault.signal, first.code, first.address, fault.stack, fault.place)
+        cause = earlier.words(mappings, limit, is_core=is_core) or "a fault"
+        whose = f"the handler of {first.handler}" if first.handler else "a handler"
+        return f"{cause} ({whose} caught it and sent the signal again)"
 
 
-def _sent_by(sender: int, pid: int, *, knows_name: bool) -> str:
-    """Return the words for a signal that no instruction has caused."""
-    if sender == pid:
-        # Open MPI's handler prints a stack, and sends the signal again.
-        return "sent by the program itself, perhaps by its handler of an earlier fault"
+def _first(fault: Fault, image: RankImage, mappings: Sequence[Mapping]) -> FirstFault | None:
+    """Return the fault before a signal that the rank has sent to itself, None if none is seen."""
+    number = signals.Signals[fault.signal]
+    with contextlib.suppress(OSError), image.opened() as read:
+        return first_fault(number, fault.stack, fault.place, mappings, read)
+    return None
+
+
+def _sent_by(sender: int, *, knows_name: bool) -> str:
+    """Return the words for a signal that another process has sent."""
     name = procfs.program_name(sender) if sender > 0 and knows_name else ""
     return f"sent by process {sender}" + (f" ({name})" if name else "")
 

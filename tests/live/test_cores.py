@@ -60,11 +60,9 @@ def test_ranks_are_found_and_their_deaths_shown(mpi: Mpi, build: Build, tmp_path
     places = {each["ranks"]: each["frame"]["line"] for each in stops}
     assert places == {"0-2": program.line("die"), "3": program.line("abort")}
     details = {each["ranks"]: each.get("detail", "") for each in stops}
-    causes = (
-        "an access through a null pointer",
-        "sent by the program itself, perhaps by its handler",
-    )
-    assert details["0-2"].removeprefix("cause: ").startswith(causes) and not details["3"]
+    # A handler of the MPI library has sent the signal again: the core has the second signal.
+    assert details["0-2"].startswith("cause: an access through a null pointer"), details
+    assert not details["3"]
     values = done.answer("print cell->step")["classes"]
     assert [each["value"] for each in values] == [10, 11, 12, 13]
     assert len(done.answer("backtrace")["classes"]) == 2
