@@ -30,7 +30,8 @@ class Cause(Part, frozen=True, kw_only=True):
 
     kind: str
     """``signal``, ``abort``, ``assertion``, ``exception``, ``runtime-error``, ``sanitizer``,
-    ``exit-code``, ``hang``, ``time-limit``, ``request``, ``check``, ``lost`` or ``none``."""
+    ``exit-code``, ``hang``, ``time-limit``, ``ended``, ``request``, ``check``, ``lost`` or
+    ``none``."""
     what: str
     """The event in one sentence: ``rank 3 received SIGSEGV, Segmentation fault``."""
     where: str = ""

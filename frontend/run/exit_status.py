@@ -33,7 +33,9 @@ MEANINGS = {
 }
 """The table in docs/guide/run.md; a test compares them."""
 
-_OF_KIND = {
+BEFORE_THE_END = ("hang", "time-limit")
+"""Kinds of causes after which a job can end well."""
+KINDS = {
     "signal": EXIT_SIGNAL,
     "abort": EXIT_ABORT,
     "assertion": EXIT_ERROR,
@@ -49,11 +51,22 @@ _OF_KIND = {
     "none": EXIT_OK,
     "request": EXIT_OK,
 }
+"""The statuses of all kinds of causes."""
 
 
 def of_cause(kind: str) -> int:
     """Return the status for the kind of a cause."""
-    return _OF_KIND[kind]
+    return KINDS[kind]
+
+
+def of_report(kind: str, job_status: int | None) -> int:
+    """Return the status for the cause of the last report, and the job's own status if it has one.
+
+    A hang or a time limit that was reported before the job ended well is no failure.
+    """
+    if job_status == 0 and kind in BEFORE_THE_END:
+        return EXIT_OK
+    return of_cause(kind)
 
 
 def of_job(status: int) -> int:

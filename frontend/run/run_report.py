@@ -107,13 +107,14 @@ def report_of(
         notes.append(
             f"the ends of ranks [{unknown}]: their launcher has ended without a report of them"
         )
+    everyone = ranks | base.rank_set
     whole = replace(
         base,
         classes=classes,
         time=time.time(),
         title=" ".join(public_line(record.line)),
-        cause=_placed(_in_core(cause, dead), base.classes),
-        ranks=str(ranks | base.rank_set),
+        cause=_placed(_in_core(cause, dead), base.classes, everyone),
+        ranks=str(everyone),
         job=Job(
             line=public_line(record.line),
             description=base.job.description,
@@ -125,7 +126,7 @@ def report_of(
         versions=base.versions if base.versions.pgdb else versions(),
         hosts=base.hosts if len(base.hosts) > 1 and not begun else hosts_of(begun.values()),
         states=RankStates(running=str(ranks - gone) if status is None else "", exited=str(gone)),
-        stops=(*stops, *seen),
+        stops=(*_with_reasons(stops, record.cores), *seen),
         output=(*tails_of(rings), *rank_tails(tails or {}, _failed(stops))),
         environment=base.environment or environment_of(environment, "pgdb run, on this host"),
         timeline=tuple(record.timeline),
@@ -251,6 +252,20 @@ def _without(classes: Sequence[RankClass], dead: Sequence[RankClass]) -> list[Ra
     return [each for each in classes if parse_ranks(each.ranks).isdisjoint(known)]
 
 
+def _with_reasons(stops: Sequence[ReportStop], cores: Report | None) -> list[ReportStop]:
+    """Return the ends of ranks with what their core files say beside the place, such as a cause."""
+    found = []
+    for stop in stops:
+        ranks = parse_ranks(stop.ranks)
+        text = stop.text
+        for each in () if cores is None else cores.stops:
+            reason = each.text.partition("\n")[2]
+            if reason and (those := parse_ranks(each.ranks) & ranks):
+                text += "\n" + (reason if those == ranks else f"[{those}] {reason.strip()}")
+        found.append(replace(stop, text=text))
+    return found
+
+
 def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:
     """Return a cause with the place in the core file of its rank, unless it has one."""
     who = parse_ranks(cause.who)
@@ -269,9 +284,15 @@ def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:
     return cause
 
 
-def _placed(cause: Cause, classes: Sequence[RankClass]) -> Cause:
-    """Return a hang's cause with the place of its smallest class of ranks."""
-    if cause.where or cause.kind not in _NO_FAILURES:
+def _placed(cause: Cause, classes: Sequence[RankClass], ranks: RankSet) -> Cause:
+    """Return the cause of a job that runs with its ranks, and the place of its smallest class.
+
+    A launcher may have started no rank yet when the event came.
+    """
+    if cause.kind not in _NO_FAILURES:
+        return cause
+    cause = replace(cause, who=cause.who or str(ranks))
+    if cause.where:
         return cause
     places = [
         f"[{each.ranks}] {_place(each)}" for each in sorted(classes, key=lambda each: each.count)

@@ -396,9 +396,7 @@ class Supervisor:
         self._publisher.conclude(report, is_event=is_event)
         if self._options.exit_code == "job":
             return exit_status.of_job(job.status)
-        if job.status == 0 and report.cause.kind in ("hang", "time-limit"):
-            return exit_status.EXIT_OK
-        return exit_status.of_cause(report.cause.kind)
+        return exit_status.of_report(report.cause.kind, job.status)
 
     def _final_cause(self, job: JobProcess) -> Cause | None:
         """Return the cause that precedes the ends of ranks, if there is one."""

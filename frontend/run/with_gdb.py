@@ -92,6 +92,11 @@ class GdbRun:
                 if session.job is not None and session.all_have_ended:
                     await session.job.wait()
                 self._report = await self._collect(session, None)
+            elif session.all_have_ended:
+                # The report is that of an event; ranks ran on and came to further locations.
+                await self._note_traces(session)
+                notes = (*self._report.notes, *self._never_reached())
+                self._report = replace(self._report, notes=tuple(dict.fromkeys(notes)))
             kill = self._ended_by_us
         finally:
             for each in self._tasks:
@@ -166,7 +171,7 @@ class GdbRun:
 
     async def _wait_time_limit(self) -> None:
         options = self._options
-        end = time.time() + options.wall_time_s
+        end, source = time.time() + options.wall_time_s, "--wall-time"
         if not options.wall_time_s:
             found = await asyncio.to_thread(time_limit.find)
             if found is None:
@@ -174,9 +179,9 @@ class GdbRun:
                     "--before-timeout: no time limit was found; give it with --wall-time"
                 )
                 return
-            end = found.end
+            end, source = found.end, found.source
         await asyncio.sleep(max(end - options.before_timeout_s - time.time(), 0.0))
-        text = f"{in_words(options.before_timeout_s)} before the time limit"
+        text = f"{in_words(options.before_timeout_s)} before the time limit ({source})"
         self._triggers.append(Trigger("time-limit", text))
 
     # -- the run -----------------------------------------------------------------------------------
@@ -372,12 +377,15 @@ class GdbRun:
         report = self._with_events(self._report)
         status = session.job.process.returncode if session.job is not None else None
         report = replace(report, job=replace(report.job, exit_code=status))
+        if status == 0 and report.cause.kind in exit_status.BEFORE_THE_END:
+            what = f"{report.cause.what}; the job ended well later"
+            report = replace(report, cause=replace(report.cause, what=what))
         is_event = report.cause.kind != "none"
         await self._publisher.write(report)
         self._publisher.conclude(report, is_event=is_event)
         if self._options.exit_code == "job" and status is not None:
             return exit_status.of_job(status)
-        return exit_status.of_cause(report.cause.kind)
+        return exit_status.of_report(report.cause.kind, status)
 
 
 def _require(answer: Answer, what: str) -> None:

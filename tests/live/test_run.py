@@ -386,6 +386,9 @@ def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path:
     at = program.at("wait")
     options = ["--break-at", f"{at},rank,size", "--trace-at", f"{at},rank*2"]
     options += ["--check", "rank in 0..1", "--at", at, "--check", "size > 0", "--at", at]
+    # A check fails before any rank comes to the next line, and no rank comes to the last one.
+    later, never = f"deaths.c:{program.line('wait') + 1}", program.at("exit")
+    options += ["--trace-at", f"{later},rank*3", "--break-at", never]
     finished, report = run_job(tmp_path, *options, "--", *mpi.line(3, program, "7"))
     assert finished.status == 1, finished.err
     assert report["cause"]["kind"] == "check"
@@ -393,6 +396,8 @@ def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path:
     texts = [each["text"] for each in report["timeline"]]
     assert f"{at}: rank = 1" in texts and f"{at}: size = 3" in texts
     assert any("[0] 0, [1] 2, [2] 4" in each for each in texts)
+    assert any("[0] 0, [1] 3, [2] 6" in each for each in texts), texts
+    assert f"no rank has come to {never}" in report["notes"]
 
 
 @pytest.mark.any_mpi

@@ -14,22 +14,48 @@ from pgdb.frontend.report.model import RankClass, Report, ReportFrame, ReportSto
 from pgdb.frontend.report.places import from_checkout
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_WORDS = {
+_CAUSES = {
     "signal": "A rank received a fatal signal.",
     "abort": "A rank aborted the job, or MPI did.",
     "assertion": "An assertion failed.",
-    "exception": "A C++ exception was not caught.",
-    "runtime-error": "A runtime error of Fortran ended a rank.",
+    "exception": "An exception was not caught.",
+    "runtime-error": "An error of a run-time library ended a rank.",
     "sanitizer": "A sanitizer reported an error.",
     "exit-code": "A rank ended with a status other than 0.",
     "hang": "Ranks made no progress.",
-    "time-limit": "The job came to its time limit.",
+    "time-limit": "The job came near its time limit.",
+    "ended": "A signal ended the job from outside.",
     "request": "The report was asked for.",
     "check": "A condition did not hold on all ranks.",
     "lost": "Ranks were lost to the debugger.",
     "none": "No rank has failed.",
 }
 """Kinds of causes, in a sentence each."""
+_VERDICTS = {
+    "cycle": "Ranks wait for each other in a circle.",
+    "head-to-head-sends": "Ranks send to each other, and none of them receives.",
+    "self-deadlock": "A rank waits for itself.",
+    "unmatched-receive": "A rank waits for a message that nobody sends.",
+    "unmatched-send": "A rank sends a message that nobody receives.",
+    "unmatched-rma": "No rank does the other side of a one-sided synchronisation.",
+    "communicator-mixup": "Calls that belong together use different communicators.",
+    "different-collectives": "Ranks are in different collective calls of one communicator.",
+    "different-roots": "Ranks give different roots to one collective call.",
+    "different-operations": "Ranks give different operations to one collective call.",
+    "different-counts": "Ranks give counts that do not fit to one collective call.",
+    "different-datatypes": "Ranks give datatypes that do not fit to one collective call.",
+    "collective-order": "Ranks make collective calls in another order.",
+    "missing-from-collective": "A rank is missing from a collective call.",
+    "waits-for-busy-rank": "Ranks wait for a message of a rank that is busy.",
+    "slow": "Ranks waited for a rank outside MPI, and went on at last.",
+    "rank-left": "Ranks wait for a rank that has ended or left MPI.",
+    "no-connection": "No process does the other part of a connection.",
+    "no-progress": "No call of MPI returns, though no rank is known to be missing.",
+    "network-or-launcher": "All ranks start or leave MPI, and none returns.",
+    "unknown": "Ranks wait for each other, in calls with unknown arguments.",
+}
+"""Kinds of verdicts, in a sentence each."""
+RULES = _CAUSES | _VERDICTS
 
 
 def render(report: Report) -> str:
@@ -44,7 +70,7 @@ def render(report: Report) -> str:
                 "rules": [
                     {
                         "id": kind,
-                        "shortDescription": {"text": _WORDS.get(kind, kind)},
+                        "shortDescription": {"text": RULES.get(kind, kind)},
                     }
                     for kind in kinds
                 ],

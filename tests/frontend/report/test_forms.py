@@ -6,13 +6,16 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.why.verdict import VerdictKind
 from pgdb.frontend.report import comparing, writing
-from pgdb.frontend.report.forms import github
+from pgdb.frontend.report.forms import github, sarif
 from pgdb.frontend.report.model import (
     Cause,
     Environment,
@@ -37,6 +40,7 @@ from pgdb.frontend.report.model import (
     Versions,
     Wait,
 )
+from pgdb.frontend.run import exit_status
 from pgdb.ranks import RankSet
 
 HOSTILE = (
@@ -281,6 +285,14 @@ def test_sarif_has_a_result_with_its_place_and_its_stacks() -> None:
     kinds = {each["ruleId"] for each in run["results"]}
     assert kinds == {each["id"] for each in run["tool"]["driver"]["rules"]}
     assert not run["invocations"][0]["executionSuccessful"]
+
+
+def test_sarif_has_a_sentence_for_each_kind() -> None:
+    kinds = {*exit_status.KINDS, *get_args(VerdictKind)}
+    assert sarif.RULES.keys() == kinds
+    assert all(each.endswith(".") for each in sarif.RULES.values())
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "report.md").read_text("utf-8")
+    assert [each for each in exit_status.KINDS if f"`{each}`" not in page] == []
 
 
 def test_files_of_the_checkout_are_named_from_there(

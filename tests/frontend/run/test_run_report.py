@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 
-from pgdb.frontend.report.model import Cause
+from pgdb.frontend.report.model import Cause, Report, ReportStop
+from pgdb.frontend.run import exit_status
 from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.run.rank_reports import RankStart
 from pgdb.frontend.run.run_report import RunRecord, report_of, stops_of
@@ -69,3 +70,46 @@ def test_ranks_whose_end_nobody_has_reported_do_not_run_any_more() -> None:
 
     assert states_of(None) == ("0", "1", False)
     assert states_of(1) == ("", "1", True)
+
+
+def test_the_reason_for_a_death_comes_from_the_core_file() -> None:
+    reason = "    cause: an access through a null pointer"
+    record = RunRecord(["mpirun", "app"])
+    died = Cause(kind="signal", what="rank 1 died", who="1")
+    record.cores = Report(
+        time=0.0,
+        title="cores",
+        cause=died,
+        ranks="1",
+        stops=(ReportStop(ranks="1", text=f"SIGSEGV: f () at f.c:3\n{reason}"),),
+    )
+
+    def texts(*ends: RankEnd) -> list[str]:
+        report = report_of(record, died, starts=[], ends=ends, rings=[], status=1, environment={})
+        return [each.text for each in report.stops]
+
+    first, last = texts(SEGV, TERM)
+    assert first == f"died of SIGSEGV, Segmentation fault\n{reason}"
+    assert last == "died of SIGTERM, Terminated"
+    # The first to fail stands alone; of the two others that died alike, one has left a core file.
+    _, others, _ = texts(
+        RankEnd(0, 100, signal.SIGSEGV, 0.0), SEGV, RankEnd(3, 103, signal.SIGSEGV, 0.0), TERM
+    )
+    assert (
+        others == "died of SIGSEGV, Segmentation fault\n[1] cause: an access through a null pointer"
+    )
+
+
+def test_the_cause_of_a_job_whose_ranks_began_late_has_its_ranks() -> None:
+    record = RunRecord(["mpirun", "app"])
+    limit = Cause(kind="time-limit", what="10 s before the time limit")
+    record.look = Report(time=0.0, title="app", cause=limit, ranks="0-3")
+    report = report_of(record, limit, starts=[], ends=[], rings=[], status=None, environment={})
+    assert report.cause.who == "0-3"
+
+
+def test_a_hang_before_a_job_ends_well_is_no_failure() -> None:
+    assert exit_status.of_report("hang", 0) == exit_status.EXIT_OK
+    assert exit_status.of_report("hang", 1) == exit_status.EXIT_HANG
+    assert exit_status.of_report("hang", None) == exit_status.EXIT_HANG
+    assert exit_status.of_report("check", 0) == exit_status.EXIT_CHECK
