@@ -33,6 +33,15 @@ def has_dots(text: str) -> bool:
     return "..." in text and any(match["cut"] for match in _DOTS.finditer(text))
 
 
+def count_dots(text: str) -> int:
+    """Return the number of places at which dots stand for the rest of a value.
+
+    >>> count_dots("{x = {1...}, y = {2...}, z = 3}"), count_dots('"..."')
+    (2, 0)
+    """
+    return sum(match["cut"] is not None for match in _DOTS.finditer(text))
+
+
 def is_cut(text: str) -> bool:
     """Return whether a text without GDB's limits is a part of a value all the same.
 

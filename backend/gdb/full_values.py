@@ -14,11 +14,13 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock
 from pgdb.patterns import pattern
-from pgdb.printed_parts import has_dots, is_cut
+from pgdb.printed_parts import count_dots, has_dots, is_cut
 from pgdb.records import Block, Failure, Record, Value, Variable, Variables
 
 _MOST_SHOWN_BYTES = 1 << 26
 """Largest value that GDB prints beyond the user's max-value-size: it reads all of it for that."""
+_FEW_PARTS = 8
+"""Most long parts of a value of which each is printed with all elements that are asked for."""
 _MOST_VARIABLES = 64
 """Most variables of a frame of which more than GDB prints is looked at."""
 _TOO_LARGE = "max-value-size"
@@ -154,12 +156,22 @@ async def _in_full_text(gdb: GdbSession, operation: Evaluate, shown: Value, hist
     """Look at the text of a value without GDB's limits."""
     if not has_dots(shown.text):
         return shown
-    text = await _text(gdb, operation, history)
+    most = _most_elements(operation, shown.text)
+    text = await _text(gdb, operation, history, most)
     if text is None:
         return replace(shown, looked_at=-1)
     if text == shown.text and not is_cut(text):  # the dots are its own
         return shown
-    return replace(shown, whole=text, looked_at=operation.most_elements if is_cut(text) else 0)
+    return replace(shown, whole=text, looked_at=most if is_cut(text) else 0)
+
+
+def _most_elements(operation: Evaluate, shown: str) -> int:
+    """Return the number of elements after which each part of a text is to end.
+
+    GDB takes long for the elements of containers, and a structure can have many.
+    """
+    most = operation.most_elements
+    return most if count_dots(shown) <= _FEW_PARTS else max(1, most // _FEW_PARTS)
 
 
 async def _block(gdb: GdbSession, operation: Evaluate, pid: int, expression: str) -> Record:
@@ -167,11 +179,14 @@ async def _block(gdb: GdbSession, operation: Evaluate, pid: int, expression: str
     return await read_block(gdb, reading, pid)
 
 
-async def _text(gdb: GdbSession, operation: Evaluate, history: str) -> str | None:
-    """Return the text of a value in GDB's history without GDB's limits, None if it has none."""
+async def _text(gdb: GdbSession, operation: Evaluate, history: str, most: int) -> str | None:
+    """Return the text of a value in GDB's history with *most* elements of each part.
+
+    GDB's other limits do not hold. Return None if the value has no text.
+    """
     settings = (
         f"max-value-size {_MOST_SHOWN_BYTES}",
-        f"print elements {operation.most_elements}",
+        f"print elements {most}",
         "print repeats 10",
         "print max-depth -1",
         "print union on",

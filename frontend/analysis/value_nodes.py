@@ -11,6 +11,25 @@ from pgdb.merge.normalize import normalize_values
 from pgdb.records import SLOT, Block, Record, Value
 
 
+class MarkedText(str):
+    """The whole of a value that was looked at part by part.
+
+    Elements beyond GDB's text that are equal on all ranks are a mark in it.
+    """
+
+    before: Value
+    """The value as it was before its parts were looked at."""
+    parts: str
+    """Hash of the parts."""
+
+    @classmethod
+    def of(cls, text: str, before: Value, parts: str) -> MarkedText:
+        """Return a text with what is known of it."""
+        made = cls(text)
+        made.before, made.parts = before, parts
+        return made
+
+
 def node_of(each: EquivalenceClass[Record]) -> Node:
     """Return the tree of a value, in full if that is at hand."""
     record = cast(Value, each.record)

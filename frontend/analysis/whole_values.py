@@ -15,6 +15,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask, read_arrays
 from pgdb.frontend.analysis.full_answers import pages
 from pgdb.frontend.analysis.set_differences import content, may_be_unordered
+from pgdb.frontend.analysis.value_nodes import MarkedText
 from pgdb.frontend.analysis.values import parse
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_values
@@ -129,7 +130,8 @@ def key_of(record: Record) -> Record | str | tuple[str]:
         whole = record.whole
         if whole is None or isinstance(whole, str):
             text = record.text if whole is None else normalize_values(whole, [])
-            return (content(parse(text)),)
+            parts = whole.parts if isinstance(whole, MarkedText) else ""
+            return (f"{content(parse(text))}{parts}",)
     return record.digest if isinstance(record, Value) and record.digest else record
 
 

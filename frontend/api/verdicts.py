@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,8 @@ from pgdb.frontend.analysis.array_screen import Comparisons, screen
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
-from pgdb.frontend.analysis.full_answers import in_full
+from pgdb.frontend.analysis.cut_parts import look_at_parts
+from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.ranks import RankSet
 from pgdb.records import Value
@@ -70,6 +72,14 @@ async def evaluate(
     return await in_full(answer, session.recall)
 
 
+async def evaluate_parts(session: Session, expression: str, ranks: RankSet) -> Answer:
+    """Print the value of an expression for a verdict about *ranks* among themselves.
+
+    Long parts of structures are looked at in full.
+    """
+    return await in_full(await _ask_parts(session, expression, ranks), session.recall)
+
+
 async def look(
     session: Session,
     answer: Answer,
@@ -96,12 +106,21 @@ async def look_to_print(session: Session, answer: Answer) -> Answer:
 
     Very many or very long values stay as they are: ``print`` is to answer at once.
     """
+    try:
+        check_changes_nothing(answer.command.partition(" ")[2])
+    except UsageError:
+        return answer
+    answer = await _look_at_parts(
+        session,
+        answer,
+        limit_bytes=_PRINTED_BYTES,
+        most_elements=whole_values.MOST_PRINTED,
+        part_elements=whole_values.MOST_PRINTED,
+    )
     values = [each.record for each in answer.classes if isinstance(each.record, Value)]
     if not 2 <= len({*map(whole_values.key_of, values)}) <= _MOST_PRINTED_VALUES:
         return answer
-    expression = answer.command.partition(" ")[2]
     try:
-        check_changes_nothing(expression)
         return await whole_values.look(
             answer,
             session.ask,
@@ -109,7 +128,7 @@ async def look_to_print(session: Session, answer: Answer) -> Answer:
             raw_pointers=_raw_pointers(session),
             most_elements=whole_values.MOST_PRINTED,
         )
-    except (CommandError, UsageError):
+    except CommandError:
         return answer
 
 
@@ -135,10 +154,11 @@ async def sides(
 
     An earlier answer is the first side, other ranks are the second.
     """
-    mine = await evaluate(session, expression, ranks)
     if isinstance(other, Answer):
+        mine = await evaluate(session, expression, ranks)
         return await look_at_differences(session, other, mine, by, are_both_now=False)
-    theirs = await evaluate(session, expression, other)
+    both = await evaluate_parts(session, expression, ranks | other)
+    mine, theirs = part_of(both, ranks), part_of(both, other)
     return await look_at_differences(session, mine, theirs, by, are_both_now=True)
 
 
@@ -148,6 +168,8 @@ async def check_condition(
     """Return which of *ranks* meet a requirement, with values in full."""
 
     async def ask(expression: str, some: RankSet) -> Answer:
+        if requirement.kind == "same" and not requirement.conditions:
+            return await _ask_parts(session, expression, some)
         most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
         return await _ask(session, expression, some, "", None, most, limit_bytes)
 
@@ -166,6 +188,42 @@ async def check_condition(
         running_ok=running_ok,
         look=look_at,
         screen=screened,
+    )
+
+
+async def _ask_parts(session: Session, expression: str, ranks: RankSet) -> Answer:
+    """Print a value, and look at its long parts; at more elements of the text if those do not do.
+
+    Most structures have few long containers, which are read faster alone than as GDB's text.
+    """
+    limit_bytes = session.options.array_limit_bytes
+    for most in (whole_values.MOST_PRINTED, whole_values.MOST_ELEMENTS):
+        answer = await _ask(session, expression, ranks, "", None, most, limit_bytes)
+        answer = await _look_at_parts(
+            session, answer, most_elements=most, part_elements=whole_values.MOST_ELEMENTS
+        )
+        if not any(whole_values.is_partial(each.record) for each in answer.classes):
+            break
+    return answer
+
+
+async def _look_at_parts(
+    session: Session,
+    answer: Answer,
+    *,
+    most_elements: int,
+    part_elements: int,
+    limit_bytes: int = sys.maxsize,
+) -> Answer:
+    limit = session.options.array_limit_bytes
+    return await look_at_parts(
+        answer,
+        session.ask,
+        limit_bytes=min(limit, limit_bytes),
+        read_bytes=min(limit, _LOOKED_AT_BYTES),
+        raw_pointers=_raw_pointers(session),
+        most_elements=most_elements,
+        part_elements=part_elements,
     )
 
 

@@ -14,6 +14,7 @@ from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import By, compare
 from pgdb.frontend.analysis.conditions import only_looks, parse
+from pgdb.frontend.analysis.cut_parts import before_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.analysis.unseen_addresses import leaves_out_addresses
@@ -92,9 +93,10 @@ async def _compare(
                                   to change anything
 
     Structures are compared field by field, arrays element by element, in full: GDB's
-    limits for printing ('set print elements') do not matter. Of containers and strings
-    the first 100000 elements are compared; ranks with longer ones that are equal so far
-    are named as not compared. Addresses do not differ, nor do two NaNs. A rank that
+    limits for printing ('set print elements') do not matter. Numbers are compared in full,
+    also in containers of a structure; of other containers and strings the first 100000
+    elements. Ranks with longer ones that are equal so far are named as not compared.
+    Addresses do not differ, nor do two NaNs. A rank that
     cannot evaluate EXPR is not compared, and the exit status of a batch run is 1.
     @1 is the set of the ranks that are equal; @2, @3 … are those that differ, in the
     order of the output.
@@ -122,7 +124,7 @@ async def _compare(
         expression, ranks, others = _rank_sides(call, left, right)
         before, after = layout.brackets(ranks), layout.brackets(others)
         session = call.session
-        said = await verdicts.evaluate(session, expression, ranks | others)
+        said = await verdicts.evaluate_parts(session, expression, ranks | others)
         sides = await verdicts.look_at_differences(
             session, part_of(said, ranks), part_of(said, others), by, are_both_now=True
         )
@@ -200,7 +202,7 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         if word in ("stat", "plot"):
             has = "summed up" if word == "stat" else "drawn"
             raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
-        answer = await in_full(kept, session.recall)
+        answer = await in_full(before_parts(kept), session.recall)
         # A value that has changed since then is not taken for it: its hash differs.
         answer = await verdicts.look(session, answer, most_elements=MOST_PRINTED)
         if all(each.is_error for each in answer.classes):

@@ -14,6 +14,15 @@ pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 LIMITS = ("set print elements 10", "set print repeats 2", "set max-value-size 1024")
 """Settings of GDB for showing, which no verdict depends on."""
+GRID = (
+    "weights[2500]",
+    "values[140000]",
+    "plane[49][7]",
+    "queue[4200]",
+    "rows[1].columns[3999]",
+    "name",
+)
+"""Places in ``grid`` that differ on rank 2, in containers longer than GDB's text of it."""
 
 
 def outputs(out: str) -> dict[str, str]:
@@ -63,6 +72,23 @@ def test_a_difference_behind_the_printed_part_is_found(
         assert f"\n     'print {name}' shows where they differ)" in said["info locals"], name
     assert "(compared as far as they are shown: numbers;" in said["display numbers"]
     assert finished.status == 1, finished.out
+
+
+def test_long_containers_in_a_structure_are_looked_at_in_full(mpi: Mpi, build: Build) -> None:
+    program = build("long_values.cpp")
+    asked = ("print grid", "print $.cells", "assert *link", "compare grid 0 with 2")
+    asked = (*asked, "compare grid 0 with 1")
+    commands = (f"tbreak {program.at('look')}", "c", *LIMITS, *asked)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    said = outputs(finished.out)
+    assert said["print $.cells"] == "[0-2] $.cells = 3\n", finished.out
+    for command, name in (("print grid", "."), ("assert *link", "link->")):
+        for place in GRID:
+            found = re.search(rf"^ +{re.escape(name + place)} +\[0-1\] ", said[command], re.M)
+            assert found, (command, place, said[command])
+    compared = said["compare grid 0 with 2"]
+    assert all(f" .{place} " in compared for place in GRID), compared
+    assert said["compare grid 0 with 1"] == "grid, [0] with [1]: the same values on [0] and [1]\n"
 
 
 @pytest.mark.parametrize("limits", [(), LIMITS], ids=["usual", "small"])

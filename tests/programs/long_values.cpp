@@ -18,6 +18,22 @@ struct Outer {
     } either;
 };
 
+struct Row {
+    int first;
+    std::vector<int> columns;
+};
+struct Level {
+    std::vector<float> weights;
+};
+struct Grid : Level {
+    int cells;
+    std::vector<double> values;
+    double plane[60][50];
+    std::deque<long> queue;
+    std::vector<Row> rows;
+    std::string name;
+};
+
 int main(int argc, char **argv)
 {
     static double field[1000], alike[1000], big[131072], positive[1000];
@@ -29,6 +45,8 @@ int main(int argc, char **argv)
     std::deque<int> queue;
     std::map<int, int> table;
     std::string word(500, 'x');
+    static Grid grid;
+    Grid *link = &grid;
     int rank, i;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -47,7 +65,19 @@ int main(int argc, char **argv)
     }
     for (i = 0; i < 599; i++)
         text[i] = 'a' + i % 26;
+    grid.cells = 3;
+    grid.weights.assign(3000, 0.5f);
+    grid.values.assign(150000, 1.5);
+    grid.queue.assign(5000, 7);
+    grid.rows.assign(2, Row{1, std::vector<int>(4000, 1)});
+    grid.name.assign(3000, 'n');
     if (rank == 2) {
+        grid.weights[2500] = 0.25f;
+        grid.values[140000] = NAN;
+        grid.plane[49][7] = -4;
+        grid.queue[4200] = 8;
+        grid.rows[1].columns[3999] = 2;
+        grid.name[2900] = 'm';
         field[500] = NAN;
         positive[700] = -1;
         big[131071] = 9;
@@ -65,5 +95,6 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize(); // @look
     return field[0] + alike[0] + big[0] + counts[0] + text[0] + (int)wide[0] + outer.either.as_int +
-           (int)positive[0] + (int)numbers[0] + queue[0] + table[0] + word[0];
+           (int)positive[0] + (int)numbers[0] + queue[0] + table[0] + word[0] +
+           link->cells;
 }

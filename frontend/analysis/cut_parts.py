@@ -1,0 +1,396 @@
+"""Long parts of structures and containers, looked at one by one.
+
+A structure is compared by GDB's text of it, in which the elements of a long container are cut.
+Each container of which the text is cut is then evaluated alone: as an array of numbers it is hashed
+in full in the memory of the rank. Where ranks differ, the elements that differ are put into the
+text of the structure, so that it is compared as any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pgdb.errors import CommandError, NotRecordedError
+from pgdb.frontend.analysis import block_values, whole_values
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.arrays import Ask
+from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.paths import (
+    Base,
+    Index,
+    Path,
+    bases_of,
+    by_label,
+    into_content,
+    path_text,
+    place_of,
+    positions_of,
+    step_to,
+)
+from pgdb.frontend.analysis.set_differences import has_no_order
+from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
+from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, filled
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Evaluate
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Block, Record, Value
+
+_MOST_PARTS = 256
+_MOST_VALUES = 256
+"""Most different values of which the parts are looked at."""
+_MOST_DIFFERING = 1000
+"""Most elements of an array that are put into a text."""
+_SHOWN_FIRST = 20
+"""Number of elements at the begin of an array that are put into a text in any case."""
+_MOST_IN_TEXT = 20_000
+"""Largest arrays of different shapes that are put into a text."""
+_EQUAL = Leaf("<equal>")
+"""Text for elements that are equal on all ranks."""
+_EXACT = Closeness(0.0, 0.0)
+_DIGEST_BYTES = 16
+_CALL = pattern(r"\w\s*\(")
+
+Trail = tuple[int, ...]
+"""Numbers of the items that lead from a tree to a part of it."""
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """One part of the value on all ranks."""
+
+    keys: dict[int, str]
+    """A text for each rank that is the same where the part is; none where nobody knows."""
+    shown: tuple[tuple[RankSet, Node], ...] = ()
+    """The part with the elements that differ, if some do and could be read."""
+
+
+async def look_at_parts(
+    answer: Answer,
+    ask: Ask,
+    *,
+    limit_bytes: int,
+    read_bytes: int,
+    most_elements: int,
+    part_elements: int,
+    raw_pointers: bool = False,
+) -> Answer:
+    """Return an answer of ``print`` whose values have been looked at beyond *most_elements*.
+
+    The request for *answer* had that number. Values that are equal as far as their hashes go, and
+    differ behind it, are of different classes in the result, and have the whole with the elements
+    that differ. At most *read_bytes* of numbers are read to show them. Of parts that are neither
+    arrays of numbers nor strings *part_elements* are looked at.
+    """
+    partial = [each for each in answer.classes if _is_partial(each.record)]
+    if not partial or sum(len(each.ranks) for each in answer.classes) < 2:
+        return answer
+    word, _, expression = answer.command.partition(" ")
+    format = word.partition("/")[2]
+    if len(partial) > _MOST_VALUES or _calls(expression, partial):
+        return answer
+    try:
+        shown = await whole_values.look(
+            replace(answer, classes=tuple(partial)),
+            ask,
+            limit_bytes=read_bytes,
+            raw_pointers=raw_pointers,
+            most_elements=most_elements,
+        )
+        trees = [(each, node_of(each)) for each in shown.classes if _has_text(each.record)]
+        trails = {each.ranks: cut_parts(tree) for each, tree in trees}
+        paths: dict[str, list[RankSet]] = {}
+        for some, found in trails.items():
+            for path in found:
+                paths.setdefault(path, []).append(some)
+        if len(trees) < len(partial) or not 0 < len(paths) <= _MOST_PARTS:
+            return answer
+        # GDB prints characters much faster than elements.
+        texts = {
+            path
+            for each, tree in trees
+            for path, trail in trails[each.ranks].items()
+            if isinstance(_part_at(tree, trail), Leaf)
+        }
+        if "" in paths and part_elements <= most_elements:
+            return answer
+        looked = {}
+        for path, sets in paths.items():
+            looking = Evaluate(
+                expression=place_of(expression, path),
+                format=format,
+                raw_pointers=raw_pointers,
+                most_elements=whole_values.MOST_ELEMENTS if path in texts else part_elements,
+                limit_bytes=limit_bytes,
+            )
+            looked[path] = await _look(looking, RankSet.union(sets), ask, read_bytes)
+        # "$" is the value again, and not its last part.
+        again = Evaluate(
+            expression=expression,
+            format=format,
+            raw_pointers=raw_pointers,
+            most_elements=most_elements,  # without it, GDB keeps no value beyond max-value-size
+            limit_bytes=limit_bytes,
+        )
+        await ask(answer.command, again, RankSet.union(each.ranks for each in partial))
+    except (CommandError, NotRecordedError):
+        return answer
+    split = {each.ranks: [*_split(each, tree, trails[each.ranks], looked)] for each, tree in trees}
+    classes = [new for each in answer.classes for new in split.get(each.ranks, [each])]
+    classes.sort(key=lambda each: each.ranks.first)
+    return replace(answer, classes=tuple(classes))
+
+
+def _is_partial(record: Record) -> bool:
+    return isinstance(record, Value) and bool(record.digest) and record.looked_at > 0
+
+
+def _calls(expression: str, classes: Sequence[EquivalenceClass[Record]]) -> bool:
+    """Return whether an expression can call a function, which must not be called again.
+
+    In Fortran an element of an array looks like a call; its values have parentheses.
+    """
+    is_fortran = all(
+        isinstance(each.record, Value) and each.record.text.startswith("(") for each in classes
+    )
+    return not is_fortran and _CALL.search(expression) is not None
+
+
+def _has_text(record: Record) -> bool:
+    return isinstance(record, Value) and isinstance(record.whole, str)
+
+
+async def _look(operation: Evaluate, ranks: RankSet, ask: Ask, read_bytes: int) -> _Looked:
+    """Look at one part of a value on some ranks."""
+    word = f"print/{operation.format}" if operation.format else "print"
+    said = await ask(f"{word} {operation.expression}", operation, ranks)
+    keys: dict[int, str] = {}
+    for each in said.classes:
+        if isinstance(each.record, Value) and not whole_values.is_partial(each.record):
+            keys |= dict.fromkeys(each.ranks, _key(each.record))
+    if len(set(keys.values())) < 2:
+        return _Looked(keys)
+    try:
+        said = await whole_values.look(
+            said,
+            ask,
+            limit_bytes=read_bytes,
+            raw_pointers=operation.raw_pointers,
+            most_elements=operation.most_elements,
+        )
+    except CommandError:  # too long to be read
+        return _Looked(keys)
+    wholes: list[tuple[RankSet, Node | Block]] = []
+    for each in said.classes:
+        record = each.record
+        if not isinstance(record, Value) or not whole_values.is_known(record):
+            return _Looked(keys)
+        wholes.append(
+            (each.ranks, record.whole if isinstance(record.whole, Block) else node_of(each))
+        )
+    return _Looked(keys, _shown(wholes))
+
+
+def _key(record: Value) -> str:
+    key = whole_values.key_of(record)
+    return f"{key.text} {key.bounds}" if isinstance(key, Value) else str(key)
+
+
+def _split(
+    each: EquivalenceClass[Record],
+    tree: Node,
+    trails: dict[str, Trail],
+    looked: dict[str, _Looked],
+) -> Iterator[EquivalenceClass[Record]]:
+    """Yield the classes of the ranks of one class by what their parts are."""
+    record = each.record
+    assert isinstance(record, Value)
+    members: dict[tuple[str | None, ...], list[int]] = {}
+    for rank in each.ranks:
+        signature = tuple(looked[path].keys.get(rank) for path in trails)
+        members.setdefault(signature, []).append(rank)
+    for signature, same in members.items():
+        hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        for path, key in zip(trails, signature, strict=True):
+            hashed.update(f"\0{path}\0{key}".encode(errors="surrogateescape"))
+        spliced = tree
+        for path, trail in trails.items():
+            for ranks, part in looked[path].shown:
+                if same[0] in ranks:
+                    spliced = _with_part(spliced, trail, part)
+        parts = hashed.hexdigest()
+        hashed.update(record.digest.encode())
+        known = replace(
+            record,
+            digest=f"0x{hashed.hexdigest()}",
+            whole=MarkedText.of(filled(spliced), record, parts),
+            looked_at=record.looked_at if None in signature else 0,
+        )
+        yield replace(each.part(RankSet(same)), record=known)
+
+
+def before_parts(answer: Answer) -> Answer:
+    """Return an answer as it was before :func:`look_at_parts`, with the wholes that GDB prints."""
+    return replace(
+        answer,
+        classes=tuple(
+            replace(each, record=each.record.whole.before)
+            if isinstance(each.record, Value) and isinstance(each.record.whole, MarkedText)
+            else each
+            for each in answer.classes
+        ),
+    )
+
+
+# -- parts of which GDB has cut the text -----------------------------------------------------------
+
+
+def cut_parts(tree: Node) -> dict[str, Trail]:
+    """Return the path to each part of which the text is cut, with its place in the tree.
+
+    The rows of an array are no parts of their own. Elements of containers without an order are
+    named by no expression: such a container is one part.
+
+    >>> from pgdb.frontend.analysis.values import parse
+    >>> cut_parts(parse('{n = 3, x = {1, 2...}, name = "abc"..., p = {{v = {1...}}}}'))
+    {'.x': (1,), '.name': (2,), '.p[0].v': (3, 0, 0)}
+    """
+    found: dict[str, Trail] = {}
+
+    def visit(node: Node, path: Path, trail: Trail, base: Base | None) -> None:
+        if isinstance(node, Leaf):
+            if node.text.endswith("..."):  # a string
+                found[path_text(path)] = trail
+            return
+        if _is_cut(node):
+            found[path_text(path)] = trail
+            return
+        if has_no_order(node):
+            return
+        path = (*path, *into_content(node))
+        is_fortran = node.opening.startswith("(")
+        if node.is_array:
+            at = 0
+            for number, item in enumerate(node.items):
+                index = Index(at, 1, is_fortran, node.lower)
+                visit(item.value, (*path, index), (*trail, number), None)
+                at += item.count
+            return
+        positions = positions_of([node]) or {}
+        bases = bases_of(node)
+        for number, (key, item) in enumerate(by_label(node).items()):
+            steps = step_to(key[0], is_fortran, base)
+            if key in positions:
+                steps = (f"._element({positions[key]})",)
+            inner = bases.get(key)
+            if inner is not None and base is not None:
+                inner = replace(inner, hidden=inner.hidden | base.hidden)
+            visit(item.value, (*path, *steps), (*trail, number), inner)
+
+    visit(tree, (), (), None)
+    return found
+
+
+def _is_cut(group: Group) -> bool:
+    """Return whether elements of a container, or of a row of an array, are left out."""
+    if group.is_cut:
+        return True
+    rows = [item.value for item in group.items] if group.is_array else []
+    return any(
+        isinstance(row, Group) and not row.head.text and row.is_array and _is_cut(row)
+        for row in rows
+    )
+
+
+def _part_at(node: Node, trail: Trail) -> Node:
+    for number in trail:
+        assert isinstance(node, Group)
+        node = node.items[number].value
+    return node
+
+
+def _with_part(node: Node, trail: Trail, part: Node) -> Node:
+    """Return a tree with *part* in place of the one at *trail*."""
+    if not trail:
+        if isinstance(node, Group) and isinstance(part, Group) and not part.head.text:
+            return replace(part, head=node.head)
+        return part
+    assert isinstance(node, Group)
+    items = list(node.items)
+    item = items[trail[0]]
+    items[trail[0]] = replace(item, value=_with_part(item.value, trail[1:], part))
+    return replace(node, items=tuple(items))
+
+
+# -- parts that differ -----------------------------------------------------------------------------
+
+
+def _shown(wholes: Sequence[tuple[RankSet, Node | Block]]) -> tuple[tuple[RankSet, Node], ...]:
+    """Return the parts for the texts of their ranks; none if these can stay as they are."""
+    blocks = [(ranks, whole) for ranks, whole in wholes if isinstance(whole, Block)]
+    texts = [(ranks, whole) for ranks, whole in wholes if not isinstance(whole, Block)]
+    if not blocks:
+        return tuple(texts)
+    first = blocks[0][1]
+    if not texts and all(
+        block_values.are_alike(first, each) and each.dtype == first.dtype for _, each in blocks
+    ):
+        places, is_cut = _places([each for _, each in blocks])
+        return tuple((ranks, _group_of(each, places, is_cut)) for ranks, each in blocks)
+    if any(math.prod(each.shape) > _MOST_IN_TEXT for _, each in blocks):
+        return ()
+    everything = ((ranks, each, range(math.prod(each.shape))) for ranks, each in blocks)
+    return (*((ranks, _group_of(each, at, is_cut=False)) for ranks, each, at in everything), *texts)
+
+
+def _places(blocks: Sequence[Block]) -> tuple[list[int], bool]:
+    """Return the elements to show, and whether more of them differ."""
+    import numpy
+
+    values = block_values.flat(blocks[0])
+    differ = numpy.zeros(len(values), bool)
+    for each in blocks[1:]:
+        differ[block_values.differing(values, block_values.flat(each), _EXACT)] = True
+    is_cut = int(differ.sum()) > _MOST_DIFFERING
+    differ[:_SHOWN_FIRST] = True
+    return numpy.flatnonzero(differ)[:_MOST_DIFFERING].tolist(), is_cut
+
+
+def _group_of(block: Block, shown: Sequence[int], is_cut: bool) -> Group:
+    """Return an array with the elements *shown*, and a mark in place of the others."""
+    values = block_values.flat(block)
+    outer = block.shape if block.order == "C" else block.shape[::-1]
+    opening, closing = ("(", ")") if block.lower else ("{", "}")
+
+    def part(begin: int, chosen: Sequence[int], dimension: int) -> Group:
+        step = math.prod(outer[dimension + 1 :])
+        rows: dict[int, list[int]] = {}
+        for at in chosen:
+            rows.setdefault((at - begin) // step, []).append(at)
+        items: list[Item] = []
+        last = 0
+
+        def add(value: Node, count: int = 1) -> None:
+            after = f" <repeats {count} times>" if count > 1 else ""
+            items.append(Item(", " if items else "", Leaf(""), value, after, count))
+
+        for row, inside in rows.items():
+            if row > last:
+                add(_EQUAL, row - last)
+            if dimension == len(outer) - 1:
+                text = block_values.number_text(values[inside[0]], is_fortran=bool(block.lower))
+                add(Leaf(text))
+            else:
+                add(part(begin + row * step, inside, dimension + 1))
+            last = row + 1
+        if is_cut:
+            return Group(Leaf(""), opening, tuple(items), f"...{closing}")
+        if last < outer[dimension]:
+            add(_EQUAL, outer[dimension] - last)
+        return Group(Leaf(""), opening, tuple(items), closing)
+
+    return part(0, shown, 0)
