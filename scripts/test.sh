@@ -73,18 +73,20 @@ case $what in
     all)
         check
         setup_live
+        # They come first because their one process compiles the tests, which each of the workers
+        # would do for itself.
+        say "pytest, the tests that need the machine to themselves"
+        run_tests alone
+        alone=$?
+        [ "$alone" -le 1 ] || [ "$alone" = 5 ] || exit "$alone"
         say "pytest, $workers workers, with $(gdb --version | head -n 1), $MPIRUN and" \
             "$PGDB_TEST_MPICH/mpirun"
         run_tests "not alone" --numprocesses "$workers" --dist loadgroup
         status=$?
-        [ "$status" -le 1 ] || [ "$status" = 5 ] || exit "$status"
-        say "pytest, the tests that need the machine to themselves"
-        run_tests alone
-        alone=$?
         # 5: no test was selected, as PYTEST_ARGS may have it for one of the two.
-        [ "$alone" = 5 ] && exit "$status"
-        [ "$status" = 0 ] || [ "$status" = 5 ] || exit "$status"
-        exit "$alone"
+        [ "$status" = 5 ] && exit "$alone"
+        [ "$alone" = 0 ] || [ "$alone" = 5 ] || exit "$alone"
+        exit "$status"
         ;;
     *)
         fail "test.sh: no such word: $what (all, check, docs, fast, only)"

@@ -6,6 +6,7 @@ A test that is marked ``mpi`` or ``gdb`` fails if a process of PGDB outlives it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -100,6 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 f"this checkout has no symbolic link pgdb/{name}; in its folder run: "
                 "rm -f pgdb/frontend pgdb/backend; ln -s ../frontend ../backend pgdb/"
             )
+    config.pluginmanager.register(_Collection())
     if not is_worker(config):
         stack = contextlib.ExitStack()
         config.add_cleanup(stack.close)
@@ -108,6 +110,30 @@ def pytest_configure(config: pytest.Config) -> None:
             # two used a twelfth of the CPU time beside other tests. With the grouping by session
             # they would take the cores from all others.
             os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+
+
+class _Collection:
+    """Hooks for all folders; those of this file apply to ``tests/`` only."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Collect without garbage collections, and exempt what was collected from later ones."""
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        """Look for doctests only in files that have some: to look costs as much as the tests."""
+        found = yield
+        if all(type(each) is pytest.Module for each in found) or b">>>" in file_path.read_bytes():
+            return found
+        return [each for each in found if type(each) is pytest.Module]
 
 
 def is_worker(config: pytest.Config) -> bool:
