@@ -95,11 +95,24 @@ class DeathTexts:
             found = [*re.finditer(row.text, below)]
             return _shown(found[-1]) if found else ""
         text = await asyncio.to_thread(_find_text, memory, stack, re.compile(row.text))
+        if row.is_kept and not text:
+            text = await self._kept(memory, re.compile(row.text))
         if row.is_mpi_error and not text:
             text = await self._outside_of_mpi()
         if row.is_mpi_error and not text and code is not None:
             text = await asyncio.to_thread(_text_of_code, image, memory, code)
         return text
+
+    async def _kept(self, memory: Read, text: re.Pattern[bytes]) -> str:
+        """Return the text in the last message that the C library keeps for core files, or nothing.
+
+        GNU's library has it in a mapping of its own, behind the size of that mapping.
+        """
+        result = await self._gdb.send(console("with language c -- output *(long *)&__abort_msg"))
+        address = int(result.text) if result.text.strip().isdecimal() else 0
+        string = _read(memory, address + 4, _STRING_BYTES) if address else b""
+        match = text.search(string.partition(b"\0")[0])
+        return _shown(match) if match else ""
 
     async def _outside_of_mpi(self) -> str:
         """Return the words for a call before MPI_Init or after MPI_Finalize in Open MPI.

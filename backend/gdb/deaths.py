@@ -40,7 +40,7 @@ class Death(msgspec.Struct, frozen=True):
     """Names of arguments that have the text or number, where there is debug information."""
     text: bytes = b""
     """Regular expression for the text among the strings that the frames refer to; its first group
-    that matches is shown."""
+    that matches is shown. The format of a message is not the text."""
     is_code: bool = False
     """Whether the text is the error code or status of the call."""
     is_mpi_error: bool = False
@@ -49,6 +49,8 @@ class Death(msgspec.Struct, frozen=True):
     """Whether the exception that was thrown is the text."""
     is_written: bool = False
     """Whether the library keeps the parts of the message as it has written them."""
+    is_kept: bool = False
+    """Whether the C library keeps the message for core files."""
     is_signal: bool = False
     """Whether the signal that the kernel delivered is the text."""
     is_printed: bool = False
@@ -100,14 +102,15 @@ TABLE: tuple[Death, ...] = (
         "assertion '{}' failed",
         "an assertion failed",
         arguments=("assertion",),
-        text=rb"Assertion `([^\n\0]*)' failed\.",
+        text=rb"Assertion `(?!%s')([^\n\0]*)' failed\.",
+        is_kept=True,
     ),
     Death(
         r"std::__(?:glibcxx_assert_fail|replacement_assert)",
         "assertion '{}' failed",
         "an assertion of the C++ library failed",
         arguments=("condition", "__condition"),
-        text=rb"Assertion '([^\n\0]*)' failed\.",
+        text=rb"Assertion '(?!%s')([^\n\0]*)' failed\.",
         is_printed=True,
     ),
     Death(
@@ -161,6 +164,7 @@ TABLE: tuple[Death, ...] = (
         text=rb"((?:free|malloc|calloc|realloc|munmap_chunk|memalign|mremap_chunk"
         rb"|malloc_consolidate)\(\): [ -~]+|double free or corruption[ -~]*|corrupted [ -~]+"
         rb"|invalid [ -~]+|stack smashing detected|buffer overflow detected|break adjusted[ -~]*)",
+        is_kept=True,
     ),
     Death(
         r"__(?:asan|hwasan|tsan|msan|lsan|ubsan)_(?:report|handle|warning|on_error)\w*"

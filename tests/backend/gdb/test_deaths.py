@@ -21,9 +21,10 @@ from pgdb.backend.gdb.deaths import (
     text_in_arguments,
     words,
 )
+from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.records import Frame, Variable
-from tests.support.table_gdb import TableGdb
+from tests.support.table_gdb import TableGdb, said
 
 
 def place(
@@ -141,7 +142,39 @@ def test_a_hidden_abort_is_found_by_its_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "title", "message", "said"),
+    ("function", "message", "text"),
+    [
+        ("__assert_fail", b"app: a.c:3: f: Assertion `n == 8' failed.\n", "n == 8"),
+        ("__libc_message", b"free(): invalid pointer\n", "free(): invalid pointer"),
+        ("__assert_fail", b"free(): invalid pointer\n", ""),
+    ],
+)
+def test_the_message_that_the_c_library_keeps(function: str, message: bytes, text: str) -> None:
+    """Without the library's debug information the stack refers to the format of the message."""
+    kept = ctypes.create_string_buffer(struct.pack("I", 4096) + message)
+    form = ctypes.create_string_buffer(b"%s%s%s:%u: %s%sAssertion `%s' failed.\n%n")
+    stack = ctypes.create_string_buffer(struct.pack("2Q", ctypes.addressof(form), 0))
+    begin = ctypes.addressof(stack)
+    row = death_in(function)
+    assert row is not None
+    asked = "-data-evaluate-expression --thread 1 --frame"
+    output = console("with language c -- output *(long *)&__abort_msg")
+
+    async def run() -> str:
+        gdb = TableGdb(
+            {
+                f"{asked} 0 (long)$sp": f'^done,value="{begin}"',
+                f"{asked} 3 (long)$sp": f'^done,value="{begin + 16}"',
+                output: said(str(ctypes.addressof(kept))),
+            }
+        )
+        return await DeathTexts(gdb).of(row, os.getpid(), 1, 3, None)
+
+    assert asyncio.run(run()) == text
+
+
+@pytest.mark.parametrize(
+    ("function", "title", "message", "text"),
     [
         ("_gfortran_runtime_error_at", b"\nFortran runtime error: ", b"Index '5'", "Index '5'"),
         ("_gfortran_generate_error", b"Expected %s for item ", b"End of file", "End of file"),
@@ -152,7 +185,7 @@ def test_a_hidden_abort_is_found_by_its_message(tmp_path: Path) -> None:
     ],
 )
 def test_the_message_that_the_fortran_library_has_written(
-    function: str, title: bytes, message: bytes, said: str
+    function: str, title: bytes, message: bytes, text: str
 ) -> None:
     strings = [ctypes.create_string_buffer(each) for each in (title, message)]
     parts: list[int] = [7, 1 << 40]
@@ -174,4 +207,4 @@ def test_the_message_that_the_fortran_library_has_written(
         )
         return await DeathTexts(gdb).of(row, os.getpid(), 1, 3, None)
 
-    assert asyncio.run(run()) == said
+    assert asyncio.run(run()) == text
