@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.language import CHAPTERS, Chapter, Judged, report, run_chapter
+from tests.support.language import CHAPTERS, Chapter, Judged, gdb_version, report, run_chapter
 from tests.support.programs import Builder, find_mpi
 
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
@@ -25,14 +25,14 @@ _LINES_AT_LEAST = 400
 def test_every_line_is_judged_as_its_chapter_says(
     file: Path, builder: Builder, tmp_path: Path
 ) -> None:
-    chapter = Chapter.read(file)
+    chapter = Chapter.read(file, gdb_version())
     mpi = find_mpi("openmpi")
     judged = run_chapter(chapter, mpi, builder.build(mpi, chapter.program), tmp_path)
     assert not (wrong := report(judged)), wrong
 
 
 def test_the_chapters_have_enough_lines() -> None:
-    chapters = [Chapter.read(file) for file in _FILES]
+    chapters = [Chapter.read(file, gdb=13) for file in _FILES]
     assert sum(len(each.lines) for each in chapters) >= _LINES_AT_LEAST
 
 
@@ -45,7 +45,7 @@ def main(names: list[str]) -> None:
         for file in _FILES:
             if names and file.stem not in names:
                 continue
-            chapter = Chapter.read(file)
+            chapter = Chapter.read(file, gdb_version())
             program = builder.build(mpi, chapter.program)
             judged = run_chapter(chapter, mpi, program, Path(folder))
             for each in judged:

@@ -15,6 +15,10 @@ Format of a chapter::
       end
     % different: the reason     the judgement of the next line, if it is not "equal"
     info line work
+    % different from GDB 18: …  the same, with GDB 18 or later ("before GDB 18": with an older one)
+    show version
+    % left out from GDB 18: …   no line for these GDBs, which end at it
+    frame view 0
 
 ``{@end}`` stands for the number of the source line with the comment ``@end``, ``{folder}`` for a
 folder in which lines can write files. GDB and PGDB have one each.
@@ -52,6 +56,11 @@ _SET_UP = (
     "set print thread-events off",
 )
 
+_LEFT_OUT = "left out"
+_JUDGEMENT = re.compile(
+    rf"% (refused|different|{_LEFT_OUT})(?: (from|before) GDB (\d+))?: (.+)", re.ASCII
+)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -60,7 +69,7 @@ class Line:
     number: int
     text: str
     verdict: str = ""
-    """``refused``, ``different``; empty for ``equal`` or ``merged``."""
+    """``refused``, ``different``, ``left out``; empty for ``equal`` or ``merged``."""
     reason: str = ""
 
 
@@ -73,9 +82,10 @@ class Chapter:
     lines: tuple[Line, ...]
 
     @classmethod
-    def read(cls, path: Path) -> Chapter:
+    def read(cls, path: Path, gdb: int) -> Chapter:
         """Read a chapter.
 
+        :param gdb: the major version of the GDB that is to carry it out.
         :raises ValueError: if a judgement is none, or has no reason.
         """
         first, *rest = path.read_text("utf-8").splitlines()
@@ -87,13 +97,15 @@ class Chapter:
                 last = lines.pop()
                 lines.append(Line(last.number, f"{last.text}\n{text[2:]}", *_judgement(last)))
             elif text.startswith("%"):
-                verdict, _, reason = (part.strip() for part in text[1:].partition(":"))
-                if verdict not in ("refused", "different") or not reason:
+                if (judgement := _JUDGEMENT.fullmatch(text)) is None:
                     raise ValueError(f"{path.name}:{number}: {text!r} is no judgement")
+                said, when, version, why = judgement.groups()
+                if when is None or (gdb >= int(version)) == (when == "from"):
+                    verdict, reason = said, why
             elif text.strip() and not text.startswith("#"):
                 lines.append(Line(number, text, verdict, reason))
                 verdict = reason = ""
-        return cls(path.stem, program, tuple(lines))
+        return cls(path.stem, program, tuple(each for each in lines if each.verdict != _LEFT_OUT))
 
 
 def _judgement(line: Line) -> tuple[str, str]:
@@ -118,6 +130,14 @@ class Judged:
 
 
 # -- both debuggers --------------------------------------------------------------------------------
+
+
+def gdb_version() -> int:
+    """Return the major version of the GDB that both debuggers are to use."""
+    said = subprocess.run(["gdb", "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"(?m)^GNU gdb .*?(\d+)\.\d+\S*$", said)
+    assert found is not None, said
+    return int(found[1])
 
 
 def with_gdb(mpi: Mpi, program: Program, texts: Sequence[str]) -> list[str]:
@@ -253,6 +273,8 @@ _CHANGES = (
     (re.compile(r"\((More stack frames follow\.\.\.|more frames follow)\)"), "(more)"),
     (re.compile(r"(?<=, )0x[0-9a-f]{8,16} in "), ""),
     (re.compile(r" <MULTIPLE>"), ""),
+    # In GDB 18's words all kinds of breakpoints are listed.
+    (re.compile(r"(?<=o breakpoint)(s?), watchpoints?, tracepoints?, or catch"), r"\1 or watch"),
     (re.compile(r"^(\d+ .* at \S+:\d+) thread \d+$", re.M), r"\1"),
     (re.compile(r"(?<=also set at pc) (?:0x[0-9a-f]+|…)"), ""),
     (re.compile(r"/(by-gdb|of-all)\b"), ""),

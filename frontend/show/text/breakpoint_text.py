@@ -17,9 +17,12 @@ def breakpoint_made(made: Breakpoint) -> str:
         return f"{_WATCHPOINTS.get(made.kind, 'Watchpoint')} {made.number}: {made.what}"
     if made.kind == "catchpoint":
         # GDB says so of exceptions only.
-        is_temporary = made.disposition == "del" and made.what.startswith("exception ")
+        is_ada = " Ada " in made.what
+        is_exception = is_ada or made.what.startswith("exception ")
+        is_temporary = made.disposition == "del" and is_exception
         word = "Temporary catchpoint" if is_temporary else "Catchpoint"
-        return f"{word} {made.number} ({_event(made)})"
+        event = _event(made)
+        return f"{word} {made.number}: {event}" if is_ada else f"{word} {made.number} ({event})"
     word = "Temporary breakpoint" if made.disposition == "del" else "Breakpoint"
     if made.kind == "dprintf":
         word = "Dprintf"

@@ -187,6 +187,14 @@ def test_errors_stand_beside_the_table() -> None:
             "Catchpoint 4 (signal SIGUSR1)",
         ),
         (
+            Breakpoint(number=4, kind="catchpoint", what="failed Ada assertions"),
+            "Catchpoint 4: failed Ada assertions",
+        ),
+        (
+            Breakpoint(number=4, kind="catchpoint", what="all Ada exceptions", disposition="del"),
+            "Temporary catchpoint 4: all Ada exceptions",
+        ),
+        (
             Breakpoint(number=4, kind="catchpoint", event="signal", what="SIGUSR1, SIGHUP"),
             "Catchpoint 4 (signals SIGUSR1, SIGHUP)",
         ),
