@@ -25,7 +25,8 @@ from pgdb.records import Block, Failure, Record, Value, Variable, Variables, par
 
 PREFIX = "py:"
 _NAME = r"[^\W\d]\w*"
-_PATH = rf"{_NAME}(?:\.{_NAME}|\[(?:-?\d+|'[^']*'|\"[^\"]*\")\])*"
+_INDICES = r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*"
+_PATH = rf"{_NAME}(?:\.{_NAME}|\[(?:{_INDICES}|'[^']*'|\"[^\"]*\")\])*"
 _ANYWHERE = pattern(rf"(?<![\w:\"'])py:({_PATH})?")
 _WHOLE = pattern(rf"py:{_PATH}\s*\Z")
 _SHOWN = 200

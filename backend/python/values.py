@@ -25,7 +25,7 @@ _MOST_SHOWN = 200
 """Most elements of a container, and most characters of a text, that are shown."""
 
 Step = tuple[str, str | int]
-"""``("attribute", name)`` or ``("element", key)``."""
+"""``("attribute", name)``, ``("element", key)``, or ``("index", number)`` for one of several."""
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -40,6 +40,8 @@ def parse(text: str) -> Path:
 
     >>> parse("model.layers[0]['w'].bias").steps
     (('attribute', 'layers'), ('element', 0), ('element', 'w'), ('attribute', 'bias'))
+    >>> parse("grid[1, -2]").steps
+    (('index', 1), ('index', -2))
 
     :raises UsageError: if it is anything else than a variable with attributes and elements.
     """
@@ -52,6 +54,8 @@ def parse(text: str) -> Path:
         match node:
             case ast.Attribute(value=value, attr=name):
                 steps.append(("attribute", name))
+            case ast.Subscript(value=value, slice=ast.Tuple(elts=keys)) if len(keys) > 1:
+                steps += [("index", _key(key, text)) for key in reversed(keys)]
             case ast.Subscript(value=value, slice=key):
                 steps.append(("element", _key(key, text)))
             case _:
@@ -111,6 +115,8 @@ class Interpreter:
                 address = objects.attribute(address, str(key))
             elif (array := arrays.find(objects, address)) is not None:
                 place = array.element(key)
+            elif kind == "index":
+                raise UnknownError("only arrays have elements with several indices")
             else:
                 address = objects.element(address, key)
         if place is None:

@@ -169,7 +169,7 @@ def _fortran(step: Index) -> str:
 # GDB 13.1 fails at an assertion of its own at a qualified member behind the "->" of a class.
 _QUALIFIED = pattern(r"\.(?:\w+(?:<[^()]*>)?::)+\w")
 _OPTIONS = pattern(r"-\w.*? -- ")
-_ATOM = pattern(r"\s*(?:(?:::)?[A-Za-z_$][\w$]*|'[^']*'(?=::))")
+_ATOM = pattern(r"\s*(?:(?:py:|::)?[A-Za-z_$][\w$]*|'[^']*'(?=::))")
 _MEMBER = pattern(r"(?:\.|->|%|::)~?[A-Za-z_$][\w$]*")
 _TEMPLATE = pattern(r"<[\w\s:,<>*&]*>(?=::)")
 _GROUP = pattern(r"\((lbound[^()]*|[^()]*,lbound[^()]*)\)")

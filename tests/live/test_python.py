@@ -264,6 +264,7 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
             f"proc 0-1 dump py:self.history {file}",
             "py-print RANK",
             "print py:OPTIONS + 1",
+            "print py:OPTIONS[0, -1]",
             "py-print self.size()",
         )
     values = records(done.answer("print py:self.history"))
@@ -277,5 +278,7 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
     assert {key: each["text"] for key, each in ranks_.items()} == {"0": "0", "1": "1", "2": "2"}
     (refused,) = records(done.answer("print py:OPTIONS + 1")).values()
     assert "is no number" in refused["message"]
+    (indexed,) = records(done.answer("print py:OPTIONS[0, -1]")).values()
+    assert indexed["message"] == "only arrays have elements with several indices"
     (called,) = records(done.answer("print py:self.size()")).values()
     assert "executes no code" in called["message"]

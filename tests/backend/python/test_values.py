@@ -99,6 +99,8 @@ def test_arrays_of_numpy() -> None:
         "swapped": "numpy.ndarray of int32, shape (2,) = {1, 2}",
         "turned[1]": "numpy.ndarray of float64, shape (2,) = {1.0, 4.0}",
         "turned[-1][1]": "5.0",
+        "turned[-1, 0]": "2.0",
+        "straight[1, -1]": "5.0",
         "backwards[0]": "9",
     }
     with running(sys.executable) as process:
@@ -106,7 +108,13 @@ def test_arrays_of_numpy() -> None:
         assert {each: value(process, each) for each in expected} == expected
         with pytest.raises(UnknownError, match="elements 'U' has no numbers"):
             value(process, "texts")
-        for text in ("straight[2]", "straight[0][0][0]", "straight['x']", "straight[0].T"):
+        for text in (
+            "straight[2]",
+            "straight[0][0][0]",
+            "straight['x']",
+            "straight[0].T",
+            "straight[0, 0, 0]",
+        ):
             with pytest.raises(UnknownError):
                 value(process, text)
 
@@ -136,7 +144,7 @@ def test_tensors_of_pytorch() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["f(x)", "a + b", "", "x.", "a[1:2]", "a[b]", "[1]", "'x'", "a" * 9 + "("]
+    "text", ["f(x)", "a + b", "", "x.", "a[1:2]", "a[0, 1:]", "a[b]", "[1]", "'x'", "a" * 9 + "("]
 )
 def test_expressions_that_need_code_are_refused(text: str) -> None:
     with pytest.raises(UsageError):

@@ -21,6 +21,7 @@ from pgdb.frontend.analysis.paths import behind, place_of
         "(*p).x",
         "this->energy",
         "x._element(2)",
+        "py:grid.rows['a]'][1, 2]",
     ],
 )
 def test_a_path_is_appended_to_what_it_belongs_to(expression: str) -> None:
@@ -42,6 +43,7 @@ def test_a_path_is_appended_to_what_it_belongs_to(expression: str) -> None:
         ("&x", ".y", "(&x).y"),
         ("-elements 3 -- *p", ".x", "p->x"),
         ("a - b", "[1]", "(a - b)[1]"),
+        ("py:a - b", "[1]", "(py:a - b)[1]"),
         ("u", "(lbound+2)", "u(lbound(u,1)+2)"),
         (
             "t%u",
