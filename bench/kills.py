@@ -82,7 +82,8 @@ async def kill_one(
             going = await inferior.perform(Resume(command="continue"), 3)
             assert isinstance(going, Running), going
             while not foreign_code(process.pid):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the kernel reports no change of the code
+            # GDB is to be killed at a random moment: the length is the experiment.
             await asyncio.sleep(after_s)
             os.kill(inferior.gdb_pid, signal.SIGKILL)
             await gone.wait()

@@ -128,6 +128,7 @@ def longest_stop_s(data: bytes) -> float:
             for line in found:
                 assert not isinstance(line, bytes)
                 parsing = asyncio.create_task(asyncio.to_thread(mi_lines.cut_pieces, line))
+                # The event loop wakes up as often as it can: what exceeds a tick is a delay.
                 while not parsing.done():
                     begun = time.perf_counter()
                     await asyncio.sleep(TICK_S)

@@ -28,7 +28,8 @@ from pgdb.frontend.ui.repl import Repl
 INSIDE = Path(__file__).resolve().parent / "inside"
 
 SETTLE_S = 0.5
-"""Rest before and after the command, so that no other work is in between."""
+"""Rest before and after the command, in seconds. Background work of the session goes on by itself
+and reports no end; it would count as files of the command's path."""
 PROGRAM = ("sleep", "600")
 
 

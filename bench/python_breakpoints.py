@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shlex
 import statistics
 import subprocess
 import sys
 from pathlib import Path
+
+from interpreters import interpreter_line
 
 from pgdb import PgdbError, aio
 from pgdb.frontend.analysis.answers import Answer
@@ -102,13 +103,7 @@ def main() -> int:
     given = parser.parse_args()
     print(f"| interpreter | {' | '.join(STATES)} |\n|---{'|--:' * len(STATES)}|", flush=True)
     for python in given.python:
-        words = shlex.split(python)
-        if words[0] == "chroot":
-            # The folder has a copy of the program below the same name.
-            copy = Path(words[1]) / str(PROGRAM).lstrip("/")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(PROGRAM.read_bytes())
-        rank = Rank([*words, "-u", str(PROGRAM)])
+        rank = Rank(interpreter_line(python, PROGRAM))
         try:
             found = asyncio.run(costs(rank, given.rounds))
         except PgdbError as error:

@@ -20,12 +20,13 @@ import asyncio
 import itertools
 import json
 import random
-import shlex
 import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+
+from interpreters import interpreter_line
 
 from pgdb import aio
 from pgdb.backend.python import reader
@@ -76,7 +77,7 @@ def judge(stack: Stack) -> str:
 
 async def beside(python: str) -> tuple[float, float]:
     """Return the times of PGDB and of py-spy for the stacks of four ranks, in seconds."""
-    line = [*shlex.split(python), "-u", str(PROGRAM)]
+    line = interpreter_line(python, PROGRAM)
     processes = [subprocess.Popen(line, stdout=subprocess.PIPE) for _ in range(RANKS)]
     try:
         for each in processes:
@@ -101,14 +102,8 @@ async def beside(python: str) -> tuple[float, float]:
 
 async def score(python: str, stops: int) -> Counter[str]:
     """Return how many stacks of *stops* stops are exact, unknown and wrong, with reasons."""
-    line = [*shlex.split(python), "-u", str(PROGRAM)]
-    if line[0] == "chroot":
-        # The folder has a copy of the program below the same name.
-        copy = Path(line[1]) / str(PROGRAM).lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(PROGRAM.read_bytes())
     found: Counter[str] = Counter()
-    process = subprocess.Popen(line, stdout=subprocess.PIPE)
+    process = subprocess.Popen(interpreter_line(python, PROGRAM), stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         process.stdout.readline()
@@ -126,6 +121,7 @@ async def score(python: str, stops: int) -> Counter[str]:
                         verdict = judge(thread.stack)
                         found[verdict] += thread.count
                 await view.continue_(wait=False)
+                # The rank is to be stopped at a random moment: the length is the experiment.
                 await asyncio.sleep(random.uniform(0, LONGEST_RUN_S))
                 await view.interrupt()
         finally:
