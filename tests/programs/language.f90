@@ -81,7 +81,7 @@ program language
 
     call MPI_Init(ierror)
     offset = 3
-    scale = 0.5
+    scale = 0.5; total = 0
     star = body(3.0_wide, 4.0_wide, 'sun', [0, 0, 0], .true.)
     allocate (field(2, 3))
     field = reshape([1.0_wide, 2.0_wide, 3.0_wide, 4.0_wide, 5.0_wide, 6.0_wide], [2, 3])
