@@ -44,7 +44,7 @@ from pgdb.records import Block, Record, Value
 _MOST_PARTS = 256
 _MOST_VALUES = 256
 """Most different values of which the parts are looked at."""
-_MOST_DIFFERING = 1000
+_MOST_DIFFERING = 200
 """Most elements of an array that are put into a text."""
 _SHOWN_FIRST = 20
 """Number of elements at the begin of an array that are put into a text in any case."""

@@ -45,7 +45,8 @@ def node_of(each: EquivalenceClass[Record]) -> Node:
             normalize_values(full_text(record), slots),
             block_values.bounds_text(record.whole),
         )
-    elif "0x" in record.text:  # printed with a format: the numbers are data
+    elif "0x" in record.text and SLOT not in record.text:
+        # Printed with a format: the numbers are data. A null pointer beside addresses is none.
         text = record.whole
     else:
         text = normalize_values(record.whole, slots)

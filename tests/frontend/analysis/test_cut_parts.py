@@ -19,6 +19,7 @@ from pgdb.frontend.analysis.long_differences import long_differences
 from pgdb.frontend.analysis.values import parse
 from pgdb.frontend.analysis.whole_values import is_partial, key_of
 from pgdb.merge.classes import Merger
+from pgdb.merge.normalize import normalize_values
 from pgdb.overlay.messages import AnyOperation, Evaluate, ReadBlock
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, Record, Value
@@ -61,8 +62,8 @@ class Ranks:
             parts.append(f"{name} = {HEAD.format(len(values))}{{{shown}{cut}}}")
         text = self.text("{" + ", ".join(parts) + "}", rank)
         return Value(
-            text=text,
-            digest=hashed(text.encode()),
+            text=normalize_values(text, []),
+            digest=hashed(normalize_values(text, []).encode()),
             whole=text if whole else None,
             looked_at=SHOWN,
         )
@@ -181,6 +182,14 @@ def test_equal_structures_are_equal_in_full() -> None:
     usual = {"x": [1.5] * 5000}
     (alone,) = Ranks(usual, usual).look().classes
     assert str(alone.ranks) == "0-1" and not is_partial(alone.record)
+
+
+def test_addresses_beside_a_null_pointer_are_no_differences() -> None:
+    def linked(text: str, rank: int) -> str:
+        return text.replace("{x", f"{{next = 0x0, data = 0x7f3ac000201{rank}, x", 1)
+
+    answer = Ranks({"x": with_one(1, 3, 0)}, {"x": with_one(1, 4000, 2)}, text=linked).look()
+    assert places(answer).keys() == {".x[3]", ".x[4000]"}
 
 
 def test_ranks_that_differ_in_the_text_and_behind_it() -> None:
