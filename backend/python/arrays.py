@@ -56,7 +56,7 @@ _TORCH = {0: "u1", 1: "i1", 2: "i2", 3: "i4", 4: "i8", 5: "f2", 6: "f4", 7: "f8"
 """Element types of PyTorch by their numbers (c10/core/ScalarType.h)."""
 _INLINE = 5
 """Most dimensions of a tensor whose sizes and strides are in the tensor itself."""
-_IMPL_WORDS = 24
+_IMPL_WORDS = 25
 _CPU = 0
 
 
@@ -158,6 +158,29 @@ def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
     return ArrayPlace(name, sign + kind, tuple(shape), strides, data)
 
 
+def stands_as_it_is(keys: int) -> bool:
+    """Return whether a tensor of the processor has its own numbers in memory, by its set of keys.
+
+    The numbers of the keys differ between versions of PyTorch, their order does not. The lowest one
+    behind those of devices is that of dense tensors. Below those for gradients, of which the first
+    and the third are set, are the keys of tensors whose numbers are computed from those in memory.
+
+    >>> [stands_as_it_is(each) for each in (0x9400010001, 0x9480010001, 0x9500010001)]
+    [True, False, False]
+    """
+    if not keys & 1:
+        return True  # not a set of keys
+    others = keys & ~1
+    dense = others & -others
+    if not 1 << 12 <= dense < 1 << 19:
+        return False
+    others ^= dense
+    pairs = others & others >> 2
+    if not pairs:
+        return others.bit_count() <= 1  # a tensor of torch.inference_mode() has none for gradients
+    return not others & ((1 << pairs.bit_length() - 1) - 1)
+
+
 def _of_torch(objects: Objects, address: int, name: str) -> ArrayPlace:
     """Return the place of a tensor's numbers.
 
@@ -188,6 +211,11 @@ def _of_torch(objects: Objects, address: int, name: str) -> ArrayPlace:
         if kind is None or math.prod(sizes) != total or total > 1 << 48 or offset > 1 << 48:
             continue
         device = kinds >> 16 & 0xFF
+        if device == _CPU and not stands_as_it_is(words[at + 14]):
+            raise UnknownError(
+                f"the numbers of this {name} do not stand in memory as they are: it is conjugated, "
+                "negated, nested, named, or of a class with its own operations"
+            )
         if device != _CPU:
             raise UnknownError(f"{name} of shape {tuple(sizes)} is not in the memory of the host")
         storage = words[2 + shift]

@@ -63,8 +63,11 @@ def tensors():
     many = torch.ones(2, 1, 2, 1, 2, 1)
     part = torch.arange(10)[3:8:2]
     half = torch.tensor([1.5, 2], dtype=torch.bfloat16)
+    conjugated = torch.tensor([1 + 2j]).conj()
+    negated = conjugated.imag
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     wait()
-    return layer, many, part, half
+    return layer, many, part, half, conjugated, negated, nested
 
 
 def objects(argument):

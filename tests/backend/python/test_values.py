@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.python import reader, values
+from pgdb.backend.python import arrays, reader, values
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.values import Interpreter
@@ -128,19 +128,37 @@ def has_torch() -> bool:
     return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.strip() == b"True"
 
 
+@pytest.mark.parametrize(
+    ("keys", "is_plain"),
+    [
+        (0x9400010001, True),
+        (0x8000010001, True),  # of torch.inference_mode()
+        (0x9480010001, False),  # conjugated
+        (0x9500010001, False),  # negated
+        (0xB402000001, False),  # nested
+        (0, True),  # an unknown layout
+    ],
+)
+def test_tensors_with_other_numbers_than_those_in_memory(keys: int, is_plain: bool) -> None:
+    assert arrays.stands_as_it_is(keys) is is_plain
+
+
 @pytest.mark.skipif(not has_torch(), reason="PyTorch is not installed")
 def test_tensors_of_pytorch() -> None:
     expected = {
         "layer.bias": "Parameter of float32, shape (2,) = {0.5, 0.5}",
         "many": "Tensor of float32, shape (2, 1, 2, 1, 2, 1) = "
-        "{{{{{{1.0}}, {{1.0}}}}, {{{{1.0}}, {{1.0}}}}}, "
-        "{{{{{1.0}}, {{1.0}}}}, {{{{1.0}}, {{1.0}}}}}}",
+        "{{{{{{1.0}, {1.0}}}, {{{1.0}, {1.0}}}}}, "
+        "{{{{{1.0}, {1.0}}}, {{{1.0}, {1.0}}}}}}",
         "part": "Tensor of int64, shape (3,) = {3, 5, 7}",
         "half": "Tensor of bfloat16, shape (2,) = {1.5, 2.0}",
     }
     with running(sys.executable, "torch") as process:
         process.look()
         assert {each: value(process, each) for each in expected} == expected
+        for text in ("conjugated", "negated", "nested"):
+            with pytest.raises(UnknownError, match="do not stand in memory as they are"):
+                value(process, text)
 
 
 @pytest.mark.parametrize(
