@@ -186,7 +186,9 @@ class GdbDebugger:
             return Failure(message=IGNORES, has_no_debugger=True)
         if self._gdb.input.is_lost:
             return Failure(message=LOST, has_no_debugger=True)
-        async with self._interrupter.operation(self._lock):
+        earlier = self._interrupter.requests
+        async with self._lock:
+            self._interrupter.begin(earlier)
             if (state := self.machine.word) == "exited" and of_ended:
                 if not self._gdb.is_alive:
                     raise HasEndedError
@@ -415,19 +417,17 @@ class GdbDebugger:
         return record
 
     async def _begin_change(self, operation: AnyOperation, request_id: int) -> Record | None:
-        """Prepare for an operation that changes something; return the answer of one that runs or
-        detaches the rank."""
+        """Prepare for a change; return the answer of one that runs or detaches the rank."""
         if prints_unasked(operation):
             self._gdb.lent.is_shown_unasked = True
         if prints_at_stops(operation):
             self._executor.stops.values.is_shown_unasked = True
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._executor.take_run(operation.command, operation.passed)
-            word = operation.command.partition(" ")[0]
             command = await self._executor.python_steps.command_for(operation, self._living_pid)
             if isinstance(command, Failure):
                 return command
-            return await self._resume(command, request_id, word)
+            return await self._resume(command, request_id, operation.command.partition(" ")[0])
         if isinstance(operation, Detach):
             await self._detacher.detach()
             is_stopped = self._process.was_stopped and self.state == "detached"

@@ -47,6 +47,7 @@ _FIELDS_OF_SIGNALS = ("signal-name", "signal-meaning")
 _FIELDS_OF_BREAKPOINTS = ("bkptno", "disp", "wpt", "hw-awpt", "hw-rwpt", "value", "wpnum")
 _WATCHPOINTS = ("wpt", "hw-rwpt", "hw-awpt")
 _OF_WATCHPOINTS = frozenset(_WATCHPOINTS)
+_OF_VALUES = frozenset((*_WATCHPOINTS, "return-value", "gdb-result-var"))
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
 _ABSENT = "<absent>"
@@ -143,7 +144,7 @@ def arguments(items: Sequence[Any]) -> tuple[Variable, ...]:
     for item in items:
         if isinstance(item, str):
             found.append(Variable(name=item, value=LEFT_OUT))
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             value = str(item.get("value", ""))
             value = LEFT_OUT if value in _TOO_DEEP else value
             found.append(Variable(name=str(item.get("name", "?")), value=value))
@@ -362,10 +363,11 @@ def last_stop(payload: dict[str, Any]) -> dict[str, Any]:
 
 def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
     """Decode a ``*stopped`` whose process lives."""
-    payload = {name: first(value) for name, value in payload.items()}
+    payload = {k: v[0] if isinstance(v, list) and v else v for k, v in payload.items()}
     raw = str(payload.get("reason", ""))
     number = whole_number(payload.get("bkptno", "0"))
-    watched = next((payload[key] for key in _WATCHPOINTS if key in payload), None)
+    is_watched = not _OF_WATCHPOINTS.isdisjoint(payload)
+    watched = next(payload[key] for key in _WATCHPOINTS if key in payload) if is_watched else None
     label = "value returned"
     if isinstance(watched, Mapping):
         number = whole_number(watched.get("number", "0"))
@@ -374,8 +376,9 @@ def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
         number = whole_number(payload.get("wpnum", "0"))
     values = stop_values(payload)
     detail = f"{label}: {ARROW.join(values)}" if values else ""
-    of_gpu = gpu_words.exception_place(payload), gpu_words.place_on_gpu(payload)
-    detail = "; ".join(filter(None, (detail, *of_gpu)))
+    if gpu_words.is_on_gpu(payload) or "exception_name" in payload:
+        of_gpu = gpu_words.exception_place(payload), gpu_words.place_on_gpu(payload)
+        detail = "; ".join(filter(None, (detail, *of_gpu)))
     name = str(payload.get("signal-name", ""))
     return Stop(
         reason=_REASONS.get(raw, "other"),
@@ -383,9 +386,14 @@ def stop(payload: Mapping[str, Any], *, run: int) -> Stop:
         breakpoint=max(number, 0),
         signal=name,
         meaning=str(payload.get("signal-meaning", "")) if name else "" if raw in _REASONS else raw,
-        frame=frame(payload["frame"]) if isinstance(payload.get("frame"), Mapping) else None,
+        frame=frame(payload["frame"]) if isinstance(payload.get("frame"), dict) else None,
         detail=detail,
     )
+
+
+def has_values(payload: Mapping[str, Any]) -> bool:
+    """Return whether a ``*stopped`` has values: those of a watchpoint, or a returned one."""
+    return not _OF_VALUES.isdisjoint(payload)
 
 
 def stop_values(payload: Mapping[str, Any]) -> tuple[str, ...]:

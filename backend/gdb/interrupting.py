@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator
 from typing import Any
 
-from pgdb.backend.care import first_thread
 from pgdb.backend.gdb.executor import STOP_AT_INTERRUPT, Executor
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.mi import console
@@ -42,13 +40,14 @@ class Interrupter:
         self._requests = 0
         self._earlier_requests = 0  # those from before the current operation was asked for
 
-    @contextlib.asynccontextmanager
-    async def operation(self, lock: asyncio.Lock) -> AsyncIterator[None]:
-        """Hold *lock* for an operation, and count the requests that came after it."""
-        earlier = self._requests
-        async with lock:
-            self._earlier_requests = earlier
-            yield
+    @property
+    def requests(self) -> int:
+        """Number of requests so far."""
+        return self._requests
+
+    def begin(self, earlier_requests: int) -> None:
+        """Begin an operation: an interrupt after *earlier_requests* is for its run."""
+        self._earlier_requests = earlier_requests
 
     def interrupt_new_run(self) -> None:
         """Interrupt the run that begins if that was requested while it was prepared."""
@@ -120,11 +119,10 @@ class Interrupter:
         :raises GdbError: if the rank does not stop, or GDB ends.
         """
         executor, gdb = self._executor, self._executor.gdb
-        pid = executor.process.pid
         if (
             gdb.is_remote
             or executor.state != "stopped"
-            or not first_thread.has_pending(pid, INTERRUPT)
+            or not executor.process.has_pending(INTERRUPT)
         ):
             return
         listed, shown = gdb.ask_together("-thread-list-ids", "-gdb-show scheduler-locking")

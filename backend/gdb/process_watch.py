@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from pgdb.backend.care import liveness
+from pgdb.backend.care import first_thread, liveness
 from pgdb.jobs import procfs
 from pgdb.records import Exit
 
@@ -22,6 +22,7 @@ class ProcessWatch:
         self._start_time_ticks: int | None = None
         self._end: liveness.ProcessEnd | None = None
         self._unwatch: Callable[[], None] = lambda: None
+        self._status: first_thread.StatusFile | None = None
         self._over = asyncio.Event()
 
     def begin(self, pid: int, on_end: Callable[[], None]) -> None:
@@ -32,6 +33,7 @@ class ProcessWatch:
         status = procfs.read_stat(pid)
         self._start_time_ticks = status.start_time_ticks if status is not None else None
         self._end = liveness.ProcessEnd(pid)
+        self._status = first_thread.StatusFile(pid)
         self._unwatch = liveness.watch_end_of_traced(pid, on_end)
 
     def stop(self, *, forgets: bool = True) -> None:
@@ -39,6 +41,9 @@ class ProcessWatch:
         self._unwatch()
         self._unwatch = lambda: None
         self._over.set()
+        if self._status is not None:
+            self._status.close()
+            self._status = None
         if forgets and self._end is not None:
             self._end.close()
             self._end = None
@@ -55,6 +60,11 @@ class ProcessWatch:
     def how(self, run: int) -> Exit | None:
         """Return how the process ended, None if it has not, or that is not known any longer."""
         return self._end.how(run) if self._end is not None else None
+
+    def has_pending(self, number: int) -> bool:
+        """Return whether a signal is pending that the first thread takes once it runs; False for a
+        process that is not watched."""
+        return self._status is not None and self._status.has_pending(number)
 
     @property
     def is_free(self) -> bool:

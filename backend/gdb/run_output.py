@@ -38,6 +38,11 @@ _PLACE = pattern(
 """A frame, or a line of source."""
 _DISPLAY = pattern(r"(\d+): (?:x/\w+ \S|[^\n]*\S = )")
 """The first line of a ``display``."""
+_USUAL = pattern(
+    r'\n?(?:Thread [\d.]+ (?:"[^\n]*" )?hit )?Breakpoint \d+, [^\n]* at [^\n]*:\d+\n'
+    r"\d+\t[^\n]*\n\Z"
+)
+"""All that GDB prints at a breakpoint, where nobody else prints."""
 _LONGEST = 1 << 20
 """Number of characters of a line from which it is passed on in pieces."""
 
@@ -53,29 +58,37 @@ class RunOutput:
         """
         self._ask = ask
         self._show = show
-        self._lines: list[str] = []
-        self._part = ""
+        self._pieces: list[str] = []
+        self._size = 0
+        self._has_lines = False
         self._is_asked = False
 
     def take(self, text: str) -> None:
         """Take text that GDB has printed while the rank runs, as much as came at once."""
-        *lines, self._part = (self._part + text).split("\n")
-        if len(self._part) > _LONGEST:
-            lines.append(self._part)
-            self._part = ""
-        self._lines += lines
-        if self._lines and not self._is_asked:
+        self._pieces.append(text)
+        self._size += len(text)
+        if not self._has_lines:
+            self._has_lines = "\n" in text or self._size > _LONGEST
+        if self._has_lines and not self._is_asked:
             self._is_asked = True
             self._ask(self._on_answer)
 
     @property
     def has_lines(self) -> bool:
         """Whether lines wait for an answer to the question."""
-        return bool(self._lines)
+        return self._has_lines
+
+    def _take_all(self) -> str:
+        pieces, self._pieces, self._size, self._has_lines = self._pieces, [], 0, False
+        return "".join(pieces)
 
     def _on_answer(self) -> None:
         self._is_asked = False
-        lines, self._lines = self._lines, []
+        *lines, part = self._take_all().split("\n")
+        if len(part) > _LONGEST:
+            lines.append(part)
+        elif part:
+            self._pieces, self._size = [part], len(part)
         self._show_all(lines)
 
     def stop(self, *, is_signal: bool, shows_displays: bool) -> None:
@@ -84,8 +97,12 @@ class RunOutput:
         :param is_signal: a signal has stopped or ended the rank.
         :param shows_displays: values of ``display`` follow the announcement.
         """
-        lines = self._lines + [self._part] * bool(self._part)
-        self._lines, self._part = [], ""
+        text = self._take_all()
+        if not text or _USUAL.match(text):
+            return
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
         self._show_all(without_announcement(lines, is_signal, shows_displays=shows_displays))
 
     def _show_all(self, lines: Sequence[str]) -> None:

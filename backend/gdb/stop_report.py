@@ -124,7 +124,9 @@ class StopReports:
             shown = self._stacks.arguments.cut(frame.arguments)
             if shown is not frame.arguments:
                 stop = replace(stop, frame=replace(frame, arguments=shown))
-        stop = replace(stop, frame=self._stacks.named(pid, stop.frame, payload.get("frame")))
+        named = self._stacks.named(pid, stop.frame, payload.get("frame"))
+        if named is not stop.frame:
+            stop = replace(stop, frame=named)
         stop = self._with_words(self._with_values(stop, payload), payload)
         log = self._gdb.take_run_log()
         if (begin := log.find(_CONDITION_FAILED)) >= 0:

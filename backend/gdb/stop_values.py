@@ -96,6 +96,9 @@ class StopValues:
 
         The text is empty if the stop has no value.
         """
+        self._expression = ""
+        if not decode.has_values(payload):
+            return "", ()
         texts = decode.stop_values(payload)
         self._expression = decode.stop_expression(payload)
         if not texts:
@@ -121,6 +124,8 @@ class StopValues:
 
     def needs_look(self, values: Sequence[Value]) -> bool:
         """Return whether :meth:`look` asks GDB about the latest values."""
+        if not self._expression and not values:
+            return False
         is_returned = _HISTORY.match(self._expression) is not None
         return (is_returned and any(each.looked_at for each in values)) or _has_arrays(values)
 

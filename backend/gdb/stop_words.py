@@ -34,6 +34,7 @@ _WORDS_OF_WATCHPOINTS = {
     "hw-rwpt": "Hardware read watchpoint",
     "hw-awpt": "Hardware access (read/write) watchpoint",
 }
+_NO_WATCHPOINT = _WORDS_OF_WATCHPOINTS.keys().isdisjoint
 # With "set cuda break_on_launch" there is no breakpoint with a number.
 # CUDA thread hit application kernel entry function breakpoint, relax<<<…>>> (…
 _LAUNCH = pattern(r"^CUDA thread hit (\w+ kernel entry function breakpoint), ", re.M)
@@ -62,7 +63,7 @@ def stop_words(
 ) -> StopWords:
     """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
     number, location, hit, event = _number(payload.get("bkptno")), 0, "", ""
-    for key, word in _WORDS_OF_WATCHPOINTS.items():
+    for key, word in () if _NO_WATCHPOINT(payload) else _WORDS_OF_WATCHPOINTS.items():
         if key in payload and isinstance(watched := _first(payload[key]), Mapping):
             number, hit = _number(watched.get("number")), word
     # Output of a script may look like an announcement: the last one counts.

@@ -97,6 +97,7 @@ class Leaf:
         self._on_event = on_event
         self._debuggers: dict[int, RankDebugger] = {}
         self._pids: dict[int, int] = {}
+        self._single_sets: dict[int, RankSet] = {}
         self._held_ranks = RankSet()
         self._held: dict[int, int] = {}
         self._program = ""
@@ -198,6 +199,13 @@ class Leaf:
         assert self._factory is not None, "the setup comes first"
         return self._factory
 
+    def _only(self, rank: int) -> RankSet:
+        """Return the set of one rank: each answer and each event has it."""
+        found = self._single_sets.get(rank)
+        if found is None:
+            found = self._single_sets[rank] = RankSet([rank])
+        return found
+
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -251,7 +259,7 @@ class Leaf:
         )
         normalized = await make(normalize) if is_long(record) else normalize()
         answer = EquivalenceClass(
-            ranks=RankSet([rank]),
+            ranks=self._only(rank),
             record=record_of(normalized.record),
             slots=normalized.slots,
             columns=columns,
@@ -379,7 +387,7 @@ class Leaf:
         if isinstance(event, Stop):
             event = digested_stop(event)
         normalized = normalize_record(event, rank=rank)
-        self._on_event(RankSet([rank]), event_of(normalized.record), normalized.slots)
+        self._on_event(self._only(rank), event_of(normalized.record), normalized.slots)
 
 
 def _found(job: str, size: int | None, processes: Sequence[RankProcess]) -> FoundRanks:

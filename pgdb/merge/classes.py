@@ -161,7 +161,7 @@ class Merger(Generic[R]):
 
         :raises ProtocolError: if *columns* do not fit the template, or *slots* the record.
         """
-        new = ranks - self.ranks
+        new = ranks if ranks.isdisjoint(self.ranks) else ranks - self.ranks
         if not new:
             return
         self.ranks = self.ranks | new

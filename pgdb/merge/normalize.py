@@ -26,7 +26,18 @@ from pgdb.merge.slot_values import (
     with_values,
 )
 from pgdb.patterns import pattern
-from pgdb.records import SLOT, Event, Record, Stack, Stop, Threads, ThreadStack, Value
+from pgdb.records import (
+    SLOT,
+    Done,
+    Event,
+    Record,
+    Running,
+    Stack,
+    Stop,
+    Threads,
+    ThreadStack,
+    Value,
+)
 
 # A mark in the program's own data becomes a slot too, so filling restores it.
 # User-space addresses of the machines we know have 5 to 16 hex digits. Short numbers are data: 0x0
@@ -211,6 +222,8 @@ def normalize_record(
         if isinstance(record, Value) and record.bounds and SLOT not in record.text:
             normalized = replace(record, bounds=SLOT)
             return Normalized(record=normalized, slots=(record.bounds,))
+        return Normalized(record=record, slots=())
+    if isinstance(record, Running | Done):
         return Normalized(record=record, slots=())
     slots: list[str] = []
     change = _Normalizer(slots, join_arguments=join_arguments)

@@ -133,7 +133,7 @@ class Gathering:
         """Add answers, and ranks that will not answer."""
         known = self.request.ranks
         if classes:
-            if not RankSet.union(each.ranks for each in classes) <= known:
+            if not all(each.ranks <= known for each in classes):
                 classes = tuple(each.part(known) for each in classes)
             self.merger.add_classes(classes)
             self._is_long = self._is_long or any(is_long(each.record) for each in classes)

@@ -45,11 +45,14 @@ def pending(path: Path, field: str) -> bool:
 
 
 def test_the_signal_is_for_the_first_thread(stopped: int) -> None:
-    assert not first_thread.has_pending(stopped, signal.SIGUSR1)
+    status = first_thread.StatusFile(stopped)
+    assert not status.has_pending(signal.SIGUSR1)
     first_thread.send(stopped, signal.SIGUSR1)
     path = Path(f"/proc/{stopped}/task/{stopped}/status")
     assert pending(path, "SigPnd") and not pending(path, "ShdPnd")
-    assert first_thread.has_pending(stopped, signal.SIGUSR1)
+    assert status.has_pending(signal.SIGUSR1), "the open file says what holds now"
+    status.close()
+    assert not status.has_pending(signal.SIGUSR1)
 
 
 @pytest.mark.parametrize("stopped", [("blocks",)], indirect=True)
@@ -57,12 +60,17 @@ def test_another_thread_gets_what_the_first_one_blocks(stopped: int) -> None:
     first_thread.send(stopped, signal.SIGUSR1)
     path = Path(f"/proc/{stopped}/task/{stopped}/status")
     assert pending(path, "ShdPnd") and not pending(path, "SigPnd")
-    assert not first_thread.has_pending(stopped, signal.SIGUSR1)
+    status = first_thread.StatusFile(stopped)
+    assert not status.has_pending(signal.SIGUSR1)
+    status.close()
 
 
 def test_a_process_that_is_gone_is_an_error() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        opened = first_thread.StatusFile(process.pid)
         process.wait()
-    assert not first_thread.has_pending(process.pid, signal.SIGUSR1)
+    for status in (opened, first_thread.StatusFile(process.pid)):
+        assert not status.has_pending(signal.SIGUSR1)
+        status.close()
     with pytest.raises(ProcessLookupError):
         first_thread.send(process.pid, signal.SIGUSR1)
