@@ -178,6 +178,11 @@ def _waiting(found: Lockstep, after: str) -> str:
         if done
         else ""
     )
+    if held := found.answer.missing.held:
+        they_are = by_number(held, "is", "are")
+        why += (
+            f"; [{held}] {they_are} held, and [{out}] may wait for {by_number(held, 'it', 'them')}"
+        )
     return (
         f"[{out}] still {'steps' if one else 'step'} {after}, from {found.start.text}{why}; "
         f"'wait' waits longer, 'interrupt' stops {'it' if one else 'them'}"

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.ways import Way
@@ -13,6 +14,7 @@ from pgdb.frontend.api.lockstep import Lockstep
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import meeting_text
+from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import AnyOperation, Backtrace, SelectFrame
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
@@ -138,6 +140,11 @@ def test_ranks_that_wait_for_those_that_have_stepped_are_named_after_the_settle_
     assert meeting_text.reason_of(found) == (
         "[0-6] still step after 0 steps, from f at a.c:1; [7] has completed the step, and [0-6] "
         "may wait for it in MPI; 'wait' waits longer, 'interrupt' stops them"
+    )
+    missing = found.answer.missing | Missing(held=RankSet.parse("8"))
+    beside_held = replace(found, answer=replace(found.answer, missing=missing))
+    assert "; [8] is held, and [0-6] may wait for it; 'wait' waits" in (
+        meeting_text.reason_of(beside_held) or ""
     )
 
 
