@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pgdb.frontend.report.forms.text import frame_text, last_lines, time_text, variable_lines
-from pgdb.frontend.report.model import Part, RankClass, Report, parse_ranks
+from pgdb.frontend.report.model import Part, RankClass, Report, Severity, parse_ranks
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -46,6 +46,8 @@ class Side(Part, frozen=True, kw_only=True):
     time: float
     summary: tuple[str, ...]
     """The three lines: what happened, where, and to which ranks."""
+    severity: Severity = "error"
+    """That of its cause."""
 
 
 class ReportComparison(
@@ -116,7 +118,13 @@ def text(found: ReportComparison) -> str:
 
 
 def _side(report: Report, name: str) -> Side:
-    return Side(name=name, title=report.title, time=report.time, summary=tuple(last_lines(report)))
+    return Side(
+        name=name,
+        title=report.title,
+        time=report.time,
+        summary=tuple(last_lines(report)),
+        severity=report.cause.severity,
+    )
 
 
 def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> list[ComparedRow]:

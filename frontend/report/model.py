@@ -20,6 +20,8 @@ from pgdb.ranks import RankSet
 
 SCHEMA_VERSION = 1
 
+Severity = Literal["error", "warning", "note"]
+
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of all parts of a report. Fields of later releases are ignored."""
@@ -42,7 +44,7 @@ class Cause(Part, frozen=True, kw_only=True):
     """Source file of the place, as the compiler recorded it."""
     line: int = 0
     """Line in *file*; 0 if it is not known."""
-    severity: Literal["error", "warning", "note"] = "error"
+    severity: Severity = "error"
     """``error`` for a failure, ``warning`` for a suspicion such as a hang, ``note`` otherwise."""
 
 

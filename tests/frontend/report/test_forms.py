@@ -370,7 +370,7 @@ def test_differences_of_two_reports() -> None:
     before = report_with("x")
     after = replace(
         before,
-        cause=replace(before.cause, what="y"),
+        cause=replace(before.cause, what="y", severity="note"),
         classes=(replace(before.classes[0], ranks="0-3"),),
         environment=None,
     )
@@ -388,6 +388,9 @@ def test_differences_of_two_reports() -> None:
         text = writing.render(found, suffix)
         assert "a.json" in text and "[0-3]" in text
     assert json.loads(writing.render(found, ".json"))["type"] == "report-comparison"
-    assert not Page(writing.render(found, ".html")).open
+    page = writing.render(found, ".html")
+    assert not Page(page).open
+    boxes = re.findall(r'<div class="cause (\w+)">', page)
+    assert boxes == ["error", "note"]
     with pytest.raises(UsageError, match=r"no form \.xml"):
         writing.render(found, ".xml")
