@@ -18,7 +18,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_networkx
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
-from pgdb.records import PLACEHOLDER, Block, Failure, Record, Text, Value, Various
+from pgdb.records import PLACEHOLDER, Block, Failure, Record, Running, Text, Value, Various
 
 if TYPE_CHECKING:
     import networkx
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_LONG_BYTES = 1 << 16
 _CLASS_BYTES = 200
 
 
@@ -74,6 +75,17 @@ class Answer(msgspec.Struct, RichText, frozen=True):
             + each.ranks.size_bytes
             for each in self.classes
         )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its text takes so long to make that a thread is to make it."""
+        return self.size_bytes > _LONG_BYTES
+
+    @property
+    def runs_unasked(self) -> bool:
+        """Whether ranks run although the command is none that sets ranks running."""
+        is_running = any(isinstance(each.record, Running) for each in self.classes)
+        return is_running and not self.is_reported
 
     def __iter__(self) -> Iterator[EquivalenceClass[Record]]:
         return iter(self.classes)

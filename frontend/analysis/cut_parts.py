@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -56,6 +57,16 @@ _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _CALL = pattern(r"\w\s*\(")
 
+_T = TypeVar("_T")
+
+
+class Compute(Protocol):
+    """Runs work that takes long without keeping the event loop from its links."""
+
+    async def __call__(self, work: Callable[[], _T], *, name: str) -> _T:
+        """Return the result of *work*; *name* is that of the thread."""
+
+
 Trail = tuple[int, ...]
 """Numbers of the items that lead from a tree to a part of it."""
 
@@ -77,6 +88,7 @@ async def look_at_parts(
     read_bytes: int,
     most_elements: int,
     part_elements: int,
+    compute: Compute,
     raw_pointers: bool = False,
 ) -> Answer:
     """Return an answer of ``print`` whose values have been looked at beyond *most_elements*.
@@ -101,8 +113,7 @@ async def look_at_parts(
             raw_pointers=raw_pointers,
             most_elements=most_elements,
         )
-        trees = [(each, node_of(each)) for each in shown.classes if _has_text(each.record)]
-        trails = {each.ranks: cut_parts(tree) for each, tree in trees}
+        trees, trails = await compute(lambda: _trees_of(shown), name="trees")
         paths: dict[str, list[RankSet]] = {}
         for some, found in trails.items():
             for path in found:
@@ -139,10 +150,23 @@ async def look_at_parts(
         await ask(answer.command, again, RankSet.union(each.ranks for each in partial))
     except (CommandError, NotRecordedError):
         return answer
-    split = {each.ranks: [*_split(each, tree, trails[each.ranks], looked)] for each, tree in trees}
+    split = await compute(
+        lambda: {
+            each.ranks: [*_split(each, tree, trails[each.ranks], looked)] for each, tree in trees
+        },
+        name="parts",
+    )
     classes = [new for each in answer.classes for new in split.get(each.ranks, [each])]
     classes.sort(key=lambda each: each.ranks.first)
     return replace(answer, classes=tuple(classes))
+
+
+def _trees_of(
+    answer: Answer,
+) -> tuple[list[tuple[EquivalenceClass[Record], Node]], dict[RankSet, dict[str, Trail]]]:
+    """Return the classes with a text and their trees, and the cut parts of each."""
+    trees = [(each, node_of(each)) for each in answer.classes if _has_text(each.record)]
+    return trees, {each.ranks: cut_parts(tree) for each, tree in trees}
 
 
 def _is_partial(record: Record) -> bool:

@@ -15,6 +15,7 @@ from pgdb.frontend.analysis.comparing import By, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
 from pgdb.frontend.analysis.cut_parts import look_at_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
+from pgdb.frontend.system.workers import beside
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.ranks import RankSet
 from pgdb.records import Value
@@ -224,6 +225,7 @@ async def _look_at_parts(
         raw_pointers=_raw_pointers(session),
         most_elements=most_elements,
         part_elements=part_elements,
+        compute=beside,
     )
 
 

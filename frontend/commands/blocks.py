@@ -306,7 +306,7 @@ class Body:
     async def _eval(self, top: _Open, number: int, line: str, argument: str) -> None:
         """Carry out an ``eval`` whose text names arguments of the command when it is formatted."""
         texts, rest = await block_values.formatted(self._dispatcher.session, top.ranks, line)
-        self._show_rest(rest)
+        await self._show_rest(rest)
         self._leave(top.ranks - RankSet.union(ranks for ranks, _ in texts), top, number, line)
         # The last one is carried out first.
         for ranks, text in reversed(texts):
@@ -318,13 +318,13 @@ class Body:
         condition = top.filled(block.argument)
         line = f"{block.word} {condition}"
         found = await block_values.condition(self._dispatcher.session, top.ranks, condition)
-        self._show_rest(replace(found.answer, command=line))
+        await self._show_rest(replace(found.answer, command=line))
         self._leave(top.ranks - found.true - found.false, top, block.number, line)
         return found.true
 
-    def _show_rest(self, answer: Answer) -> None:
+    async def _show_rest(self, answer: Answer) -> None:
         if answer.errors or answer.missing:
-            self._dispatcher.show(answer)
+            await self._dispatcher.show(answer)
 
     def _leave(self, ranks: RankSet, top: _Open, number: int, line: str) -> None:
         """Take ranks out of all bodies, since a line has failed on them."""

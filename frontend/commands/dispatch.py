@@ -7,6 +7,7 @@ A dispatcher prints nothing: all output goes through its :class:`Display`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
 from collections import deque
@@ -45,11 +46,11 @@ from pgdb.frontend.show.transcript import Transcript
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
-from pgdb.frontend.system.workers import with_file
+from pgdb.frontend.system.workers import beside_if, with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Running
+from pgdb.records import Event
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -176,7 +177,7 @@ class Dispatcher:
             self.say(f"{'+' * (self.files_open + 1)}{line}")
         outcome = await self.dispatch(line, ranks)
         self.display.flush()
-        self.show(outcome)
+        await self.show(outcome)
         if isinstance(outcome, Shown) and outcome.answer is None:
             # The output of 'expand' and 'ranks' is about the answer before it.
             if not isinstance(outcome.line, AnswerLine | RanksLine):
@@ -231,7 +232,7 @@ class Dispatcher:
         await blocks.run_hook(self, word, ranks, after=False)
         outcome = await carry_out()
         if self.workspace.user.hook(word, after=True) is not None:
-            self.show(outcome)
+            await self.show(outcome)
             self._shown = outcome
             if isinstance(outcome, Answer):
                 ranks -= RankSet.union(each.ranks for each in outcome.errors)
@@ -265,14 +266,14 @@ class Dispatcher:
     async def _in_gdb(self, line: str, ranks: RankSet) -> Outcome:
         """Carry out a user-defined command that the GDBs hold."""
         answer = await blocks.carry_out_in_gdb(self, line.strip(), ranks)
-        if not _runs_unasked(answer):
+        if not answer.runs_unasked:
             return answer
         return await run_control.finish_unasked(self._call(line, ranks), answer)
 
     async def _carry_out_and_wait(self, call: Call) -> Outcome:
         """Carry out a command, and wait for ranks that code of the user's has set running."""
         outcome = await self._carry_out(call)
-        if not isinstance(outcome, Answer) or not _runs_unasked(outcome):
+        if not isinstance(outcome, Answer) or not outcome.runs_unasked:
             return outcome
         return await run_control.finish_unasked(call, outcome)
 
@@ -424,21 +425,24 @@ class Dispatcher:
         """Columns that a line may have, 0 for no limit."""
         return self.display.width
 
-    def expand(self, answer: Answer, *, number: int = 0, first_place: int = 1) -> str:
+    async def expand(self, answer: Answer, *, number: int = 0, first_place: int = 1) -> str:
         """Return the whole text of an answer, with its places from *first_place* on.
 
         *number* is the number that ``expand`` was given for it; 0 for the last answer.
         """
         answer = replace(answer, is_reported=False)
-        return render.answer(answer, whole=True, number=number, first_place=first_place)
+        rendered = functools.partial(
+            render.answer, answer, whole=True, number=number, first_place=first_place
+        )
+        return await beside_if(answer.is_long, rendered, name="text")
 
-    def show_start(self, answer: Answer) -> None:
+    async def show_start(self, answer: Answer) -> None:
         """Show the ranks to which PGDB could not attach at the start."""
-        self.show(self.without_stops(answer))
+        await self.show(self.without_stops(answer))
 
     # -- showing -----------------------------------------------------------------------------
 
-    def show(self, outcome: Outcome) -> None:
+    async def show(self, outcome: Outcome) -> None:
         """Show the outcome of a command, unless it was shown before the hook behind it."""
         shown, self._shown = self._shown, None
         if shown is not None and outcome is shown:
@@ -449,7 +453,8 @@ class Dispatcher:
             if visible is None:
                 return
             outcome = visible
-            text = render.answer(
+            rendered = functools.partial(
+                render.answer,
                 outcome,
                 number=number,
                 has_more=shows_more(self.session, outcome),
@@ -457,6 +462,7 @@ class Dispatcher:
                 width=self.display.width,
                 absent=self.session.state.absent,
             )
+            text = await beside_if(outcome.is_long, rendered, name="text")
             self.display.answer(outcome, text, is_source=self._is_source)
         elif isinstance(outcome, Shown):
             if outcome.answer is not None:
@@ -491,9 +497,3 @@ class Dispatcher:
     def worsen(self, status: int) -> None:
         """Set the exit status to *status*, unless it is worse already."""
         self.status = exit_status.worse(self.status, status)
-
-
-def _runs_unasked(answer: Answer) -> bool:
-    """Return whether ranks run although the command is none that sets ranks running."""
-    is_running = any(isinstance(each.record, Running) for each in answer.classes)
-    return is_running and not answer.is_reported

@@ -92,7 +92,7 @@ async def with_own(call: Call) -> Outcome | NotOwn:
     try:
         outcome = await call.dispatcher.dispatch(_command(call, match["command"]), call.ranks)
         # The setting holds for the output.
-        call.dispatcher.show(outcome)
+        await call.dispatcher.show(outcome)
     finally:
         call.dispatcher.apply(Settings(**{found.key: before}))
     return None

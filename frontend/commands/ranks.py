@@ -210,14 +210,14 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
             raise CommandError(f"expand: '{answer.command}' was for [{answer.ranks}]")
         answer = part_of(answer, ranks)
 
-    def shown(answer: Answer, notes: list[str]) -> Shown:
+    async def shown(answer: Answer, notes: list[str]) -> Shown:
         named = int(number) if number else 0
-        unfolded = call.dispatcher.expand(answer, number=named, first_place=first_place)
+        unfolded = await call.dispatcher.expand(answer, number=named, first_place=first_place)
         return _expanded(answer, unfolded, notes, title)
 
     left = kept_back(answer)
     if not left:
-        return shown(*await with_whole_arguments(call.session, answer, []))
+        return await shown(*await with_whole_arguments(call.session, answer, []))
     first, *further = itertools.islice(pages(left), 2)
     full = await call.session.recall(answer, first)
     others = [each for each in answer.classes if not is_kept_back(each)]
@@ -232,7 +232,7 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
         )
     missing = answer.missing | full.missing - lost
     answer = replace(answer, classes=tuple(classes), missing=missing)
-    return shown(*await with_whole_arguments(call.session, answer, notes))
+    return await shown(*await with_whole_arguments(call.session, answer, notes))
 
 
 def _first_place(text: str) -> tuple[str, int]:

@@ -185,4 +185,4 @@ async def report(dispatcher: Dispatcher, asked: RankSet) -> None:
         text = f"trace {each.number}: {trace_text.rows_text(table)} ('traces {each.number}')"
         line = json_traces.trace(table, each, render.record)
         dispatcher.display.flush()  # the stops come first
-        dispatcher.show(Shown(text, line=line))
+        await dispatcher.show(Shown(text, line=line))

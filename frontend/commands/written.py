@@ -57,7 +57,7 @@ async def _gather(call: Call) -> Outcome:
     name, _, command = need_argument(call, "a directory, and a command").partition(" ")
     if command.strip():
         outcome = await call.dispatcher.dispatch(command.strip(), call.ranks)
-        call.dispatcher.show(outcome)
+        await call.dispatcher.show(outcome)
     else:
         outcome = call.workspace.recall(0)
     has_files = isinstance(outcome, Answer) and any(

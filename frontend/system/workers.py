@@ -52,6 +52,14 @@ async def beside(work: Callable[[], _T], *, name: str) -> _T:
     return await done
 
 
+async def beside_if(is_long: bool, work: Callable[[], _T], *, name: str) -> _T:
+    """Return the result of *work*, which computes in a thread if it takes long.
+
+    A loop that stands still sends no heartbeats, and the other ends of its links give it up.
+    """
+    return await beside(work, name=name) if is_long else work()
+
+
 async def with_file(path: Path, work: Callable[[], _T], *, size_bytes: int = 0) -> _T:
     """Run *work*, which reads, checks or writes a file of about *size_bytes*, in a thread.
 

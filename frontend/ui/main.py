@@ -272,7 +272,7 @@ class _Program:
             dispatcher.apply(arguments.given)
             dispatcher.relaunch = self._restart
             dispatcher.program_arguments = self._program_arguments
-            self._introduce(session)
+            await self._introduce(session)
             self._display.flush()
             kill = await run_script(dispatcher, arguments.script)
             self._display.close()
@@ -286,7 +286,7 @@ class _Program:
         repl.dispatcher.program_arguments = self._program_arguments
         self._show_notification = repl.notify
         self._connect_recordings(session, repl.dispatcher.workspace)
-        self._introduce(session)
+        await self._introduce(session)
         if not session.is_recorded:
             await self._use_kept_settings(session, repl.dispatcher)
         repl.display.flush()
@@ -347,7 +347,7 @@ class _Program:
         dispatcher.workspace.move_to(session)
         self._connect_recordings(session, dispatcher.workspace)
         self._early = early
-        self._introduce(session)
+        await self._introduce(session)
 
     def _connect_recordings(self, session: Session, workspace: Workspace) -> None:
         """Save the workspace in recordings; restore it from the recording that is open."""
@@ -370,7 +370,7 @@ class _Program:
         except CommandError as error:
             session.note(str(error))
 
-    def _introduce(self, session: Session) -> None:
+    async def _introduce(self, session: Session) -> None:
         if isinstance(self._display, JsonDisplay) and self._arguments.json:
             self._display.hello(session)
         else:
@@ -393,7 +393,7 @@ class _Program:
         answer = session.start_answer
         if answer is not None and (answer.errors or answer.missing):
             assert self._dispatcher is not None
-            self._dispatcher.show_start(answer)
+            await self._dispatcher.show_start(answer)
         is_attached = self._arguments.mode == "attach" and not self._arguments.json
         if is_attached and answer is not None and (text := hint(answer.classes)):
             assert self._dispatcher is not None

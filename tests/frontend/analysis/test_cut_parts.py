@@ -18,6 +18,7 @@ from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.analysis.long_differences import long_differences
 from pgdb.frontend.analysis.values import parse
 from pgdb.frontend.analysis.whole_values import is_partial, key_of
+from pgdb.frontend.system.workers import beside
 from pgdb.merge.classes import Merger
 from pgdb.merge.normalize import normalize_values
 from pgdb.overlay.messages import AnyOperation, Evaluate, ReadBlock
@@ -116,6 +117,7 @@ class Ranks:
                 read_bytes=read_bytes,
                 most_elements=SHOWN,
                 part_elements=SHOWN,
+                compute=beside,
             )
 
         return asyncio.run(looked())

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 
 import pytest
 
 from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.commands.bodies import resolve
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
+from pgdb.frontend.show.text import render
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.records import Value
 from tests.fakes.session import ALL, FakeSession
 
 
-def dispatcher(*typed: str) -> Dispatcher:
+def dispatcher(*typed: str, out: io.StringIO | None = None) -> Dispatcher:
     lines = iter(typed)
 
     async def read(_: str) -> str | None:
         return next(lines, None)
 
     workspace = Workspace(FakeSession())  # type: ignore[arg-type]
-    return Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=read)
+    return Dispatcher(workspace, TextDisplay(out or io.StringIO()), read_line=read)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +79,27 @@ def test_a_line_goes_on_behind_a_backslash() -> None:
         return await dispatcher("b\\", "c", "d").read_whole("a\\")
 
     assert asyncio.run(read()) == "abc"
+
+
+@pytest.mark.parametrize("is_whole", [False, True], ids=["shown", "expanded"])
+def test_links_are_served_while_the_text_of_a_long_answer_is_made(
+    monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    served = threading.Event()
+
+    def make_text(answer: Answer, **_: object) -> str:
+        return f"served {served.wait(5)}"
+
+    monkeypatch.setattr(render, "answer", make_text)
+    long = Answer("print x", ALL, (EquivalenceClass(ALL, Value("5" * (2 << 20))),))
+
+    async def show() -> str:
+        asyncio.get_running_loop().call_soon(served.set)
+        out = io.StringIO()
+        shows = dispatcher(out=out)
+        if is_whole:
+            return await shows.expand(long)
+        await shows.show(long)
+        return out.getvalue()
+
+    assert asyncio.run(show()).strip() == "served True"
