@@ -289,8 +289,8 @@ def test_what_gdb_does_without_end_is_given_up(
         if len(after) > 1:
             assert "[1] 6 * 7 = 42" in finished.out, finished.out
             assert re.search(r"^#\d+ +main \(", finished.out.rpartition(" bt\n")[2], re.M)
-            # It is not shown to be where it is no longer.
-            shown = finished.out.rpartition(" ranks\n")[2]
+            # It is not shown to be where it is no longer. The answer of the call can come last.
+            shown = finished.out.rpartition(" ranks\n")[2].partition("late answer to")[0]
             assert "[0-2] stopped" in shown and not re.search(r" in \w*pause \(", shown)
         assert_untouched(job.ranks)
 
