@@ -29,6 +29,7 @@ _SAME = frozenset(
 _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
 # GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
 _LOOPS = ("loop_break", "loop_continue")
+_WAYS_OUT = {"proc": "; 'if $_rank == N' … 'end' chooses ranks in it"}
 _OFF = pattern(r"(?:\S+\s+)+(?:off|0|unlimited)\Z")
 _ARGUMENT = pattern(r"\s*[\w.-]*\$arg[c\d]")
 _GUILE = pattern(r"\(\s*execute\s+\"([^\"\\]*)\"")
@@ -123,7 +124,8 @@ class Checker:
         if word not in gdb_words.KINDS or _is_setting_of_ours(word, text):
             if self._for_gdb and word == "set" and _OFF.match(argument_of(text)):
                 return False  # the GDBs have these settings off
-            return self._ours(line, True, f"'{text}' is a command of PGDB's")
+            why = f"'{text}' is a command of PGDB's"
+            return self._ours(line, True, why, _WAYS_OUT.get(word, ""))
         if word in _SAME:
             return _is_only_ours(command, text)
         return True
@@ -131,9 +133,9 @@ class Checker:
     def _calls(self, command: UserCommand) -> bool:
         return command.is_ours or needs_front_end(self._user, command, self._seen)
 
-    def _ours(self, line: Line, is_ours: bool, why: str) -> bool:
+    def _ours(self, line: Line, is_ours: bool, why: str, way_out: str = "") -> bool:
         if is_ours and self._for_gdb:
-            raise self._error(line, f"{why}, and the rank's GDB carries this body out")
+            raise self._error(line, f"{why}, and the rank's GDB carries this body out{way_out}")
         return is_ours
 
     def _why_refused(self, word: str, command: Command | None, text: str) -> str:

@@ -124,6 +124,11 @@ def test_a_body_that_a_rank_carries_out_has_gdbs_commands_only(
     assert "line 2 of " in typed.errors and f"'{line}'" in typed.errors
 
 
+def test_a_body_that_may_name_no_ranks_is_told_how_to_choose_them(typed: Typed) -> None:
+    assert typed("commands\nproc 2 print x\nend") == []
+    assert "'if $_rank == N' … 'end' chooses ranks in it" in typed.errors
+
+
 def test_gdb_is_spared_lines_that_end_it(typed: Typed) -> None:
     assert typed("commands\nwhile x\nloop_break\nend\nend") == []
     assert "line 2 of 'commands', 'loop_break': GDB ends with an internal error" in typed.errors
