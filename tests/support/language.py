@@ -19,6 +19,8 @@ Format of a chapter::
     show version
     % left out from GDB 18: …   no line for these GDBs, which end at it
     frame view 0
+    % refused with calls: …     where GDB can call functions of a program ("without calls": cannot)
+    print strlen("a")
 
 ``{@end}`` stands for the number of the source line with the comment ``@end``, ``{folder}`` for a
 folder in which lines can write files. GDB and PGDB have one each.
@@ -36,6 +38,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pgdb.ranks import RankSet
+from tests.support.processes import why_no_calls
 from tests.support.programs import Mpi, Program
 from tests.support.terminal import environment, run_json
 
@@ -58,7 +61,9 @@ _SET_UP = (
 
 _LEFT_OUT = "left out"
 _JUDGEMENT = re.compile(
-    rf"% (refused|different|{_LEFT_OUT})(?: (from|before) GDB (\d+))?: (.+)", re.ASCII
+    rf"% (refused|different|{_LEFT_OUT})"
+    r"(?: (from|before) GDB (\d+)| (with|without) calls)?: (.+)",
+    re.ASCII,
 )
 
 
@@ -99,8 +104,11 @@ class Chapter:
             elif text.startswith("%"):
                 if (judgement := _JUDGEMENT.fullmatch(text)) is None:
                     raise ValueError(f"{path.name}:{number}: {text!r} is no judgement")
-                said, when, version, why = judgement.groups()
-                if when is None or (gdb >= int(version)) == (when == "from"):
+                said, when, version, calls, why = judgement.groups()
+                is_meant = when is None or (gdb >= int(version)) == (when == "from")
+                if calls is not None:
+                    is_meant = (why_no_calls() == "") == (calls == "with")
+                if is_meant:
                     verdict, reason = said, why
             elif text.strip() and not text.startswith("#"):
                 lines.append(Line(number, text, verdict, reason))
