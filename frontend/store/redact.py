@@ -16,6 +16,7 @@ import msgspec
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.graph.wire import plain_text
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import AnyOperation
 from pgdb.patterns import pattern
@@ -62,6 +63,7 @@ _TELLING = frozenset(
     "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
     "stepi nexti step next continue delete enable disable ignore condition".split()
 )
+_JSON = msgspec.json.Encoder(enc_hook=plain_text)
 _SHORT_OPTION = pattern(r"-\w{1,2}\Z")
 
 
@@ -199,7 +201,7 @@ class Redactor:
         if self.keeps_values:
             if isinstance(record, Block):
                 return described | {"dtype": record.dtype, "shape": list(record.shape)}
-            return described | {"record": self.text(msgspec.json.encode(record).decode())}
+            return described | {"record": self.text(_JSON.encode(record).decode())}
         match record:
             case Stack():
                 described["frames"] = [self._frame(frame) for frame in record.frames[:MOST_FRAMES]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -74,9 +75,18 @@ def test_a_difference_behind_the_printed_part_is_found(
     assert finished.status == 1, finished.out
 
 
-def test_long_containers_in_a_structure_are_looked_at_in_full(mpi: Mpi, build: Build) -> None:
+def test_long_containers_in_a_structure_are_looked_at_in_full(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
     program = build("long_values.cpp")
-    asked = ("print grid", "print $.cells", "assert *link", "compare grid 0 with 2")
+    saved = tmp_path / "saved"
+    asked = (
+        "print grid",
+        f"session save {saved}",
+        "print $.cells",
+        "assert *link",
+        "compare grid 0 with 2",
+    )
     asked = (*asked, "compare grid 0 with 1")
     commands = (f"tbreak {program.at('look')}", "c", *LIMITS, *asked)
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
@@ -89,6 +99,8 @@ def test_long_containers_in_a_structure_are_looked_at_in_full(mpi: Mpi, build: B
     compared = said["compare grid 0 with 2"]
     assert all(f" .{place} " in compared for place in GRID), compared
     assert said["compare grid 0 with 1"] == "grid, [0] with [1]: the same values on [0] and [1]\n"
+    replayed = run_pgdb("replay", "--batch", *ex("print grid"), saved)
+    assert outputs(replayed.out)["print grid"] == said["print grid"]
 
 
 @pytest.mark.parametrize("limits", [(), LIMITS], ids=["usual", "small"])

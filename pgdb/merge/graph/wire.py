@@ -99,7 +99,17 @@ class End(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return cls(node, next(raw), count, next(raw), next(raw), columns)
 
 
-ENCODER = msgspec.msgpack.Encoder()
+def plain_text(value: object) -> str:
+    """Return the text that is stored for one with more to it, such as a value looked at in parts.
+
+    :raises TypeError: if the value is no text.
+    """
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"no form for {type(value).__name__}")
+
+
+ENCODER = msgspec.msgpack.Encoder(enc_hook=plain_text)
 ITEMS: msgspec.msgpack.Decoder[Item] = msgspec.msgpack.Decoder(Item)
 SHAPES: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 COLUMNS: msgspec.msgpack.Decoder[tuple[Column, ...]] = msgspec.msgpack.Decoder(tuple[Column, ...])
