@@ -214,7 +214,7 @@ def ask(
         tempfile.TemporaryDirectory(dir=folder) as ready,
         started(line, reporting, Path(ready), kit.environment, output=subprocess.DEVNULL) as pid,
     ):
-        time.sleep(LATER_S if program.reports else SETTLE_S)  # no event exists
+        time.sleep(LATER_S if program.reports else SETTLE_S)  # ranks report no block
         found = []
         with pgdb.attach(pid) as session:
             is_hinted = bool(hint(session.start_answer.classes))

@@ -117,7 +117,7 @@ class Terminal:
             if now == before and lines and last_line.search(lines[-1]):
                 return
             before = now
-            time.sleep(0.3)
+            time.sleep(0.3)  # tmux reports no end of output: two equal screens are one
         raise SystemExit(f"no prompt after {TIMEOUT_S} s; the terminal shows\n{before}")
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def record(launch: str, session: tuple[tuple[str, float], ...]) -> tuple[str, st
             for line, patience_s in session:
                 terminal.type(line)
                 if patience_s:
-                    time.sleep(patience_s)
+                    time.sleep(patience_s)  # the ranks run so long before Ctrl-C
                     terminal.press("C-c")
                 terminal.wait_for(PROMPT)
             shown = terminal.screen(), terminal.screen(colours=True)

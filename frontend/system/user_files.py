@@ -226,7 +226,7 @@ def locked(path: Path, *, timeout_s: float) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline_s:
                     raise TimeoutError(errno.ETIMEDOUT, "another session holds its lock") from None
-                time.sleep(_LOCK_RETRY_S)
+                time.sleep(_LOCK_RETRY_S)  # flock(2) has no time limit
         yield
     finally:
         os.close(descriptor)

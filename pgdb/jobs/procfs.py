@@ -164,7 +164,7 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
     data = _read_at_once(path)
     until = time.monotonic() + _EXEC_S
     while data == b"" and not _is_without_environment(pid, proc) and time.monotonic() < until:
-        time.sleep(_NAP_S)
+        time.sleep(_NAP_S)  # the kernel reports no end of execve(2) to others
         data = _read_at_once(path)
     if data and not data.endswith(b"\0"):
         # The process executed another program between two reads.

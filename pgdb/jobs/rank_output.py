@@ -76,7 +76,7 @@ class RankOutput:
             with contextlib.suppress(ChildProcessError):
                 if os.waitpid(self._pid, os.WNOHANG)[0]:
                     return
-            time.sleep(0.005)
+            time.sleep(0.005)  # the relay counts in shared memory, which wakes nobody
 
     def _rings(self) -> list[Any]:
         return list(self._relay.rings(self._memory))
