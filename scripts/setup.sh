@@ -57,10 +57,11 @@ find_python() {
         command -v "$PYTHON"
         return
     fi
+    # Not ours, if that is activated: it is about to be removed.
+    others=$(printf '%s\n' "$PATH" | tr : '\n' | grep -vxF "$venv/bin" | paste -sd : -)
     without_venv=
     for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
-        path=$(command -v "$candidate") || continue
-        case $path in "$venv"/*) continue ;; esac # ours, activated: it is about to be removed
+        path=$(PATH=$others && command -v "$candidate") || continue
         is_new_enough "$path" || continue
         if has_venv "$path"; then
             printf '%s\n' "$path"

@@ -274,3 +274,14 @@ def test_set_up_reports_a_file_in_place_of_a_link(tmp_path: Path) -> None:
         "pgdb: pgdb/frontend is a file in place of a symbolic link; run: "
         "git config core.symlinks true && git checkout -- pgdb"
     ]
+
+
+def test_set_up_finds_the_python_behind_an_activated_environment(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for folder in (tmp_path / ".venv" / "bin", tmp_path / "other"):
+        folder.mkdir(parents=True)
+        (folder / "python3").symlink_to(sys.executable)
+    path = f"{tmp_path}/.venv/bin:{tmp_path}/other:/usr/bin:/bin"
+    script = "PATH=$1 PYTHON= && . scripts/setup.sh && find_python"
+    ended = run("sh", "-c", script, "scripts/x", path, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{tmp_path}/other/python3\n", "")

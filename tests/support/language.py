@@ -281,6 +281,8 @@ _CHANGES = (
     (re.compile(r"\((More stack frames follow\.\.\.|more frames follow)\)"), "(more)"),
     (re.compile(r"(?<=, )0x[0-9a-f]{8,16} in "), ""),
     (re.compile(r" <MULTIPLE>"), ""),
+    # Values at function entry, which PGDB turns off.
+    (re.compile(r"\b(\w+)=\1@entry="), r"\1="),
     # In GDB 18's words all kinds of breakpoints are listed.
     (re.compile(r"(?<=o breakpoint)(s?), watchpoints?, tracepoints?, or catch"), r"\1 or watch"),
     (re.compile(r"^(\d+ .* at \S+:\d+) thread \d+$", re.M), r"\1"),
