@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from pgdb.backend.gdb.core_debugger import CoreDebugger
-from pgdb.backend.gdb.core_seats import Seats, most_by_limits, own_limits, raise_file_limit
+from pgdb.backend.gdb.core_seats import Seats, most_by_limits, own_limits
 from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 
@@ -19,7 +19,6 @@ class CoreDebuggers:
         setup, notice = context.setup, context.notice
         assert setup.cores is not None
         self._context, self._cores = context, setup.cores
-        raise_file_limit()
         sharers = self._cores.sharers
         self._limit = most_by_limits(*own_limits(), sharers)
         asked = self._cores.most_gdbs

@@ -6,7 +6,6 @@ Two thousand GDBs do not fit into the memory of a host. A core file loses nothin
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import resource
 import sys
 from collections import deque
@@ -54,17 +53,6 @@ def most_by_limits(files: int, processes: int, sharers: int = 1) -> int:
 def least_gdbs(sharers: int) -> int:
     """Return the number of GDBs that an aggregator has even where they fit nowhere."""
     return max(1, LEAST_GDBS // sharers)
-
-
-def raise_file_limit() -> None:
-    """Raise this process's limit of open files as far as the user may.
-
-    In most places it is 1024, which is enough for a few hundred GDBs. GDB, which inherits the
-    limit, waits with poll(2), to which large numbers are no harm.
-    """
-    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 def own_limits() -> tuple[int, int]:

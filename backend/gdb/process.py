@@ -22,6 +22,7 @@ from typing import cast
 from pgdb.backend.gdb.input_watch import has_read_all
 from pgdb.backend.gdb.mi_lines import Lines, Pieces
 from pgdb.errors import GdbError
+from pgdb.jobs.file_limit import give_first_file_limit
 from pgdb.patterns import pattern
 
 LOG = logging.getLogger(__name__)
@@ -219,7 +220,7 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
             raise GdbError(f"cannot start {argv[0]}: {error.strerror or error}") from None
         finally:
             undo.close()
-        prefer_for_want_of_memory(process.pid)
+        set_limits(process.pid)
         return process
 
     @property
@@ -451,11 +452,13 @@ def _cut(words: str) -> str:
     return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"
 
 
-def prefer_for_want_of_memory(pid: int) -> None:
-    """Make the kernel end a GDB rather than a rank when the host has no memory left.
+def set_limits(pid: int) -> None:
+    """Make the kernel end a GDB rather than a rank when the host has no memory left, and give the
+    GDB the user's limit of open files.
 
-    GDBs forked from it inherit that.
+    GDBs forked from it inherit both.
     """
+    give_first_file_limit(pid)
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_TO_END)
 

@@ -18,6 +18,7 @@ from collections.abc import MutableMapping
 
 from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch
 from pgdb.controls import HarmlessFormatter
+from pgdb.jobs.file_limit import raise_file_limit
 from pgdb.jobs.placement import absolute_parts
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.overlay.bootstrap_env import (
@@ -41,6 +42,8 @@ RANK_MACHINE = "pgdb.backend.rank.machine"
 def main() -> None:
     """Run one aggregator until it leaves."""
     mark_own()
+    # Each rank takes some files of its aggregator.
+    raise_file_limit()
     handler = logging.StreamHandler()
     handler.setFormatter(
         HarmlessFormatter(f"%(asctime)s {socket.gethostname()} aggregator[%(process)d] %(message)s")

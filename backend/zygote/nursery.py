@@ -25,7 +25,7 @@ from pgdb.backend.gdb.process import (
     command_line,
     environment_with_code,
     how_ended,
-    prefer_for_want_of_memory,
+    set_limits,
     why_ended,
 )
 from pgdb.backend.gdb.settings import settings
@@ -187,7 +187,7 @@ class Nursery:
             raise
         finally:
             theirs.close()
-        prefer_for_want_of_memory(self.pid)
+        set_limits(self.pid)
         asyncio.get_running_loop().add_reader(ours, self._receive)
 
     async def read(self, pid: int, index_cache: IndexCache) -> None:

@@ -110,13 +110,16 @@ def first_words(
         stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
     ) as process:
         assert process.stdout is not None
+        # select(2) knows no file beyond the first 1024.
+        readable = select.poll()
+        readable.register(process.stdout, select.POLLIN)
         try:
             if process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError), process.stdin:
                     process.stdin.write(given)
             while len(found) < _MOST_WORDS_BYTES:
                 left_s = end_s - time.monotonic()
-                if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+                if left_s <= 0 or not readable.poll(left_s * 1000):
                     raise TimeoutError
                 data = os.read(process.stdout.fileno(), _MOST_WORDS_BYTES - len(found))
                 if not data:

@@ -21,7 +21,7 @@ from tests.conftest import LIVE_TIMEOUT_S, Build, StartJob
 from tests.support.jobs import gdb_of
 from tests.support.losses import Heard, attached, hang, stopped_at
 from tests.support.processes import parent_of, require_calls, wait_until, write_gdb
-from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_pgdb, wait_broken
+from tests.support.terminal import DEADLINE_S, PGDB, assert_untouched, ex, run_pgdb, wait_broken
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -183,6 +183,23 @@ def test_a_host_without_memory(
             # Before a rank, the kernel takes one of these if it lacks memory itself.
             for rank in job.ranks:
                 assert Path(f"/proc/{gdb_of(job, rank)}/oom_score_adj").read_text() == "1000\n"
+        assert_untouched(job.ranks)
+
+
+def test_ranks_that_need_more_open_files_than_the_soft_limit(
+    build: Build, start_job: StartJob
+) -> None:
+    """An aggregator raises its own limit; GDBs, and what users run in them, keep the user's."""
+    few = 42
+    limit = "python import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    limited = ("prlimit", f"--nofile={few}:", *PGDB)
+    with start_job(8, build("storm.c")) as job:
+        for nursery in ((), ("--no-nursery",)):
+            shown = ex("print hit_count > 0", limit)
+            done = run_pgdb("attach", "--batch", *nursery, *shown, job.pid, command=limited)
+            assert done.status == 0, done.out + done.err
+            assert "\n[0-7] hit_count > 0 = 1\n" in done.out
+            assert f"\n[0-7] {few}\n" in done.out
         assert_untouched(job.ranks)
 
 

@@ -14,7 +14,6 @@ from pgdb.backend.gdb.core_seats import (
     most_by_limits,
     own_limits,
     private_bytes_of,
-    raise_file_limit,
     seats_for,
 )
 
@@ -157,16 +156,6 @@ def test_limits_of_the_user_bound_the_number() -> None:
     files, processes = own_limits()
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] in (files, resource.RLIM_INFINITY)
     assert processes > 0
-
-
-def test_the_limit_of_open_files_is_raised_to_the_hard_one() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
-        raise_file_limit()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_memory_decides_where_nobody_has_said_how_many() -> None:

@@ -1,0 +1,34 @@
+"""The limit of open files (``ulimit -n``): a process of PGDB raises its own, not its children's."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+
+_first: tuple[int, int] | None = None
+"""Soft and hard limit with which this process began; None as long as it has not raised its own."""
+
+
+def raise_file_limit() -> None:
+    """Raise this process's limit of open files as far as the user may.
+
+    In most places it is 1024, which is enough for a few hundred GDBs.
+    """
+    global _first
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        _first = _first or (soft, hard)
+
+
+def give_first_file_limit(pid: int) -> None:
+    """Give a child the limit with which this process began.
+
+    A debugger runs commands of the user, and a program that closes all files up to the limit, or
+    waits with select(2), works with the user's limit and not with every other. The child has begun
+    by then, but has not opened files of its own: a function to run in the child before its program
+    would make this process fork, which takes longer the more memory it has.
+    """
+    if _first is not None:
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, _first)
