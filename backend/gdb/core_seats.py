@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from pgdb.jobs.file_limit import own_file_limit
+
 LEAST_GDBS = 8
 MOST_GDBS = 1024
 """Limit for what memory alone would allow: a user has so many processes in most places."""
@@ -57,13 +59,9 @@ def least_gdbs(sharers: int) -> int:
 
 def own_limits() -> tuple[int, int]:
     """Return the most open files and processes that this process can have."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    return (_limited(files), _limited(processes))
-
-
-def _limited(value: int) -> int:
-    return sys.maxsize if value == resource.RLIM_INFINITY else value
+    is_bound = processes != resource.RLIM_INFINITY
+    return own_file_limit(), processes if is_bound else sys.maxsize
 
 
 def private_bytes_of(pid: int) -> int:

@@ -13,6 +13,17 @@ from pgdb.backend.rank.protocol import DebuggerFactory, FactoryContext, OpenFact
 from pgdb.backend.sbd.deployment import Deployment
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
+from pgdb.jobs import file_limit
+
+_FILES_PER_RANK = 6
+"""Open files of the aggregator for a rank: pipes and errors of its GDB, and watches of both."""
+_OTHER_FILES = 64
+"""Open files of the aggregator besides, its links and those that are open for a moment included."""
+
+
+def most_gdbs(files: int) -> int:
+    """Return the number of GDBs for which a limit of open files is enough."""
+    return max(1, (files - _OTHER_FILES) // _FILES_PER_RANK)
 
 
 class GdbDebuggers:
@@ -34,6 +45,7 @@ class GdbDebuggers:
             shares_nursery=not setup.is_held and context.rank_count > 1,
             free=self._pauser.release,
             symbol_prefetch=symbol_prefetch,
+            most_gdbs=most_gdbs(file_limit.own_file_limit()),
         )
         if self._nurseries is None and symbol_prefetch is not None:
             self._closing = asyncio.create_task(symbol_prefetch.close())

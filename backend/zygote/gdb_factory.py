@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pgdb.backend.gdb.mi import console
@@ -30,11 +32,12 @@ def open_gdbs(
     shares_nursery: bool,
     free: Callable[[int], Awaitable[None]] | None = None,
     symbol_prefetch: SymbolPrefetch | None = None,
+    most_gdbs: int = sys.maxsize,
 ) -> tuple[GdbFactory, Nurseries | None]:
     """Return the factory of one aggregator's GDBs, and its nurseries, which the caller closes.
 
     There are nurseries if the ranks can share them and the session's settings allow it. *free* and
-    *symbol_prefetch* are theirs.
+    *symbol_prefetch* are theirs. *most_gdbs* is the limit that :class:`GdbFactory` has.
     """
     environment = gdb_environment(os.environ)
     gdb = find_gdb(setup.gdb) or setup.gdb
@@ -53,6 +56,7 @@ def open_gdbs(
         nurseries,
         expected_version=setup.gdb_version,
         notice=notice,
+        most_gdbs=most_gdbs,
     )
     return factory, nurseries
 
@@ -70,7 +74,14 @@ class GdbFactory:
         *,
         expected_version: str = "",
         notice: Callable[[str], None] = LOG.info,
+        most_gdbs: int = sys.maxsize,
     ) -> None:
+        """Start GDBs of the program *gdb*.
+
+        :param most_gdbs: number of GDBs at a time for which the limit of open files is enough.
+        """
+        self._most_gdbs = most_gdbs
+        self._begun: weakref.WeakSet[GdbSession] = weakref.WeakSet()
         self._expected_version = expected_version
         self._version: tuple[int, int] | None = None
         self._has_warned = False
@@ -90,6 +101,7 @@ class GdbFactory:
 
         :raises GdbError: if GDB cannot be started, or refuses a required setting.
         """
+        self._admit(gdb)
         await gdb.start(start_with(self._gdb, self._environment))
         await self._check_version(gdb)
         has_cache = bool(pid) and await self._index_cache.is_sound_for(pid)
@@ -108,6 +120,7 @@ class GdbFactory:
 
         :raises GdbError: if it cannot be started, or refuses a command of the user's.
         """
+        self._admit(gdb)
         nursery = await self._nurseries.find(files, pid) if self._nurseries is not None else None
         if nursery is None or self._nurseries is None:
             await self.start(gdb, pid)
@@ -149,6 +162,25 @@ class GdbFactory:
     async def settle(self, gdb: GdbSession) -> None:
         """Turn a forked GDB that has read its core into a GDB like any other, when it must be."""
         gdb.put_off(console(AFTER_ATTACH))
+
+    def _admit(self, gdb: GdbSession) -> None:
+        """Count a GDB that is about to start.
+
+        Where files run out later, PGDB can read nothing of a rank, and takes a live one for one
+        that has ended.
+
+        :raises GdbError: if too many are alive.
+        """
+        if len(self._begun) >= self._most_gdbs and gdb not in self._begun:
+            for each in [each for each in self._begun if each.pid and not each.is_alive]:
+                self._begun.discard(each)
+            if len(self._begun) >= self._most_gdbs:
+                raise GdbError(
+                    f"no GDB: the limit of open files of its aggregator (ulimit -Hn) is enough for "
+                    f"{self._most_gdbs} GDBs; a higher limit, or '--aggregators N', which divides "
+                    "the ranks of a host"
+                )
+        self._begun.add(gdb)
 
     async def _check_version(self, gdb: GdbSession) -> None:
         """Check this host's GDB against the required version, and once against the front end's.

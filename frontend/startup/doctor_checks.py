@@ -230,16 +230,14 @@ def check_proc(host: Host) -> Iterator[Finding]:
 
 def check_limits(host: Host) -> Iterator[Finding]:
     """Check the limits of open files and processes."""
-    files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    can_be_raised = most_files == resource.RLIM_INFINITY or most_files >= MINIMUM_FILES_COUNT
+    # Aggregators raise their soft limit by themselves.
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and files < MINIMUM_FILES_COUNT:
         yield Finding(
             "limits",
             "warning",
             f"{files} open files, and every rank of a host takes several",
-            f"ulimit -n {MINIMUM_FILES_COUNT}"
-            if can_be_raised
-            else "have the hard limit raised (nofile in /etc/security/limits.conf)",
+            "have the hard limit raised (nofile in /etc/security/limits.conf)",
         )
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     used = sum(_threads(host.proc))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import sys
 
 _first: tuple[int, int] | None = None
 """Soft and hard limit with which this process began; None as long as it has not raised its own."""
@@ -19,6 +20,12 @@ def raise_file_limit() -> None:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         _first = _first or (soft, hard)
+
+
+def own_file_limit() -> int:
+    """Return the most open files that this process can have now."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if files == resource.RLIM_INFINITY else files
 
 
 def give_first_file_limit(pid: int) -> None:

@@ -203,6 +203,23 @@ def test_ranks_that_need_more_open_files_than_the_soft_limit(
         assert_untouched(job.ranks)
 
 
+def test_ranks_that_need_more_open_files_than_the_hard_limit(
+    build: Build, start_job: StartJob
+) -> None:
+    """The aggregator keeps files to look at the ranks: without these, a live rank looks ended."""
+    limited = ("prlimit", "--nofile=100:100", *PGDB)
+    with start_job(8, build("storm.c")) as job:
+        done = run_pgdb("attach", "--batch", *ex("print hit_count > 0"), job.pid, command=limited)
+        assert done.status == 4, done.out + done.err
+        refused = re.search(r"^\[(\S+)\] error: no GDB: the limit of open files .*", done.out, re.M)
+        assert refused is not None, done.out
+        assert "(ulimit -Hn) is enough for 6 GDBs" in refused[0]
+        assert "has ended" not in done.out
+        left = RankSet(range(8)) - RankSet.parse(refused[1])
+        assert len(left) == 6 and f"\n[{left}] hit_count > 0 = 1\n" in done.out
+        assert_untouched(job.ranks)
+
+
 def test_no_gdb_gets_the_memory_that_it_needs(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:

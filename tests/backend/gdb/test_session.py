@@ -1,4 +1,4 @@
-"""What a session makes of GDB's words: results by token, the rest as events."""
+"""A session reads GDB's words: results by token, the rest as events."""
 
 from __future__ import annotations
 
