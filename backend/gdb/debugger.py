@@ -74,8 +74,8 @@ _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _NO_REGISTERS = "Couldn't get registers: No such process"
 _NO_REGISTERS_AT_ALL = "No registers."
 _NO_FRAME = pattern(
-    r"No (?:symbol \"[^\"]*\" in current context|stack|frame selected|selected frame"
-    r"|frame is currently selected)\.\Z"
+    r"No (?:symbol \"[^\"]*\" in current context\.|(?:stack|frame selected|selected frame"
+    r"|frame is currently selected)\.\Z)"
 )
 """Errors that have another reason in a process that runs: it has no frames to look at."""
 _WITHOUT_FRAMES: dict[type[AnyOperation], str] = {

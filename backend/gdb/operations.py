@@ -20,6 +20,7 @@ from pgdb.backend.gdb import (
     machine_queries,
     queries,
     reduction,
+    scopes,
     traces,
     unset_bounds,
 )
@@ -144,6 +145,12 @@ class Operations:
         :raises NeedsStopError: if GDB refuses because the rank runs.
         :raises GdbError: if GDB ends.
         """
+        record = await self._answer_to(operation, request_id, pid)
+        if isinstance(record, Failure):
+            return await scopes.with_scopes(self._gdb, operation, record)
+        return record
+
+    async def _answer_to(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         match operation:
             case Evaluate(expression=expression) if trace_of(expression) is not None:
                 return Failure(message=traces.NO_VALUE)

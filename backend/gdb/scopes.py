@@ -1,0 +1,48 @@
+"""Errors about names that the selected frame does not know, with the scopes that know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from pgdb.backend.gdb.python_calls import ask
+from pgdb.backend.gdb.session import GdbSession
+from pgdb.overlay.operations import Evaluate, Explore, ReadBlock, Reduce
+from pgdb.patterns import pattern
+from pgdb.records import Failure
+
+_NO_SYMBOL = pattern(r"No symbol \"(\w+)\" in current context\.\Z")
+_MOST_NAMES = 4
+
+
+async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Failure:
+    """Return an error that names where the unknown name of *failure* is known, if GDB finds it.
+
+    :raises GdbError: if GDB ends.
+    """
+    missing = _NO_SYMBOL.search(failure.message)
+    if missing is None or not gdb.is_alive:
+        return failure
+    # A condition of a breakpoint, or a command, may be about another frame than the selected one.
+    has_frames = isinstance(operation, Evaluate | Explore | ReadBlock | Reduce)
+    text = operation.expression if has_frames else getattr(operation, "command", "")
+    name = missing[1]
+    found = await ask(gdb, "scopes_in_gdb.find", name, text, has_frames, needed_for="finds names")
+    if isinstance(found, Failure):
+        return failure
+    words = in_words(found["names"], found["function"])
+    return replace(failure, message=f"{failure.message} {words}") if words else failure
+
+
+def in_words(names: list[str], function: str) -> str:
+    """Return the sentence about the scopes that know a name.
+
+    >>> in_words(["field::x", "grid::x"], ""), in_words([], "main")
+    ('Other scopes have field::x, grid::x.', 'The frame of main has it: frame function main.')
+    """
+    if names:
+        rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        some = ", ".join(names[:_MOST_NAMES])
+        return f"{'Other scopes have' if len(names) > 1 else 'Another scope has'} {some}{rest}."
+    return f"The frame of {function} has it: frame function {function}." if function else ""
