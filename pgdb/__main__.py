@@ -1,6 +1,7 @@
 """``python -m pgdb``, and the program ``pgdb``."""
 
 import gc
+import signal
 import sys
 from importlib.util import find_spec
 
@@ -15,8 +16,14 @@ def run() -> None:
     # Imports leave no garbage. To look for it is a twelfth of their CPU time, and slows every later
     # collection down.
     gc.disable()
+    # Nothing has begun that Ctrl-C would have to end in order. A signal that is ignored stays so.
+    has_handler = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if has_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from pgdb.frontend.ui.main import run as run_front_end
 
+    if has_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.freeze()
     gc.enable()
     run_front_end()

@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -86,6 +87,8 @@ class Supervisor:
         self._reports = prepared.reports
         self._reports.on_end = self._on_end
         try:
+            # Their handlers run in the event loop: none is called before the job is known.
+            self._handle_signals()
             self._job = JobProcess.start(prepared.argv)
             # Processes of ours hold a session's key; the job keeps the user's limit.
             core_limit.leave_none()
@@ -108,7 +111,6 @@ class Supervisor:
             lambda: max(job.last_output_s, reports.active_s),
             self._on_hang,
         )
-        self._handle_signals(job)
         self._begin(self._wait_end(job))
         if self._options.snapshot_every_s:
             self._begin(self._snapshot_always())
@@ -135,15 +137,19 @@ class Supervisor:
 
     # -- events ------------------------------------------------------------------------------------
 
-    def _handle_signals(self, job: JobProcess) -> None:
+    def _handle_signals(self) -> None:
+        def pass_on(act: Callable[[JobProcess], None]) -> None:
+            if self._job is not None:
+                act(self._job)
+
         loop = asyncio.get_running_loop()
         for number in _STOPPING:
-            loop.add_signal_handler(number, self._on_stopping, number, job)
+            loop.add_signal_handler(number, pass_on, partial(self._on_stopping, number))
         text = "a report was requested with SIGUSR1"
         loop.add_signal_handler(signal.SIGUSR1, self._put, Trigger("request", text))
-        loop.add_signal_handler(signal.SIGUSR2, job.send_signal, signal.SIGUSR2)
-        loop.add_signal_handler(signal.SIGWINCH, job.resize_terminals)
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, job)
+        loop.add_signal_handler(signal.SIGUSR2, pass_on, _send_usr2)
+        loop.add_signal_handler(signal.SIGWINCH, pass_on, JobProcess.resize_terminals)
+        loop.add_signal_handler(signal.SIGINT, pass_on, self._on_interrupt)
 
     def _on_interrupt(self, job: JobProcess) -> None:
         """Note a Ctrl-C; the terminal has sent it to the job's launcher, too."""
@@ -457,6 +463,10 @@ class Supervisor:
                 text = f"{ring.lost} bytes of {stream} are lost: {os.strerror(ring.error)}"
                 self._record.note(text)
                 self._publisher.say(text)
+
+
+def _send_usr2(job: JobProcess) -> None:
+    job.send_signal(signal.SIGUSR2)
 
 
 def _is_foreground() -> bool:

@@ -73,6 +73,17 @@ class GdbRun:
 
         :raises PgdbError: if the job cannot be started, or a location does not exist.
         """
+        early = _end_at_signals()
+        try:
+            return await self._run()
+        except asyncio.CancelledError:
+            if not early:
+                raise
+            text = f"{early[0]} came to pgdb run while the job was starting: the job is ended"
+            self._publisher.say(text)
+            return exit_status.EXIT_ENDED
+
+    async def _run(self) -> int:
         await self._publisher.check()
         core_limit.leave_none()
         options = self._options.session.changed(stop_before_death=True)
@@ -149,6 +160,7 @@ class GdbRun:
     # -- events ------------------------------------------------------------------------------------
 
     def _watch_signals(self) -> None:
+        """Take signals as events from now on."""
         loop = asyncio.get_running_loop()
         for number in _ENDING:
             text = f"{signal.Signals(number).name} came to pgdb run: the job is ended"
@@ -386,6 +398,21 @@ class GdbRun:
         if self._options.exit_code == "job" and status is not None:
             return exit_status.of_job(status)
         return exit_status.of_report(report.cause.kind, status)
+
+
+def _end_at_signals() -> list[str]:
+    """Let signals that end the job cancel this task; return the list that gets their names."""
+    came: list[str] = []
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def end(number: signal.Signals) -> None:
+        came.append(number.name)
+        task.cancel()
+
+    for number in _ENDING:
+        loop.add_signal_handler(number, end, number)
+    return came
 
 
 def _require(answer: Answer, what: str) -> None:

@@ -270,6 +270,41 @@ def test_batch_system_ends_the_job(mpi: Mpi, build: Build, tmp_path: Path) -> No
 
 
 @pytest.mark.any_mpi
+def test_signal_while_a_job_starts_under_gdb_ends_it(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("unattended.c")
+    with Run(tmp_path, "--gdb", "--", *mpi.line(2, program, "sleep")) as run:
+        wait_until(lambda: any("hold.py" in each for each in marked(run.mark).values()), "the job")
+        run.process.send_signal(signal.SIGHUP)
+        finished = run.finish()
+    assert finished.status == 12
+    expected = "SIGHUP came to pgdb run while the job was starting: the job is ended"
+    assert finished.err == f"pgdb: {expected}\n"
+    assert_nothing_left(run.mark)
+
+
+SIGNAL_AT_START = """
+import os, signal, sys
+from pgdb.frontend.run.job_process import JobProcess
+from pgdb.frontend.ui.main import run
+begin = JobProcess.start
+def start(argv):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return begin(argv)
+JobProcess.start = start
+run()
+"""
+
+
+def test_signal_while_the_launcher_starts_is_passed_on(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", SIGNAL_AT_START)
+    finished = run_pgdb("run", "--", "sleep", "1000", command=command, cwd=tmp_path)
+    assert finished.status == 12, finished.err
+    assert "pgdb run has passed SIGTERM on to the job" in finished.err
+
+
+@pytest.mark.any_mpi
 def test_report_on_request_lets_the_job_run(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("unattended.c")
     with Run(tmp_path, "--", *mpi.line(2, program, "recv")) as run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -117,3 +118,25 @@ def test_the_collector_passes_over_what_own_processes_have_imported(
     command = [sys.executable, "-c", COLLECTOR.format(body=body)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert found.stdout.splitlines()[-1:] == [expected], found.stderr
+
+
+INTERRUPTED = """
+import os, pgdb.__main__, signal, sys
+class Watch:
+    def find_spec(self, name, *_):
+        if name == "pgdb.frontend.ui.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Watch())
+signal.signal(signal.SIGINT, signal.{handler})
+sys.argv[1:] = ["--version"]
+pgdb.__main__.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("handler", "status"), [("default_int_handler", -signal.SIGINT), ("SIG_IGN", 0)]
+)
+def test_ctrl_c_during_the_imports_ends_pgdb_without_a_traceback(handler: str, status: int) -> None:
+    command = [sys.executable, "-c", INTERRUPTED.format(handler=handler)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stderr) == (status, "")
