@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args, get_type_hints
 
 import msgspec
 
 from pgdb.errors import UsageError
+from pgdb.patterns import pattern
 
 Logged = Literal["as it is", "expression", "command", "count"]
 """The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
+
+_WRONG_VALUE = pattern(r"Invalid enum value (.*) - at `\$\.(\w+)`", re.DOTALL)
+_WRONG_TYPE = pattern(r"Expected `([^`]*)`, got `([^`]*)` - at `\$\.(\w+)`")
 
 
 class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +49,16 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
         try:
             msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=type(self))
         except (msgspec.ValidationError, TypeError, OverflowError, UnicodeEncodeError) as error:
-            raise UsageError(f"{type(self).__name__}: {error}") from None
+            raise UsageError(self._why_refused(str(error))) from None
+
+    def _why_refused(self, error: str) -> str:
+        """Return the words for a field that the codec refuses."""
+        if found := _WRONG_VALUE.fullmatch(error):
+            allowed = get_args(get_type_hints(type(self))[found[2]])
+            return f"{found[2]}: {found[1]} is none of {', '.join(map(str, allowed))}"
+        if found := _WRONG_TYPE.fullmatch(error):
+            return f"{found[3]}: {found[2]} in place of {found[1]}"
+        return f"{type(self).__name__}: {error}"
 
     @property
     def sets_running(self) -> bool:

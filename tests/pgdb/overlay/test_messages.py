@@ -444,8 +444,9 @@ def test_operations_that_only_read_are_recorded_and_outdate_nothing() -> None:
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        (Resume(command="next 2"), "Resume: Invalid enum value 'next 2'"),
-        (Evaluate(expression=3), "Evaluate: Expected `str`, got `int`"),
+        (Resume(command="next 2"), "command: 'next 2' is none of continue, step, "),
+        (Evaluate(expression=3), "expression: int in place of str"),
+        (Evaluate(expression="x", format=None), "format: "),
         (Evaluate(expression="a\udc80"), "surrogates not allowed"),
         (ReadBlock(expression="x", start=1 << 70, limit_bytes=1), "ReadBlock: "),
     ],
