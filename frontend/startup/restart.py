@@ -17,14 +17,14 @@ from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.frontend.transport.overlay_transport import OverlayTransport
-from pgdb.jobs.launch_lines import LaunchLine, check_program
+from pgdb.jobs.launch_lines import LaunchLine, check_program, given_words
 from pgdb.jobs.launcher_kinds import read_launch_line
 from pgdb.ranks import RankSet
 
 
 async def restart(
     session: Session,
-    arguments: Sequence[str] | None = None,
+    arguments: Sequence[str | os.PathLike[str]] | None = None,
     *,
     stdin: int | None = None,
     on_step: OnStep = lambda step: None,
@@ -46,15 +46,16 @@ async def restart(
     """
     session.check_restart()
     job = session.job
+    new_words = None if arguments is None else given_words(arguments, "list of arguments")
     line = await asyncio.to_thread(read_launch_line, session.argv, session.options.launcher)
-    argv = session.argv if arguments is None else with_arguments(line, arguments)
+    argv = session.argv if new_words is None else with_arguments(line, new_words)
     for program in line.programs:
         check_program(program, os.environ.get("PATH", os.defpath))
     if stdin is None and job is not None and not job.takes_input:
         reopened = await asyncio.to_thread(_reopened, job)
         try:
             return await restart(
-                session, arguments, stdin=reopened, on_step=on_step, listener=listener
+                session, new_words, stdin=reopened, on_step=on_step, listener=listener
             )
         finally:
             os.close(reopened)
@@ -85,7 +86,7 @@ async def restart(
             if new.options.stop_before_death:
                 await new.set_stop_before_death(True)
             if script is not None:
-                words = [] if arguments is None else [list(arguments)]
+                words = [] if new_words is None else [list(new_words)]
                 with script.call(f"{JOB}.{call_text('restart', *words)}", RankSet()):
                     new.script_log = script
         except BaseException:

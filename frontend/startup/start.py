@@ -31,7 +31,7 @@ from pgdb.frontend.startup.site import Site
 from pgdb.frontend.startup.spawned import SpawnedWorlds, names_of
 from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
-from pgdb.jobs.launch_lines import check_program
+from pgdb.jobs.launch_lines import check_program, given_words
 from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost
 from pgdb.overlay.messages import Share
 
@@ -143,7 +143,7 @@ async def _attach(
 
 
 async def launch(
-    argv: Sequence[str],
+    argv: Sequence[str | os.PathLike[str]],
     options: SessionOptions | None = None,
     *,
     stdin: int | None = None,
@@ -159,11 +159,12 @@ async def launch(
     :raises StartError: if the job or the session cannot be started; the job is ended.
     """
     options = options or SessionOptions()
+    words = given_words(argv)
 
     async def begin(on_step: OnStep, listener: Listener | None) -> Session:
-        return await launch_job(argv, options, stdin, on_step, listener)
+        return await launch_job(words, options, stdin, on_step, listener)
 
-    return await logged(begin, "launch", options, on_step=on_step, listener=listener, argv=argv)
+    return await logged(begin, "launch", options, on_step=on_step, listener=listener, argv=words)
 
 
 async def launch_job(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -128,7 +129,7 @@ def attach(
 
 
 def launch(
-    argv: Sequence[str],
+    argv: Sequence[str | os.PathLike[str]],
     *,
     stdin: int | HasDescriptor | None = None,
     on_output: OnOutput | None = None,
@@ -252,7 +253,7 @@ class Session(SessionCalls):
 
     def restart(
         self,
-        arguments: Sequence[str] | None = None,
+        arguments: Sequence[str | os.PathLike[str]] | None = None,
         *,
         stdin: int | HasDescriptor | None = None,
     ) -> Answer:

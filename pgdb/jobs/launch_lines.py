@@ -111,6 +111,27 @@ class _Part(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...]
 
 
+def given_words(given: Sequence[object], name: str = "launch line") -> tuple[str, ...]:
+    """Return the words of a line that a script has given; errors call the line *name*.
+
+    :raises UsageError: if they are one text, or a word is neither a text nor a path.
+    """
+    if isinstance(given, str | bytes):
+        raise UsageError(
+            f"the {name} {given!r} is one text; write a list of words, for example "
+            "['mpirun', '-n', '4', './app']"
+        )
+    words: list[str] = []
+    for each in given:
+        word = os.fspath(each) if isinstance(each, os.PathLike) else each
+        if not isinstance(word, str):
+            text = os.fsdecode(word) if isinstance(word, bytes) else str(word)
+            kind = type(word).__name__
+            raise UsageError(f"the {name} has {word!r} of type {kind}; write the text {text!r}")
+        words.append(word)
+    return tuple(words)
+
+
 def parse_launch_line(
     argv: Sequence[str], *, environment: Mapping[str, str] | None = None
 ) -> LaunchLine:

@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -8,7 +9,7 @@ import pytest
 
 from pgdb.errors import StartError, UsageError
 from pgdb.jobs import launch_lines, launchers
-from pgdb.jobs.launch_lines import TABLES, check_program, parse_launch_line
+from pgdb.jobs.launch_lines import TABLES, check_program, given_words, parse_launch_line
 from pgdb.jobs.launchers import Family, Launcher, find_launcher, launcher_of_process
 from pgdb.jobs.placement import scrubbed_environment
 
@@ -283,6 +284,23 @@ def test_two_dashes_among_the_arguments_of_the_program_are_left_alone(place):
 def test_lines_that_cannot_be_understood_say_which_word(place, family, text, message):
     with pytest.raises(UsageError, match=message):
         line_of(place, family, text)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("mpirun -n 4 ./app", "launch line 'mpirun -n 4 ./app' is one text; write a list of words"),
+        (["mpirun", "-n", 4, "./app"], "launch line has 4 of type int; write the text '4'"),
+        ([b"mpirun"], "launch line has b'mpirun' of type bytes; write the text 'mpirun'"),
+    ],
+)
+def test_words_that_are_no_texts_are_refused(given, reason):
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        given_words(given)
+
+
+def test_a_word_may_be_a_path():
+    assert given_words(["mpirun", Path("bin") / "app"]) == ("mpirun", "bin/app")
 
 
 def test_an_empty_line_is_refused():
