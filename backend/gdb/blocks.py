@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import container_numbers, quadruple, unset_bounds
-from pgdb.backend.gdb.fortran_elements import with_elements
+from pgdb.backend.gdb import container_numbers, python_calls, quadruple, unset_bounds
+from pgdb.backend.gdb.fortran_elements import is_component_of_all, with_elements
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.number_types import NumberType, about_quadruple, parse_type
 from pgdb.backend.gdb.process_memory import read_memory
@@ -127,6 +127,8 @@ async def _locate_large(gdb: GdbSession, expression: str, is_summed_up: bool) ->
 
 
 async def _locate(gdb: GdbSession, expression: str, is_summed_up: bool) -> _Numbers:
+    if is_component_of_all(expression):
+        return await _locate_components(gdb, expression)
     base, repeats = split_repeats(expression)
     # For the address of ELEMENT@COUNT GDB would allocate all of it, so only ELEMENT is evaluated.
     name = await _type_name(gdb, base)
@@ -210,6 +212,24 @@ async def _locate_fortran(gdb: GdbSession, base: str, of: NumberType) -> _Number
     if any(abs(each) > 2**40 for each in strides):
         raise CommandError(f"{base} has elements that are terabytes apart; 'print' shows it")
     return replace(found, strides_bytes=tuple(strides))
+
+
+async def _locate_components(gdb: GdbSession, expression: str) -> _Numbers:
+    """Locate one component of all elements of a Fortran array."""
+    found = await python_calls.ask(
+        gdb, "fortran_parts_in_gdb.locate", expression, needed_for="finds components"
+    )
+    if isinstance(found, Failure):
+        raise CommandError(found.message)
+    of = parse_type(found["type"], "the component")
+    return _Numbers(
+        kind=_kind(of.letter, found["item_bytes"], "the component"),
+        shape=tuple(found["shape"]),
+        order="F",
+        address=found["address"],
+        strides_bytes=tuple(found["strides"]),
+        lower=tuple(found["lower"]),
+    )
 
 
 def _wrapped(distance_bytes: int) -> int:

@@ -13,6 +13,7 @@ from pgdb.records import Failure
 
 # A name before a parenthesis, a component, a name that is a word of GDB's parser, or an address.
 _MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|&|\b(?:{'|'.join(WORDS)})\b", re.I)
+_PARTS = pattern(r"\$_pgdb_parts\((?P<arguments>.*)\)\Z")
 _NAMES_A_TYPE = pattern(r"\s*(?:ptype|whatis)\b")
 
 
@@ -29,6 +30,25 @@ async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False)
     return result.text.strip() or text if result.kind == "done" else text
 
 
+def is_component_of_all(expression: str) -> bool:
+    """Return whether a rewritten expression is one component of all elements of an array.
+
+    >>> is_component_of_all("$_pgdb_parts(rows(1:2), 0)"), is_component_of_all("rows(2)%id")
+    (True, False)
+    """
+    call = _PARTS.match(expression)
+    return call is not None and _closes_at_end(call["arguments"])
+
+
+def _closes_at_end(text: str) -> bool:
+    depth = 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return False
+    return not depth
+
+
 async def with_address(gdb: GdbSession, expression: str) -> str | Failure:
     """Return an expression whose type and address GDB knows without evaluating it.
 
@@ -38,8 +58,8 @@ async def with_address(gdb: GdbSession, expression: str) -> str | Failure:
     :raises GdbError: if GDB ends.
     """
     found = await with_elements(gdb, expression)
-    if found == expression:
-        return expression
+    if found == expression or is_component_of_all(found):
+        return found
     record, number = await queries.numbered(gdb, f"with print elements 1 -- print {found}")
     if isinstance(record, Failure):
         return record

@@ -15,7 +15,8 @@ part, take the place of such parts:
   ``text(2:3)``: ``(*text)(2:3)``;
 - ``rank``: ``$_pgdb_variable(0)``, if it is the first word in a list here;
 - ``team%rank``, the second component: ``$_pgdb_component(team, 1)``;
-- ``circle%id``, of the parent ``shape``: ``circle%shape%id``.
+- ``circle%id``, of the parent ``shape``: ``circle%shape%id``;
+- ``rows%place%x``, of an array: ``$_pgdb_parts(rows, 1, 0)``.
 
 Where GDB does not evaluate an expression, as in ``ptype`` and ``sizeof``, it takes the result of a
 convenience function for an integer. There convenience variables, which have the addresses of the
@@ -30,13 +31,14 @@ from typing import Any
 
 import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
+import fortran_parts_in_gdb as parts  # type: ignore[import-not-found]
 import fortran_types_in_gdb as types  # type: ignore[import-not-found]
 import gdb
 import printers_in_gdb as printers  # type: ignore[import-not-found]
 from parser_words_in_gdb import WORDS  # type: ignore[import-not-found]
 
 # A text, or a name that is no component and no name of GDB's.
-_NAME = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w%$.:])[A-Za-z]\w*")
+_NAME = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![\w%$.:])[A-Za-z]\w*(?:::\w+)?")
 _COMPONENT = re.compile(r"\s*%\s*([A-Za-z_]\w*)")
 _OPENING = re.compile(r"\s*\(")
 _OF_CLASSES = frozenset(("_vptr", "_len"))
@@ -181,6 +183,8 @@ def _closing(expression: str, at: int) -> int | None:
 
 def _with_component(chain: str, value: gdb.Value, name: str) -> str:
     kind = value.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_ARRAY:
+        return parts.with_component(chain, kind, name) or f"{chain}%{name}"
     if kind.code != gdb.TYPE_CODE_STRUCT or not (kind.name or kind.tag):
         return f"{chain}%{name}"
     if objects.is_class(kind):
@@ -210,6 +214,8 @@ def _with_indices(chain: str, value: gdb.Value, indices: str) -> str:
     if descriptors.is_bare(kind):
         is_known = descriptors.strings_of(value) is not None
         return f"$_element({chain}, {indices})" if is_known else f"{chain}({indices})"
+    if of_all := parts.with_indices(chain, indices):
+        return str(of_all)
     is_section = ":" in indices
     of_class = _class_array(chain)
     if of_class is not None and not is_section:
@@ -217,7 +223,7 @@ def _with_indices(chain: str, value: gdb.Value, indices: str) -> str:
     if objects.string_at(value) is not None:
         return f"(*{chain})({indices})"
     if kind.code == gdb.TYPE_CODE_ARRAY and not is_section:
-        if _has_lengths(kind) or _Steps(value).run_backwards:
+        if _has_lengths(kind) or parts.Steps(value).run_backwards:
             return f"$_element({chain}, {indices})"
     return f"{chain}({indices})"
 
@@ -240,55 +246,6 @@ def _has_lengths(kind: gdb.Type) -> bool:
     return bool(kind.code == gdb.TYPE_CODE_STRING and kind.dynamic)
 
 
-class _Steps:
-    """Bounds of an array, and the distances of neighbours, of the first dimension first."""
-
-    def __init__(self, array: gdb.Value) -> None:
-        self.ranges: list[tuple[int, int]] = []
-        self.steps: list[int] = []
-        self.address = int(array.address or 0)
-        kind = array.type.strip_typedefs()
-        try:
-            while kind.code == gdb.TYPE_CODE_ARRAY:
-                self.ranges.insert(0, kind.range())
-                kind = kind.target().strip_typedefs()
-        except gdb.error:  # the last dimension of a(5, *)
-            self.ranges = []
-        self.element = kind
-        lows = [low for low, _ in self.ranges]
-        for number, (low, high) in enumerate(self.ranges):
-            index = [*lows]
-            index[number] += 1
-            is_long = high > low and self.address
-            self.steps.append(_at(array, index) - _at(array, lows) if is_long else 0)
-
-    @property
-    def run_backwards(self) -> bool:
-        """Whether a dimension runs backwards."""
-        return any(step < 0 for step in self.steps)
-
-    def place_of(self, indices: list[int]) -> int:
-        """Return the address of an element.
-
-        :raises gdb.GdbError: if there is none.
-        """
-        if len(indices) != len(self.ranges):
-            raise gdb.GdbError("Wrong number of subscripts")
-        address = self.address  # the lowest one of the array
-        for index, (low, high), step in zip(indices, self.ranges, self.steps):  # noqa: B905
-            if not low <= index <= high:
-                raise gdb.GdbError(f"no such vector element: {index} is not in {low}:{high}")
-            address += (index - low) * step if step >= 0 else (index - high) * step
-        return address
-
-
-def _at(array: gdb.Value, indices: list[int]) -> int:
-    value = array
-    for index in reversed(indices):
-        value = value[index]
-    return int(value.address)
-
-
 class _Element(gdb.Function):  # type: ignore[misc]
     """The element of an array that has the given indices."""
 
@@ -306,7 +263,7 @@ class _Element(gdb.Function):  # type: ignore[misc]
         if array.address is None:
             raise gdb.GdbError("value has been optimized out")
         if not _has_lengths(kind):
-            steps = _Steps(array)
+            steps = parts.Steps(array)
             place = gdb.Value(steps.place_of([*map(int, indices)]))
             return place.cast(steps.element.pointer()).dereference()
         return _string_element(array, kind, [*map(int, indices)])
@@ -349,7 +306,7 @@ class _Object(gdb.Function):  # type: ignore[misc]
         found: Any = objects.object_of(variable) if not indices else None
         if found is None and (pair := objects.array_of(variable)) is not None and indices:
             array, kind = pair
-            place = gdb.Value(_Steps(array).place_of([*map(int, indices)]))
+            place = gdb.Value(parts.Steps(array).place_of([*map(int, indices)]))
             found = place.cast(kind.pointer()).dereference()
         if found is None:
             raise gdb.GdbError("the variable has no object of a known type")

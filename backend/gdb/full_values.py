@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.blocks import read_block
+from pgdb.backend.gdb.fortran_elements import is_component_of_all
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock
@@ -123,7 +124,8 @@ async def in_full(
     """Look at all of a value that GDB has printed in part, and that its history has."""
     if not operation.format and _NUMBERS.match(shown.text):
         # The number in the history is not evaluated again, as a call in the expression would be.
-        block = await _block(gdb, operation, pid, history)
+        is_copy = is_component_of_all(operation.expression)
+        block = await _block(gdb, operation, pid, operation.expression if is_copy else history)
         if isinstance(block, Block):
             return replace(shown, whole=block)
     return await _in_full_text(gdb, operation, shown, history)

@@ -39,7 +39,8 @@ _CODE = str(Path(__file__).parent)
 _CODE_VARIABLE = "PGDB_GDB_CODE"
 _IN_EVERY_GDB = (
     *("buffering_in_gdb", "command_text_in_gdb", "elements_in_gdb", "fortran_arrays_in_gdb"),
-    *("fortran_elements_in_gdb", "fortran_objects_in_gdb", "library_printers_in_gdb"),
+    *("fortran_elements_in_gdb", "fortran_objects_in_gdb", "fortran_parts_in_gdb"),
+    "library_printers_in_gdb",
     *("python_hits_in_gdb", "references_in_gdb"),
 )
 _FOR_CALLS = (

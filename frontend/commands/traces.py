@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.commands import breakpoints
 from pgdb.frontend.commands.data import read_path
 from pgdb.frontend.commands.options import Option, Rest, count, is_number
@@ -26,6 +27,10 @@ _MOST = 1_000_000_000
 _MOST_SHOWN = 10_000
 _USUAL = 20
 _MOST_REPORTED = 1000
+_IS_GDBS = (
+    "without an expression 'trace' makes a tracepoint of GDB, which only a target with tracing "
+    "collects; 'trace LOCATION EXPR' collects the values of EXPR"
+)
 
 
 @COMMANDS.command(
@@ -67,16 +72,20 @@ async def _trace(call: Call, text: str, *, every: int, first: int) -> Outcome:
     if not found.expressions:
         if every > 1 or first:
             raise UsageError("trace: --every and --first need expressions: 'trace LOCATION EXPR'")
-        return await breakpoints.insert(call)
+        made = await breakpoints.insert(call)
+        if isinstance(made, Answer) and not made.errors:
+            call.session.note(_IS_GDBS)
+        return made
     answer = await call.view.trace(
         found.place, *found.expressions, condition=found.condition, every=every, first=first
     )
     placed = [each for each in answer.classes if isinstance(each.filled, Text)]
     if not placed:
         return answer
-    made = call.session.traces[-1]
+    trace = call.session.traces[-1]
+    collects = ", ".join(trace.expressions)
     lines = [
-        f"[{each.ranks}] Trace {made.number}: {_text(each)}; collects {', '.join(made.expressions)}"
+        f"[{each.ranks}] Trace {trace.number}: {_text(each)}; collects {collects}"
         for each in placed
     ]
     lines += [f"[{each.ranks}] {render.record(each)}" for each in answer.errors]

@@ -123,6 +123,7 @@ def test_a_new_gdb_and_a_new_launch_get_the_traces(mpi: Mpi, builder: Builder) -
         ("trace record step if nosuch", 'nosuch: No symbol "nosuch" in current context.'),
         ("trace record step --every 0", "--every takes 1 to"),
         ("trace record --first 3", "need expressions"),
+        ("trace record", "'trace LOCATION EXPR' collects the values of EXPR"),
         ("traces 7", "there is no trace 7; 'trace LOCATION EXPR' makes one"),
         ("traces x", "'x' is no number of a trace"),
         ("traces --csv /tmp/x.csv", "--csv needs the number of a trace"),
