@@ -2,7 +2,7 @@
 
 GDB has no expression for it. The convenience function ``$_pgdb_parts(rows, 0)`` returns the first
 component of all elements as an array, with the bounds of ``rows``: place (2) of ``rows%id`` is
-``rows(2)%id``. It is a copy; :func:`locate` tells where its elements are in memory.
+``rows(2)%id``. It is a copy; :func:`locate` reports where its elements are in memory.
 """
 
 from __future__ import annotations

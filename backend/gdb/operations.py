@@ -23,6 +23,7 @@ from pgdb.backend.gdb import (
     scopes,
     traces,
     unset_bounds,
+    viewed_frames,
 )
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.call_status import CallStatus
@@ -145,6 +146,8 @@ class Operations:
         :raises NeedsStopError: if GDB refuses because the rank runs.
         :raises GdbError: if GDB ends.
         """
+        if (why := await viewed_frames.why_not(self._gdb, operation)) is not None:
+            return why
         record = await self._answer_to(operation, request_id, pid)
         if isinstance(record, Failure):
             return await scopes.with_scopes(self._gdb, operation, record)

@@ -84,7 +84,7 @@ SHOWN = {
     "output rows%on": "(.TRUE., .TRUE., .TRUE.)",
     "output table%id": "((-9, 1, 11) (-8, 2, 12))",
     "output table(:,2)%width": "(-1, 0, 1)",
-    # What is told as the place of an element is an expression for it.
+    # The place of an element, as PGDB shows it, is an expression for it.
     "output rows%id(1)": "9",
     "output rows%at%x(2)": "0.5",
     "output table%width(-1,2)": "-1",
