@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 
@@ -67,7 +68,10 @@ class Publisher:
         self._print(f"pgdb: {text}\n")
 
     def _print(self, text: str) -> None:
-        if not self._quiet:
+        if self._quiet:
+            return
+        # The exit status and the files count where nobody can read this.
+        with contextlib.suppress(OSError):
             sys.stderr.write(text)
             sys.stderr.flush()
 

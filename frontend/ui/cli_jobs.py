@@ -18,12 +18,13 @@ from pgdb.frontend.startup.start import open_site
 
 
 async def look(
-    mode: str, options: SessionOptions, *, as_json: bool, out: TextIO = sys.stdout
+    mode: str, options: SessionOptions, *, as_json: bool, out: TextIO | None = None
 ) -> int:
     """Carry out ``jobs`` or ``doctor``; return the exit status.
 
     :raises StartError: if the host that is asked for cannot be reached.
     """
+    out = out or sys.stdout
     directory = SessionDirectory()
     try:
         site = await open_site(options, directory)

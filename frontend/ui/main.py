@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -20,7 +21,7 @@ from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
-from pgdb.frontend.commands.exit_status import EXIT_OK, EXIT_START, EXIT_USAGE
+from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START, EXIT_USAGE
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
@@ -36,7 +37,7 @@ from pgdb.frontend.transport.recording import recording_of
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.ui.cli_jobs import choose_job, look
-from pgdb.frontend.ui.job_input import JobInput, open_closed_input
+from pgdb.frontend.ui.job_input import JobInput, open_closed_streams
 from pgdb.overlay.own_process import mark_own
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+_OF_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing to a file; all files but the output have handlers of their own."""
 SETTINGS_S = 5.0
 """Timeout for the settings file, in seconds; a hanging file system does not hold the prompt up."""
 
@@ -51,7 +54,7 @@ SETTINGS_S = 5.0
 def run() -> None:
     """Run the program ``pgdb`` and exit."""
     mark_own()
-    open_closed_input()
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # In a locale that is not UTF-8, an unknown character must not end the program.
@@ -65,14 +68,16 @@ def run() -> None:
     except Exception:
         LOG.exception("a bug of PGDB's has ended it")
         status = 1
-    with contextlib.suppress(OSError, ValueError):  # the usual way to leave reports a lost output
+    try:
         sys.stdout.flush()
+    except OSError as error:
+        status = status or _say_lost(error)
+    with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
         for each in relays:
             each.close()
-        # Everything is closed; the shutdown of the interpreter would only cost time.
-        os._exit(status)
-    sys.exit(status)
+    # Everything is closed; the shutdown of the interpreter would only cost time.
+    os._exit(status)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -120,6 +125,10 @@ def main(argv: Sequence[str]) -> int:
         # The reader of our output has left; the session was closed before this point.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except OSError as error:
+        if error.errno not in _OF_OUTPUT:
+            raise
+        return _say_lost(error)
 
 
 def _begin_logging(options: SessionOptions) -> None:
@@ -428,8 +437,18 @@ class _Program:
             self._show_notification(visible)
 
 
+def _say_lost(error: OSError) -> int:
+    """Say that the output is lost, unless its reader has left; return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        return EXIT_OK
+    _complain(f"the output cannot be written: {error.strerror}")
+    return EXIT_FAILED
+
+
 def _complain(text: str) -> None:
-    sys.stderr.write(f"pgdb: {harmless(text)}\n")
+    with contextlib.suppress(OSError):  # the exit status says it, too
+        sys.stderr.write(f"pgdb: {harmless(text)}\n")
+        sys.stderr.flush()
 
 
 def _log_to_stderr(level: int) -> None:
