@@ -409,6 +409,12 @@ class Supervisor:
         cause = self._cause
         if cause is None and self._interrupted:
             return Cause(kind="ended", what="SIGINT ended the job", who=str(self._all_ranks()))
+        left = next((stream for stream, ring in job.named_rings if ring.has_lost_reader), "")
+        first = first_failure(list(self._reports.ends.values()))
+        is_of_output = first is None or first.is_by_request or first.signal == signal.SIGPIPE
+        if cause is None and left and job.status and is_of_output:
+            what = f"the reader of the job's {left} has left (SIGPIPE)"
+            return Cause(kind="ended", what=what, who=str(self._all_ranks()))
         if cause is not None and cause.kind != "ended" and job.status == 0:
             return replace(cause, what=f"{cause.what}; the job ended well later")
         return cause

@@ -35,6 +35,7 @@ A process that has left the job (a daemon) can keep it open for ever; the relay 
 _HEADER = struct.Struct("=qdqqqq")
 _SLOT_BYTES = 64 + RING_BYTES + FOUND_BYTES
 _PIECE_BYTES = 1 << 20
+_READER_LEFT = (errno.EPIPE, errno.EIO)
 _AROUND_BYTES = 4096
 _BEFORE_BYTES = 512
 MARKERS = (
@@ -85,6 +86,11 @@ class Ring:
         """The output around the markers in the whole output, from its begin on."""
         begin = self._at + 64 + RING_BYTES
         return self._memory[begin : begin + self.found]
+
+    @property
+    def has_lost_reader(self) -> bool:
+        """Whether the reader of the output has left before its end."""
+        return self.error == errno.EPIPE
 
     def add(self, data: bytes) -> None:
         """Add output."""
@@ -195,8 +201,9 @@ class Stream:
             except BlockingIOError:
                 select.select([], [self._target], [])
             except OSError as error:
-                if error.errno in (errno.EPIPE, errno.EIO):
-                    return False  # the reader has left: the job gets to know it as without us
+                if error.errno in _READER_LEFT:
+                    self._ring.error = errno.EPIPE
+                    return False  # the job gets to know it as without us
                 # A full disk: a job whose output is lost is better than no job.
                 self._ring.lost += len(view)
                 self._ring.error = error.errno or 0

@@ -384,6 +384,16 @@ def test_process_that_leaves_the_job_does_not_keep_pgdb(tmp_path: Path) -> None:
         assert "keeps its output open" in run.report.read_text("utf-8")
 
 
+def test_reader_of_the_output_that_leaves_is_the_cause(tmp_path: Path) -> None:
+    with Run(tmp_path, "--", "cat", "/dev/zero") as run:
+        assert run.process.stdout is not None
+        assert run.process.stdout.read(1)
+        run.process.stdout.close()
+        assert run.process.wait(DEADLINE_S) == 12
+        cause = json.loads(run.report.read_bytes())["cause"]
+    assert cause["what"] == "the reader of the job's stdout has left (SIGPIPE)"
+
+
 def test_program_without_a_launcher(tmp_path: Path) -> None:
     code = "import os, sys; sys.stdout.write(sys.stdin.read()); os.kill(os.getpid(), 11)"
     finished, report = run_job(tmp_path, "--", sys.executable, "-c", code, stdin=b"hello")

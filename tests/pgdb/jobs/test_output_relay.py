@@ -103,9 +103,11 @@ def test_reader_that_leaves_is_reported_to_the_job(tmp_path: Path, closed_pipe: 
         [*line, f"{read}:{closed_pipe}"], pass_fds=(memory, read, closed_pipe)
     )
     os.close(read)
+    shared = mmap.mmap(memory, 0)
     os.close(memory)
     os.write(write, b"x")
     assert process.wait(60) == 0
+    assert output_relay.rings(shared)[0].has_lost_reader
     with pytest.raises(BrokenPipeError):
         os.write(write, b"y")
     os.close(write)
