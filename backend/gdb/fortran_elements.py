@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from pgdb.backend.gdb import queries
+from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.parser_words_in_gdb import WORDS
 from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
@@ -14,6 +17,10 @@ from pgdb.records import Failure
 # A name before a parenthesis, a component, a name that is a word of GDB's parser, or an address.
 _MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|&|\b(?:{'|'.join(WORDS)})\b", re.I)
 _PARTS = pattern(r"\$_pgdb_parts\((?P<arguments>.*)\)\Z")
+_WORD = pattern(rf"(?<![\w$%])(?:{'|'.join(WORDS)})\b", re.I)
+_CONDITION = pattern(r"\sif\b(?P<text>.+)", re.S)
+_NO_SYNTAX = "syntax error in expression"
+_IN_C, _RANK = "'with language c --", "$_rank"
 _NAMES_A_TYPE = pattern(r"\s*(?:ptype|whatis)\b")
 
 
@@ -28,6 +35,30 @@ async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False)
         return text
     result = await gdb.send(call("fortran_elements_in_gdb.rewrite", text, is_command))
     return result.text.strip() or text if result.kind == "done" else text
+
+
+async def with_parser_words(gdb: GdbSession, command: str, record: Failure) -> Failure:
+    """Return the error for a command with the word in its condition that is GDB's own.
+
+    The condition is about another place than the selected frame, so that nothing else can take the
+    place of the word.
+
+    :raises GdbError: if GDB ends.
+    """
+    condition = _CONDITION.search(command)
+    if condition is None or _NO_SYNTAX not in record.message:
+        return record
+    word = _WORD.search(condition["text"])
+    if word is None:
+        return record
+    language = await gdb.send(console("show language"))
+    if "fortran" not in language.text:
+        return record
+    words = (
+        f"'{word[0]}' is a word of GDB's parser for Fortran; {_IN_C} {command}' takes it for a name"
+    )
+    number = f", and {_RANK} is the number of the rank" if word[0].lower() == "rank" else ""
+    return replace(record, message=f"{record.message.rstrip('.')}: {words}{number}")
 
 
 def is_component_of_all(expression: str) -> bool:

@@ -158,12 +158,40 @@ def _variable(name: str) -> gdb.Value | None:
         symbol = gdb.lookup_symbol(name)[0]
         if symbol is None or not (symbol.is_variable or symbol.is_argument):
             return None
-        value = symbol.value(gdb.selected_frame()) if symbol.needs_frame else symbol.value()
+        value = _read(name, symbol)
         # Arguments are references.
         is_reference = value.type.strip_typedefs().code == gdb.TYPE_CODE_REF
         return value.referenced_value() if is_reference else value
     except gdb.error:
         return None
+
+
+def _read(name: str, symbol: gdb.Symbol) -> gdb.Value:
+    """Return the value of a variable.
+
+    For a variable of the procedure that contains the selected one, ``Symbol.value`` reads the
+    wrong frame. Expressions of C have the right one, and no words of Fortran's.
+    """
+    try:
+        return _in_c(name)
+    except gdb.error:  # a word of C, such as "double"
+        return symbol.value(gdb.selected_frame()) if symbol.needs_frame else symbol.value()
+
+
+def _in_c(expression: str) -> gdb.Value:
+    """Return the value of an expression of C."""
+    # A command that a function executes makes GDB 18.1 lose the text before the value ("$1 = ").
+    set_language = getattr(gdb, "set_parameter", None) or _set_by_command
+    language = str(gdb.parameter("language"))
+    set_language("language", "c")
+    try:
+        return gdb.parse_and_eval(expression)
+    finally:
+        set_language("language", language)
+
+
+def _set_by_command(name: str, value: str) -> None:
+    gdb.execute(f"set {name} {value}", to_string=True)
 
 
 def _closing(expression: str, at: int) -> int | None:

@@ -149,9 +149,15 @@ class Operations:
         if (why := await viewed_frames.why_not(self._gdb, operation)) is not None:
             return why
         record = await self._answer_to(operation, request_id, pid)
-        if isinstance(record, Failure):
-            return await scopes.with_scopes(self._gdb, operation, record)
-        return record
+        if not isinstance(record, Failure):
+            return record
+        if isinstance(operation, Console | InsertBreakpoint):
+            line = operation.command
+            record = await fortran_elements.with_parser_words(self._gdb, line, record)
+        elif isinstance(operation, ChangeBreakpoints) and operation.command == "condition":
+            line = f"break LOCATION if {operation.argument}"
+            record = await fortran_elements.with_parser_words(self._gdb, line, record)
+        return await scopes.with_scopes(self._gdb, operation, record)
 
     async def _answer_to(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         match operation:

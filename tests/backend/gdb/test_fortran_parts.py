@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.gdb.fortran_elements import with_elements
+from pgdb.backend.gdb.fortran_elements import with_elements, with_parser_words
 from pgdb.backend.gdb.mi import console
+from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from tests.support.gdb_breakpoints import started
 
@@ -78,6 +79,37 @@ void stop_here(void)
 }
 """
 
+NESTED = """
+program main
+  implicit none
+  integer :: rank, size(3), kind
+  rank = 7
+  size = (/1, 2, 3/)
+  kind = 4
+  call host(2)
+contains
+  subroutine host(n)
+    integer :: n
+    call inner(n)
+  end subroutine
+  subroutine inner(n)
+    integer :: n
+    interface
+      subroutine stop_here() bind(c)
+      end subroutine
+    end interface
+    call stop_here()
+    print *, n
+  end subroutine
+end program
+"""
+IN_NESTED = {
+    "output rank": "7",
+    "output rank + kind": "11",
+    "output size": "(1, 2, 3)",
+    "output size(2)": "2",
+    "whatis size": "type = integer(kind=4) (3)",
+}
 IN_C = {
     "ptype size": "type = double",
     "whatis rank": "type = struct pair",
@@ -122,11 +154,13 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("this machine has no gfortran or no cc")
     directory = tmp_path_factory.mktemp("parts")
     (directory / "parts.f90").write_text(FORTRAN)
+    (directory / "nested.f90").write_text(NESTED)
     (directory / "stop_here.c").write_text(C)
     options = ("-g", "-O0")
     subprocess.run(["cc", *options, "-c", "stop_here.c"], cwd=directory, check=True)
-    line = ["gfortran", *options, "-o", "parts", "parts.f90", "stop_here.o"]
-    subprocess.run(line, cwd=directory, check=True)
+    for name in ("parts", "nested"):
+        line = ["gfortran", *options, "-o", name, f"{name}.f90", "stop_here.o"]
+        subprocess.run(line, cwd=directory, check=True)
     return directory / "parts"
 
 
@@ -151,6 +185,30 @@ def test_values_and_types_of_parts_are_those_of_the_language(program: Path) -> N
             assert await shown(gdb, IN_C) == IN_C
             await gdb.send(console("up"))
             assert await shown(gdb, IN_FORTRAN) == IN_FORTRAN
+            await gdb.send(console("kill"))
+
+    asyncio.run(check())
+
+
+def test_variables_of_the_containing_procedure_are_read_in_its_frame(program: Path) -> None:
+    async def check() -> None:
+        async with started() as (gdb, listener, _):
+            await gdb.send(f"-file-exec-and-symbols {program.with_name('nested')}")
+            await gdb.send("-break-insert stop_here")
+            await gdb.send("-exec-run")
+            await listener.stops.get()
+            await gdb.send(console("up"))
+            assert await shown(gdb, IN_NESTED) == IN_NESTED
+            line = "break inner if rank == 7"
+            error = failure(await gdb.send(console(line)))
+            words = (await with_parser_words(gdb, line, error)).message
+            assert "'rank' is a word of GDB's parser" in words
+            assert words.endswith("$_rank is the number of the rank")
+            # The line that the error names works.
+            named = words.partition("; '")[2].partition("' takes")[0]
+            assert (await gdb.send(console(named))).kind == "done"
+            assert await with_parser_words(gdb, "break inner if n ==", error) == error
+            assert await with_parser_words(gdb, "break inner", error) == error
             await gdb.send(console("kill"))
 
     asyncio.run(check())
