@@ -14,6 +14,12 @@ from pgdb.backend.mpi_calls.values import MASK, signed
 
 _MOST_COPIED = 1 << 20
 _PAGE = 4096
+_MUTEX_BYTES = 40
+"""Size of a ``pthread_mutex_t``."""
+_HOLDER_BYTES = 12
+"""Size of the holder's identity, which begins with its own address, and of a count."""
+_ANOTHER_THREAD = 0x7EAD1000
+"""The identity of the thread that makes the calls: no thread of the process has it."""
 
 
 class Machine(Protocol):
@@ -82,6 +88,8 @@ def carry_out(name: str, machine: Machine) -> int:
         case "strcpy" | "__strcpy_chk":
             machine.write(a, machine.string(b) + b"\0")
             result = a
+        case "pthread_mutex_lock" | "pthread_mutex_trylock":
+            _take_from_holder(machine, a)
         case "malloc":
             result = machine.allocate(a)
         case "calloc":
@@ -93,7 +101,8 @@ def carry_out(name: str, machine: Machine) -> int:
         case "posix_memalign":
             machine.write(a, struct.pack("<Q", machine.allocate(c + b) + b - 1 & -b))
         case "pthread_self":
-            result = machine.thread_pointer
+            # A stopped thread may hold a lock of the library, which it must not take twice.
+            result = _ANOTHER_THREAD
         case "__errno_location":
             result = machine.allocate(8)
         case "__tls_get_addr":
@@ -110,6 +119,20 @@ def carry_out(name: str, machine: Machine) -> int:
         case _:
             pass
     return result
+
+
+def _take_from_holder(machine: Machine, mutex: int) -> None:
+    """Make a mutex of MPICH as its holder leaves it, if a thread of the process holds it.
+
+    MPICH keeps the holder and a count behind the mutex, and checks that nobody has it.
+    """
+    try:
+        holder = machine.number(mutex + _MUTEX_BYTES, 8)
+        is_thread = bool(holder) and machine.number(holder, 8) == holder
+    except EmulationError:
+        return
+    if is_thread:
+        machine.write(mutex + _MUTEX_BYTES, bytes(_HOLDER_BYTES))
 
 
 def _print(machine: Machine, place: int, size_bytes: int, form: int, first: tuple[int, ...]) -> int:

@@ -166,7 +166,8 @@ class Emulator(PrivateCopy):
         else:
             full, size = self._register(operand.reg)
             if operand.reg in HIGH:
-                raise EmulationError(f"a write of {operand.reg}")
+                self.registers[full] = self.registers[full] & ~0xFF00 | value << 8
+                return
             kept = 0 if size >= 4 else self.registers[full] & ~((1 << 8 * size) - 1)
             self.registers[full] = kept | value
 

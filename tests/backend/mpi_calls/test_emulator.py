@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SOURCE = r"""
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,9 +124,43 @@ long exchanges(long a, long b)
     return (long)(pair[0] * 3 ^ pair[1] * 5 ^ low * 7 ^ high * 11) + done;
 }
 
+long halves(long a, long b)
+{
+    number low = (number)a, other = (number)b;
+
+    __asm__("andb $0x7f, %%dh\n\taddb %%ch, %%dh\n\tmovb %%dl, %%ch\n\tsetc %%cl"
+            : "+d"(low), "+c"(other) : : "cc");
+    return (long)(low * 3 ^ other);
+}
+
 long stacked(long a, long b, long c, long d, long e, long f, long g, long h, long i)
 {
     return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i;
+}
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_t holder;
+    int count;
+} own = {PTHREAD_MUTEX_INITIALIZER, 0, 0};
+
+void hold(void)
+{
+    pthread_mutex_lock(&own.mutex);
+    own.holder = pthread_self();
+    own.count = 1;
+}
+
+/* As MPICH takes its lock: the caller may not have it, and nobody has it then. */
+long checked(long a, long b)
+{
+    pthread_t myself = pthread_self();
+
+    if (pthread_equal(own.holder, myself) || pthread_mutex_lock(&own.mutex) || own.count)
+        return -1;
+    own.holder = myself;
+    own.count = 1;
+    return a + b;
 }
 
 long endless(long a, long b)
@@ -142,7 +177,16 @@ long wild(long a, long b)
     return *(volatile long *)a + b;
 }
 """
-FUNCTIONS = ("arithmetic", "conditions", "structures", "cases", "memory", "carries", "exchanges")
+FUNCTIONS = (
+    "arithmetic",
+    "conditions",
+    "structures",
+    "cases",
+    "memory",
+    "carries",
+    "exchanges",
+    "halves",
+)
 numbers = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-4, 4)
 
 
@@ -154,7 +198,7 @@ def library(
     source, made = directory / "emulated.c", directory / "libemulated.so"
     source.write_text(SOURCE)
     flags = [*request.param.split(), "-fwrapv", "-fno-tree-vectorize"]
-    subprocess.run(["cc", *flags, "-shared", "-fPIC", "-o", made, source], check=True)
+    subprocess.run(["cc", *flags, "-shared", "-fPIC", "-pthread", "-o", made, source], check=True)
     return ctypes.CDLL(str(made))
 
 
@@ -200,6 +244,15 @@ def test_arguments_beyond_the_registers_are_on_the_stack(
     values = (7, 1, 8, 2, 9, 3, 10, 4, 11)
     found = emulator.call(address(library, "stacked"), *values)
     assert found == sum(number * value for number, value in enumerate(values, 1))
+
+
+def test_a_lock_that_a_stopped_thread_holds_is_free(
+    library: ctypes.CDLL, emulator: Emulator
+) -> None:
+    library.hold()
+    assert emulator.call(address(library, "checked"), 3, 4) == 7
+    library.checked.restype, library.checked.argtypes = ctypes.c_long, (ctypes.c_long,) * 2
+    assert library.checked(3, 4) == -1, "the process holds its lock still"
 
 
 def test_code_without_an_end_is_given_up(library: ctypes.CDLL, emulator: Emulator) -> None:
