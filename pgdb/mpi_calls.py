@@ -132,6 +132,8 @@ class Request(Struct, frozen=True):
     tag: Tag | None = None
     count: int | None = None
     complete: bool | None = None
+    neighbours: str | None = None
+    """Of a collective request whose communicator has a topology: see :attr:`MpiCall.neighbours`."""
 
 
 class ArrivedMessage(Struct, frozen=True):
@@ -198,6 +200,9 @@ class MpiCall(Struct, frozen=True):
     """The group that MPI_Comm_create_group, MPI_Win_start or MPI_Win_post names."""
     requests: tuple[Request, ...] = ()
     """The requests in their order; all are the same kind of *wait* with :attr:`waits_for`."""
+    neighbours: str | None = None
+    """World ranks of the neighbours whose part a neighbourhood call waits for, as the text of a
+    rank set; None for any other call, and where they are unknown."""
     waits_for: Literal["", "all", "any", "some"] = ""
     """The requests that end the call, of one that waits for requests or tests them."""
     words: tuple[Word, ...] = ()

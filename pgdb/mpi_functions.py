@@ -411,6 +411,8 @@ def _rows() -> dict[str, Prototype]:
     return {each.name: each for each in found}
 
 
+NEIGHBOURHOOD = "MPI_Neighbor_"
+"""Begin of the names of calls that wait for the neighbours of a topology alone."""
 PROTOTYPES = _rows()
 """The functions of MPI that wait, or that begin something to wait for, by their names.
 

@@ -15,11 +15,12 @@ from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
+from pgdb.backend.mpi_calls.neighbours import neighbours_of
 from pgdb.backend.mpi_calls.own_request import own_kind, own_request
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.mpi_calls import ArrivedMessage, CallState, Communicator, FieldSource, MpiCall
-from pgdb.mpi_functions import PROTOTYPES, properties_of
+from pgdb.mpi_functions import NEIGHBOURHOOD, PROTOTYPES, properties_of
 
 LOG = logging.getLogger(__name__)
 
@@ -184,6 +185,8 @@ class _Parts:
             found = self._library.communicator(known.number)
             self._ranks = found.ranks
             self._set("communicator", found.record, known)
+            if self._call.function.startswith(NEIGHBOURHOOD):
+                self._fields["neighbours"] = neighbours_of(self._library, known.number)
 
     def peers(self) -> None:
         """Find the ranks that the call names."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.handle_objects import HEAD_BYTES, KIND_AT, candidates, is_request
 from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.neighbours import known_neighbours
 from pgdb.backend.mpi_calls.request_samples import OBJECT_BYTES, Places
 from pgdb.mpi_calls import Request, RequestKind
 from pgdb.patterns import pattern
@@ -102,6 +103,8 @@ class MpichRequests:
         named = self._communicator(data, persistent) if persistent is not None else None
         if named is not None:
             found = replace(found, communicator=self._library.communicator(named).record)
+            if kind == "collective":
+                found = replace(found, neighbours=known_neighbours(self._library, named))
         if kind == "recv" and self._version == _WITH_UCX:
             return self._with_matches(found, data, _UCX_POINTER)
         return found

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import MpiLibrary
+from pgdb.backend.mpi_calls.neighbours import known_neighbours
 from pgdb.mpi_calls import Request, RequestKind
 
 _OBJECT_BYTES = 0x400
@@ -77,6 +78,8 @@ class OpenMpiRequests:
             return Request(kind=kind)
         communicator = self._library.communicator(handle)
         request = Request(kind=kind, communicator=communicator.record)
+        if kind == "collective":
+            return replace(request, neighbours=known_neighbours(self._library, handle))
         if kind not in ("send", "recv"):
             return request
         found = self._with_peer(request, data, handle, communicator.ranks)

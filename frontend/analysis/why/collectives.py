@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pgdb.frontend.analysis.why import matching, words
+from msgspec.structs import replace
+
+from pgdb.frontend.analysis.why import matching, neighbours, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.matching import Difference
-from pgdb.frontend.analysis.why.needs import CONNECTIONS, NEIGHBOURHOOD, ROOTED, is_meeting
-from pgdb.frontend.analysis.why.parties import Party
+from pgdb.frontend.analysis.why.needs import CONNECTIONS, ROOTED, is_meeting
+from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
-from pgdb.mpi_calls import MpiCall
+from pgdb.mpi_calls import Communicator, MpiCall
+from pgdb.mpi_functions import NEIGHBOURHOOD
 from pgdb.ranks import RankSet
 
 _KINDS: dict[Difference, VerdictKind] = {
@@ -41,6 +44,11 @@ _WHICH_ROOT = Step(
     "no root is that of most ranks in the call: most programs have the first rank as root, and the "
     "source says which one is right here",
     ("why --all",),
+)
+_WHO_LEFT = Step(
+    "a rank that has left the call, and one that has not made it, stand at the same place; the "
+    "flight recorder counts the calls of each rank",
+    ("mpi-calls --last 8",),
 )
 Calls = list[tuple[MpiCall, Party]]
 
@@ -76,7 +84,8 @@ def left(knot: Knot) -> Verdict | None:
         return None
     others = [each for each in knot.parties if each.ranks.isdisjoint(finalizing)]
     found = _differences(_meetings(others))
-    if found is not None and found[0] != "communicator":
+    is_apart = found is None or found[0] == "communicator"
+    if not is_apart and not (found and found[0] == "function" and _are_stages(others, finalizing)):
         # The ranks that have left may have done their part of the call before.
         return None
     ranks = RankSet.union(each.ranks for each in others)
@@ -89,6 +98,15 @@ def left(knot: Knot) -> Verdict | None:
         "a rank in MPI_Finalize takes part in no other collective call",
         ranks=finalizing,
     )
+
+
+def _are_stages(others: Sequence[Party], left: RankSet) -> bool:
+    """Return whether calls with a root may follow one another, and a few ranks have *left* them.
+
+    A member may leave such a call before others have come, so that its next one is no fault.
+    """
+    made = {each.function for each, _ in _meetings(others)}
+    return made <= ROOTED and len(left) < sum(len(each.ranks) for each in others)
 
 
 def _meetings(parties: Sequence[Party]) -> Calls:
@@ -256,18 +274,73 @@ def requests(knot: Knot) -> Verdict | None:
         "collective operation"
     )
     if others:
-        return knot.verdict(
-            "missing-from-collective",
-            f"{text}, which not all have begun: {_list([_stands([each]) for each in others])}",
-            "a collective operation is complete when all members have begun it",
-            ranks=_to_blame(ranks, others),
-            known=False,
-            step=Step("no request shows who has begun the operation; the flight recorder does"),
+        cause, is_sure = _cause(parties, ranks, others)
+        elsewhere = RankSet.union(each.ranks for each in others)
+        if _communicators(parties) is None and min(map(len, (ranks, elsewhere))) > 1:
+            # It may be an operation that some of the others have completed.
+            is_sure = False
+        return _decided(
+            knot.verdict(
+                "missing-from-collective",
+                f"{text}, which not all have begun: {_places(others, cause)}",
+                "a collective operation is complete when all members have begun it",
+                ranks=cause,
+                known=False,
+                step=Step("no request shows who has begun the operation; the flight recorder does"),
+            ),
+            is_sure,
         )
+    if (alone := _in_another(knot, parties)) is not None:
+        return alone
     return knot.verdict(
         "different-collectives",
         f"{text}, and no operation is complete: their kinds, their order or their arguments differ",
         "all members of a communicator begin the same collective operations in one order",
+        ranks=ranks,
+        known=False,
+        step=Step("no request names its operation; the flight recorder does"),
+    )
+
+
+def _communicators(parties: Sequence[Party]) -> list[tuple[Communicator, Party]] | None:
+    """Return the communicators of collective requests, None if one of them is unknown."""
+    found = []
+    for party in parties:
+        for request in (each for made in party.calls for each in made.requests):
+            if request.complete or request.kind not in ("collective", "persistent collective"):
+                continue
+            if request.communicator is None:
+                return None
+            found.append((request.communicator, party))
+    return found
+
+
+def _in_another(knot: Knot, parties: Sequence[Party]) -> Verdict | None:
+    """Find ranks that wait for an operation in another communicator than most do."""
+    found = _communicators(parties)
+    if not found:
+        return None
+    sizes: Counter[Communicator] = Counter()
+    for communicator, party in found:
+        sizes[communicator] += len(party.ranks)
+    usual = max(sizes, key=lambda each: sizes[each])
+    apart = [
+        (communicator, party)
+        for communicator, party in found
+        if matching.same_communicator(usual, communicator) is False
+        and matching.members_of(usual) == matching.members_of(communicator)
+    ]
+    ranks = RankSet.union(party.ranks for _, party in apart)
+    others = RankSet.union(each.ranks for each in parties) - ranks
+    if not ranks or len(ranks) >= len(others):
+        return None
+    there = [words.communicator(each) or "a communicator" for each in (apart[0][0], usual)]
+    return knot.verdict(
+        "communicator-mixup",
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} for a collective operation in "
+        f"{there[0]}{words.at(apart[0][1])}, but {words.named(others)} "
+        f"{words.verb(others, 'waits')} for one in {there[1]}: {_MIXED_UP}",
+        "a collective operation is complete when all members have begun it in one communicator",
         ranks=ranks,
         known=False,
         step=Step("no request names its operation; the flight recorder does"),
@@ -280,6 +353,29 @@ def _to_blame(waiting: RankSet, others: Sequence[Party]) -> RankSet:
     elsewhere = RankSet.union(each.ranks for each in others)
     meet = all(any(map(is_meeting, each.calls)) for each in others)
     return waiting if meet and len(waiting) < len(elsewhere) else elsewhere
+
+
+def _cause(
+    waiting: Sequence[Party], ranks: RankSet, others: Sequence[Party]
+) -> tuple[RankSet, bool]:
+    """Return the ranks to blame, and whether no others explain the waits as well."""
+    elsewhere = RankSet.union(each.ranks for each in others)
+    is_known, found = neighbours.missing(waiting, elsewhere)
+    if found is not None:
+        return found, True
+    guess = _to_blame(ranks, others)
+    # Ranks that have not begun the call, and ranks that have left it, stand at the same place.
+    return guess, not is_known or guess == ranks or len(elsewhere) == 1
+
+
+def _decided(verdict: Verdict, is_sure: bool) -> Verdict:
+    return verdict if is_sure else replace(verdict, confidence="cannot tell", step=_WHO_LEFT)
+
+
+def _places(others: Sequence[Party], cause: RankSet) -> str:
+    """Return the places of ranks that wait elsewhere, of the cause alone if it is among them."""
+    concerned = [part(each, cause) for each in others if not each.ranks.isdisjoint(cause)]
+    return _list([_stands([each]) for each in concerned or others])
 
 
 def open_ended(knot: Knot) -> Verdict | None:
@@ -302,15 +398,17 @@ def open_ended(knot: Knot) -> Verdict | None:
         return None
     among = "neighbour" if own[0].calls[0].function.startswith(NEIGHBOURHOOD) else "member"
     listed = " or does not have it as a neighbour" if among == "neighbour" else ""
-    return knot.verdict(
+    cause, is_sure = _cause(own, ranks, others)
+    found = knot.verdict(
         "missing-from-collective",
         f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(own)} for a {among} "
-        f"that does not make the call{listed}: {_list([_stands([each]) for each in others])}",
+        f"that does not make the call{listed}: {_places(others, cause)}",
         "the call waits for some of the members, and every other member is blocked elsewhere",
-        ranks=_to_blame(ranks, others),
+        ranks=cause,
         known=False,
         step=Step(
             f"the call does not name the missing {among}; the flight recorder counts the calls of "
             "each rank"
         ),
     )
+    return _decided(found, is_sure)

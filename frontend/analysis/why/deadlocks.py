@@ -28,6 +28,7 @@ def deadlock(knot: Knot) -> Verdict:
         messages.nobody,
         one_sided.one_sided,
         mixups.wrong_communicator,
+        roots.remote_root,
         roots.untaken_part,
         collectives.different,
         collectives.requests,

@@ -10,6 +10,7 @@ import msgspec
 from pgdb.frontend.analysis.why.matching import CREATES_BY_GROUP, group_of, members_of
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
+from pgdb.mpi_functions import NEIGHBOURHOOD
 from pgdb.ranks import RankSet
 
 NeedKind = Literal["message", "receiver", "meeting", "connection", "others"]
@@ -66,8 +67,6 @@ A member waits for some of those that are absent, by a tree that is the library'
 """
 _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
-NEIGHBOURHOOD = "MPI_Neighbor_"
-"""Begin of the names of calls that wait for some neighbours, whom nobody here knows."""
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
 """Calls that wait for processes of another job."""
 # They wait for processes outside the communicator, or for a subset that they do not name.
@@ -177,6 +176,10 @@ def _condition(
             everybody = members_of(group_of(call))
             if call.group is not None and call.group.members is not None:
                 everybody = RankSet.parse(call.group.members)
+            if call.neighbours is not None:
+                everybody = RankSet.parse(call.neighbours) if call.neighbours else RankSet()
+                if not everybody - (ranks if len(ranks) == 1 else RankSet()):
+                    return None
             missing = world if everybody is None else everybody
             needs = [Need("others", missing, every=False, is_known=False)]
         case _:

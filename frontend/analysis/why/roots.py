@@ -1,17 +1,28 @@
-"""The rule about a rank that has left a call with a root, and has not taken its part of it."""
+"""Rules about roots that ranks outside the call should know better."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.why import matching, words
 from pgdb.frontend.analysis.why.knot import Knot
+from pgdb.frontend.analysis.why.needs import ROOTED
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict
-from pgdb.mpi_calls import ArrivedMessage
+from pgdb.mpi_calls import ArrivedMessage, MpiCall
 from pgdb.ranks import RankSet
 
 _COUNTS = Step(
     "the root that the rank named in that call, which the flight recorder keeps: most programs "
     "have the first rank as root, and the sender has it",
+    ("mpi-calls --last 8",),
+)
+
+_WHICH_RANK = Step(
+    "the root that each rank of the other group named in its last call, which the flight recorder "
+    "keeps",
     ("mpi-calls --last 8",),
 )
 
@@ -30,6 +41,72 @@ def untaken_part(knot: Knot) -> Verdict | None:
                 found = [each.ranks for each in knot.parties if message in each.status.arrived]
                 return _verdict(knot, party, sender, message, RankSet.union(found))
     return None
+
+
+def remote_root(knot: Knot) -> Verdict | None:
+    """Find ranks of an intercommunicator that wait for a root which is not in their call.
+
+    The other members of the root's group leave the call at once, so that one that named itself as
+    the root stands at the same place as they.
+    """
+    for party in knot.parties:
+        made = party.call
+        if made is None or made.function not in ROOTED or not isinstance(made.root, int):
+            continue
+        communicator = made.communicator
+        if communicator is None or not communicator.remote:
+            continue
+        root = RankSet([made.root])
+        waiting = [each for each in knot.parties if each.call and _waits_for(each.call, made)]
+        there = next((part(each, root) for each in knot.parties if made.root in each.ranks), None)
+        if there is None or not root <= RankSet.parse(communicator.remote):
+            continue
+        if any(each.function == made.function for each in there.calls):
+            continue
+        return _remote_root(knot, waiting, there, made)
+    return None
+
+
+def _waits_for(call: MpiCall, made: MpiCall) -> bool:
+    return (call.function, call.root) == (made.function, made.root) and matching.same_communicator(
+        call.communicator, made.communicator
+    ) is not False
+
+
+def _remote_root(knot: Knot, waiting: Sequence[Party], there: Party, made: MpiCall) -> Verdict:
+    ranks = RankSet.union(each.ranks for each in waiting)
+    text = (
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(waiting)} for "
+        f"{words.named(there.ranks)} as the root"
+    )
+    rule = "every rank of the other group names the rank that has the data as the root"
+    senders = {
+        each.source
+        for party in waiting
+        for each in party.status.arrived
+        if each.function == made.function and isinstance(each.source, int)
+    } - {made.root}
+    if senders:
+        sent = RankSet(senders)
+        return knot.verdict(
+            "different-roots",
+            f"{text}, but {words.named(sent)} {words.verb(sent, 'has')} sent data as the root, and "
+            f"{words.named(there.ranks)} {words.states(there)}",
+            rule,
+            ranks=ranks,
+            known=False,
+            step=_COUNTS,
+        )
+    found = knot.verdict(
+        "missing-from-collective",
+        f"{text}, which {words.states(there)}: it has left the call out, or another rank is the "
+        "root",
+        rule,
+        ranks=there.ranks,
+        known=False,
+        step=_COUNTS,
+    )
+    return replace(found, confidence="cannot tell", step=_WHICH_RANK)
 
 
 def _sender(knot: Knot, party: Party, message: ArrivedMessage) -> Party | None:

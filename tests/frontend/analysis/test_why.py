@@ -13,12 +13,15 @@ from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, PROC_NULL, Communicator, MpiCall
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
 from tests.support.why_calls import WORLD, in_call, outside, recv, request, send, waits
+from tests.support.why_groups import GROUP_FAULTS
 from tests.support.why_jobs import ALL, BARRIER, FAULTS, WATCHED, Job, classes, explained
 
+EVERY = {**FAULTS, **GROUP_FAULTS}
 
-@pytest.mark.parametrize("name", FAULTS)
+
+@pytest.mark.parametrize("name", EVERY)
 def test_fault_has_its_verdict(name: str) -> None:
-    job, kind, ranks, victims = FAULTS[name]
+    job, kind, ranks, victims = EVERY[name]
     found = explained(job).verdicts
     first = found[0]
     assert (first.kind, str(first.ranks), str(first.victims)) == (kind, ranks, victims)
@@ -28,16 +31,16 @@ def test_fault_has_its_verdict(name: str) -> None:
         assert each.ranks.isdisjoint(first.ranks)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_rank_is_in_one_wait(name: str) -> None:
-    found = explained(FAULTS[name][0]).waits
+    found = explained(EVERY[name][0]).waits
     assert RankSet.union(each.ranks for each in found) == ALL
     assert sum(len(each.ranks) for each in found) == len(ALL)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_said_for_sure_about_ranks_that_were_not_watched(name: str) -> None:
-    found = explained(FAULTS[name][0], NO_WATCH).verdicts
+    found = explained(EVERY[name][0], NO_WATCH).verdicts
     assert all(each.confidence == "cannot tell" and each.decides for each in found)
 
 
@@ -277,3 +280,17 @@ def test_waits_without_mpi_are_not_denied() -> None:
     assert (
         said == "no rank is in a call of MPI or of torch.distributed: 'tree' shows where ranks are"
     )
+
+
+def test_a_neighbour_that_may_have_made_the_call_is_no_sure_cause() -> None:
+    """Of a grid of two by two: each of the ranks that wait has both others as neighbours."""
+    wait = in_call("MPI_Neighbor_allgather", neighbours="0,3")
+    (only,) = explained({"0,3": BARRIER, "1-2": wait}).verdicts
+    assert (only.kind, only.confidence) == ("missing-from-collective", "cannot tell")
+    assert "flight recorder" in only.decides
+
+
+def test_a_neighbourhood_call_without_neighbours_waits_for_nobody() -> None:
+    alone = in_call("MPI_Neighbor_allgather", neighbours="")
+    found = explained({"0": alone, "1-3": BARRIER}).verdicts
+    assert [each for each in found if each.confidence != "cannot tell"] == []
