@@ -75,6 +75,15 @@ class RankReports:
         return max((each.size for each in self.starts.values() if not each.world), default=0)
 
     @property
+    def outputs(self) -> dict[int, str]:
+        """The end of the output of each rank of the first world, where it is kept apart."""
+        return {
+            rank: "\n".join(each.data.decode("utf-8", "replace") for each in tails.values())
+            for (world, rank), tails in self.tails.items()
+            if not world
+        }
+
+    @property
     def held(self) -> int:
         """Number of ended ranks whose launcher does not know of it yet."""
         return sum(not each.is_closing() for each in self._held)

@@ -310,7 +310,8 @@ class Supervisor:
         if self._options.then == "hold" and self._reports.living and job.status is None:
             self._say_held(job)
             return
-        if self._options.then == "kill":
+        # A rank that the job's end kills is no further reason to end it.
+        if self._options.then == "kill" and not self._record.ended_by:
             await self._kill(job)
         self._reports.release()
 
@@ -360,7 +361,13 @@ class Supervisor:
         if cause is None:
             ends = list(self._reports.ends.values())
             pids = {each.pid: each.rank for each in self._reports.starts.values()}
-            found = cause_of(ends, job.text, pids, has_failed=bool(job.status))
+            found = cause_of(
+                ends,
+                job.text,
+                pids,
+                has_failed=bool(job.status),
+                outputs=self._reports.outputs,
+            )
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
             if cause.kind == "exit-code" and (line := self._record.last_line):
                 cause = replace(cause, what=f"{cause.what}; the last line of the job: {line}")

@@ -166,7 +166,7 @@ async def _acquire(starting: Starting, shares: tuple[Share, ...]) -> None:
     if not answer.classes and answer.missing.lost:
         await session.opening.wait_orphans(ORPHANS_S)
     if not session.opening.orphans_are_back:
-        _check_start(answer, session.mode)
+        check_start(answer, session.mode)
     session.opening.complete(answer)
     if session.mode == "core":
         return
@@ -188,7 +188,11 @@ def _deploy(options: SessionOptions) -> Deploy | None:
     )
 
 
-def _check_start(answer: Answer, mode: str) -> None:
+def check_start(answer: Answer, mode: str) -> None:
+    """Check whether a session has ranks to begin with.
+
+    :raises StartError: if no debugger could attach to any rank; the reasons name their ranks.
+    """
     if any(isinstance(each.record, Stop) for each in answer.classes):
         return
     failed = [each for each in answer.classes if isinstance(each.record, Failure)]
@@ -196,10 +200,13 @@ def _check_start(answer: Answer, mode: str) -> None:
         messages = [each.filled.message for each in failed]  # type: ignore[union-attr]
         alike: dict[str, list[int]] = {}
         for index, message in enumerate(messages):
-            alike.setdefault(_PROCESS_ID.sub("#", message), []).append(index)
+            alike.setdefault(_PROCESS_ID.sub("…", message), []).append(index)
         groups = [
-            (RankSet.union(failed[each].ranks for each in indices), messages[indices[0]])
-            for indices in alike.values()
+            (
+                RankSet.union(failed[each].ranks for each in indices),
+                messages[indices[0]] if len(indices) == 1 else message,
+            )
+            for message, indices in alike.items()
         ]
         reasons = [f"[{ranks}] {message}" for ranks, message in groups]
         if len(reasons) > _MOST_FAILURES:

@@ -90,7 +90,7 @@ class Ring:
     @property
     def has_lost_reader(self) -> bool:
         """Whether the reader of the output has left before its end."""
-        return self.error == errno.EPIPE
+        return int(self.error) == errno.EPIPE
 
     def add(self, data: bytes) -> None:
         """Add output."""

@@ -31,6 +31,7 @@ from tests.support.terminal import (
 )
 
 DEADLINE_S = 600.0
+THEN_KILL = "the job is ended (--then kill)"
 
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
 
@@ -171,6 +172,7 @@ def test_hang(mpi: Mpi, build: Build, tmp_path: Path, kind: str, place: str) -> 
     # PGDB itself has ended the ranks, and says so. The end of one may come after the report.
     ended = [each["text"] for each in report["stops"] if each.get("has_ended")]
     assert ended and all("has ended the job" in each for each in ended), report["stops"]
+    assert [each["text"] for each in report["timeline"]].count(THEN_KILL) == 1
     # The ends that PGDB itself causes leave no doubt about the stacks.
     assert not any("stacks of the others" in each for each in report["notes"])
     if kind == "recv":

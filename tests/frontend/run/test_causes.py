@@ -181,6 +181,19 @@ def test_report_of_a_sanitizer_counts_where_all_ranks_end_well() -> None:
     assert cause_of([end(0)], "Assertion `x' failed") is None
 
 
+def test_output_that_is_kept_apart_says_who_has_written_a_message() -> None:
+    text = "grid.c:9:5: runtime error: signed integer overflow\n"
+    outputs = {0: "grid.c:9:6: runtime error: shift\n", 1: f"step 1\n{text}", 3: text, 4: ""}
+    found = cause_of([end(0), end(1)], text + outputs[0], outputs=outputs)
+    assert found is not None
+    assert found.who == RankSet([1, 3])
+    assert found.what == "ranks 1,3: runtime error: signed integer overflow"
+    (one,) = [cause_of([end(0)], outputs[0], outputs=outputs)]
+    assert one is not None and one.what == "rank 0: runtime error: shift"
+    unknown = cause_of([end(0)], "a.c:1:1: runtime error: index\n", outputs=outputs)
+    assert unknown is not None and not unknown.who
+
+
 def test_launcher_that_has_killed_the_watchers_leaves_the_message() -> None:
     assert cause_of([], ABORT_HYDRA) is None
     found = cause_of([], ABORT_HYDRA, has_failed=True)

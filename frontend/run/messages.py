@@ -1,0 +1,312 @@
+"""The messages in a job's output by which libraries report the failure of a rank. No I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from pgdb.patterns import pattern
+
+_PREFIX = r"(?:\[[^\[\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
+"""Words that launchers put before a line: Open MPI's --tag-output, hydra's -l, srun's -l."""
+_BEGIN = r"(?<![^\s:])"
+"""The begin of a word: in output without spaces, such as binary data, each byte would be one."""
+
+_ABORT = pattern(
+    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator (?P<comm>[^\n]*?)\n?"
+    r"(?:[^\n]*Proc: (?:\[\[\d+,1\],(?P<proc>\d+)\])?[^\n]*\n[^\n]*Errorcode: |"
+    r"[^\n]*with errorcode )(?P<code>-?\d+)"
+)
+_HYDRA_ABORT = pattern(
+    r"Abort\((?P<code>-?\d+)\) on node (?P<node>\d+) "
+    r"\(rank (?P<rank>\d+) in comm (?P<comm>[^)]*)\): "
+    r"(?P<text>[^\n]*)(?P<stack>(?:\n[^\n]*\(\d+\)\.*: [^\n]*)*)"
+)
+_INTERNAL = pattern(r"\b(?:internal_|PMPI_)(?=[A-Z])")
+"""MPICH's names of the functions of MPI."""
+_OPEN_MPI_ERROR = pattern(
+    r"\[[^\[\]\n]*:(?P<pid>\d+)\] \*\*\* An error occurred in (?P<call>\w+)\n"
+    r"(?:[^\n]*\*\*\* reported by process \[\d+,(?P<rank>\d+)\]\n)?"
+    r"(?:[^\n]*\*\*\* on [^\n]*\n)?"
+    r"(?:[^\n]*\*\*\* (?P<text>MPI_ERR\w*: [^\n]*))?"
+)
+_NO_FINALIZE = pattern(
+    r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ exiting\s+"
+    r"improperly"
+)
+"""Open MPI's words for a rank that ends with status 0 without MPI_Finalize, and for none else."""
+_GLIBC_ASSERTION = pattern(
+    _BEGIN
+    + r"(?P<program>[^\s:]+): (?P<file>[^\s:]+):(?P<line>\d+): (?P<function>[^\n]{0,2048}?): "
+    r"Assertion `(?P<text>[^\n]*)' failed"
+)
+_OTHER_ASSERTION = pattern(
+    r"Assertion failed: (?P<text>[^\n]*?) \((?P<file>[^\s:]+): (?P<function>[^:\n]*): "
+    r"(?P<line>\d+)\)"
+)
+_GNU_HEADER_ASSERTION = pattern(
+    r"(?P<file>/[^\s:]+):\d+: (?P<function>[^\n]{0,4096}?): Assertion '(?P<text>[^\n]*)' failed\."
+)
+"""Words of libstdc++ with _GLIBCXX_ASSERTIONS. Their place is in a header of the library."""
+_LLVM_HEADER_ASSERTION = pattern(
+    r"(?P<file>/[^\s:]+):\d+: (?:libc\+\+ Hardening )?assertion (?P<text>[^\n]*?) failed: "
+    r"(?P<why>[^\n]*)"
+)
+"""Words of libc++ in its hardened modes."""
+_PURE_VIRTUAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>pure virtual (?:method|function) called)")
+_GNU_EXCEPTION = pattern(
+    r"terminate called after throwing an instance of '(?P<type>[^\n]*)'"
+    r"(?:\n[^\n]*?what\(\):\s+(?P<text>[^\n]*))?"
+)
+_BARE_TERMINATE = pattern(r"terminate called (?:without an active exception|recursively)")
+_LLVM_EXCEPTION = pattern(
+    r"terminating (?:due to|with) uncaught exception(?: of type (?P<type>[^\n:]*))?"
+    r"(?:: (?P<text>[^\n]*))?"
+)
+_PYTHON = pattern(
+    r"Traceback \(most recent call last\):\n(?P<frames>(?:[^\n]*\n)+?)"
+    + _PREFIX
+    + r"(?P<text>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Stop\w*)\b[^\n]*)"
+)
+_PYTHON_FRAME = pattern(
+    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+)(?:, in (?P<function>[^\n]+))?"
+)
+_GNU_FORTRAN = pattern(
+    r"(?:At line (?P<line>\d+) of file (?P<file>[^\n(]+?)(?: \([^\n]*\))?\n)?"
+    + _PREFIX
+    + r"Fortran runtime error: (?P<text>[^\n]*)"
+)
+_BACKTRACE_BEGINS = tuple(f"{lines}Error termination. Backtrace:" for lines in ("\n", "\n\n"))
+_FORTRAN_FRAME = pattern(
+    r"#\d+  0x[0-9a-f]+ in (?P<function>[^\n?]+)\n[^\n]*?\bat (?P<file>/[^\n:]+):(?P<line>\d+)"
+)
+"""A frame of the backtrace of GNU Fortran's library; the innermost one with a line is the
+user's."""
+_FLANG = pattern(
+    r"fatal Fortran runtime error(?:\((?P<file>[^:\n]+):(?P<line>\d+)\))?: (?P<text>[^\n]*)"
+)
+_INTEL_FORTRAN = pattern(r"forrtl: (?P<text>(?:severe|error) \(\d+\): [^\n]*)")
+_ERROR_STOP = pattern(r"(?m)^" + _PREFIX + r"(?P<text>(?:Fortran )?ERROR STOP[^\n]*)")
+_GLIBC = pattern(
+    r"(?P<text>\*\*\* (?:stack smashing|buffer overflow|%n in writable segment|"
+    r"invalid %N\$ use) detected \*\*\*: [^\n]*"
+    r"|\*\*\* longjmp causes uninitialized stack frame \*\*\*: [^\n]*"
+    r"|(?:double free or corruption|free\(\): |malloc\(\): |calloc\(\): |corrupted (?:size|double)|"
+    r"munmap_chunk\(\): |realloc\(\): |mremap_chunk\(\): |malloc_consolidate\(\): |"
+    r"tcache_thread_shutdown\(\): |chunk_free\(\): |break adjusted to free malloc space)[^\n]*"
+    r"|Fatal glibc error: [^\n]*)"
+)
+_SANITIZER = pattern(
+    r"==(?P<pid>\d+)==\s*(?:ERROR|WARNING): (?P<text>\w+Sanitizer: [^\n]*)"
+    r"|WARNING: (?P<thread>ThreadSanitizer: [^\n]*?) \(pid=(?P<thread_pid>\d+)\)"
+)
+_SANITIZER_FRAME = pattern(
+    r"#\d+ (?:0x[0-9a-f]+ in )?(?P<function>[^\n]*?) (?P<file>/?[^\s:]+):(?P<line>\d+)(?::\d+)?"
+    r"(?= |\n|$)"
+)
+_UNDEFINED = pattern(
+    _BEGIN + r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?P<text>runtime error: [^\n]*)"
+)
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message by which a library reports the failure of a rank."""
+
+    kind: str
+    """``abort``, ``assertion``, ``exception``, ``runtime-error`` or ``sanitizer``."""
+    text: str
+    at: int
+    """Offset in the output."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    rank: int | None = None
+    pid: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The place in one line, empty if the message does not name one."""
+        place = f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+        if self.function and place:
+            return f"{self.function} at {place}"
+        return place or self.function
+
+
+def messages_in(text: str) -> list[Message]:
+    """Return the messages about failures in a job's output, in their order."""
+    found = [each for finder in _FINDERS for each in finder(text)]
+    return sorted(found, key=lambda each: each.at)
+
+
+def _aborts(text: str) -> Iterator[Message]:
+    for each in _ABORT.finditer(text):
+        comm = each["comm"].strip()
+        yield Message(
+            "abort",
+            f"MPI_Abort({comm}, {each['code']})",
+            each.start(),
+            function="MPI_Abort",
+            # Only ranks of the world are ranks of the job.
+            rank=_number(each["rank"] if comm.startswith("MPI_COMM_WORLD") else each["proc"]),
+        )
+    for each in _HYDRA_ABORT.finditer(text):
+        said = each["text"]
+        # Communicator 0 is the world; the "node" is the rank there.
+        rank = int(each["rank"] if each["comm"] == "0" else each["node"])
+        if "application called MPI_Abort" in said:
+            call = said.partition("called ")[2].partition(" - ")[0]
+            yield Message("abort", call, each.start(), function="MPI_Abort", rank=rank)
+            continue
+        said = _INTERNAL.sub("MPI_", said.removesuffix(", error stack:"))
+        # The innermost line of the stack has the detail.
+        details = [line.partition(": ")[2] for line in each["stack"].splitlines() if line]
+        call = said.partition(" in ")[2].partition(":")[0]
+        detail = f": {details[-1].strip()}" if details else ""
+        reason = said.rpartition(": ")[2]
+        if detail.startswith(f": {reason}"):
+            said = said.removesuffix(f": {reason}")
+        yield Message("abort", f"{said}{detail}", each.start(), function=call, rank=rank)
+    for each in _OPEN_MPI_ERROR.finditer(text):
+        detail = f": {each['text'].strip()}" if each["text"] else ""
+        yield Message(
+            "abort",
+            f"fatal error in {each['call']}{detail}",
+            each.start(),
+            function=each["call"],
+            rank=_number(each["rank"]),
+            pid=int(each["pid"]),
+        )
+    for each in _NO_FINALIZE.finditer(text):
+        yield Message(
+            "abort",
+            "ended without MPI_Finalize, so that the launcher has ended the job",
+            each.start(),
+            rank=int(each["rank"]),
+        )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None
+
+
+def _assertions(text: str) -> Iterator[Message]:
+    for finder in (_GLIBC_ASSERTION, _OTHER_ASSERTION):
+        for each in finder.finditer(text):
+            yield Message(
+                "assertion",
+                f"assertion '{each['text']}' failed",
+                each.start(),
+                file=each["file"],
+                line=int(each["line"]),
+                function=_short(each["function"]),
+            )
+    for finder in (_GNU_HEADER_ASSERTION, _LLVM_HEADER_ASSERTION):
+        for each in finder.finditer(text):
+            said = each.groupdict()
+            why = f": {said['why'].strip()}" if said.get("why") else ""
+            header = os.path.basename(each["file"])
+            yield Message(
+                "assertion",
+                f"assertion '{each['text']}' of the C++ library failed{why} ({header})",
+                each.start(),
+            )
+
+
+def _exceptions(text: str) -> Iterator[Message]:
+    for finder in (_GNU_EXCEPTION, _LLVM_EXCEPTION):
+        for each in finder.finditer(text):
+            of_type = f" of type {each['type'].strip()}" if each["type"] else ""
+            said = f": {each['text'].strip()}" if each["text"] else ""
+            yield Message("exception", f"uncaught C++ exception{of_type}{said}", each.start())
+    for each in _PURE_VIRTUAL.finditer(text):
+        yield Message("exception", each["text"], each.start())
+    for each in _BARE_TERMINATE.finditer(text):
+        yield Message(
+            "exception", each[0].replace("terminate called", "std::terminate called"), each.start()
+        )
+    for each in _PYTHON.finditer(text):
+        frames = list(_PYTHON_FRAME.finditer(each["frames"]))
+        last = frames[-1] if frames else None
+        yield Message(
+            "exception",
+            f"uncaught Python exception {each['text'].strip()}",
+            each.start(),
+            file=last["file"] if last else "",
+            line=int(last["line"]) if last else 0,
+            function=(last["function"] or "").strip() if last else "",
+        )
+
+
+def _runtime_errors(text: str) -> Iterator[Message]:
+    for finder in (_GNU_FORTRAN, _FLANG):
+        for each in finder.finditer(text):
+            said = f"Fortran runtime error: {each['text'].strip()}"
+            if not each["line"]:
+                yield _placed_in_backtrace(text, each.start(), each.end(), said)
+                continue
+            yield Message(
+                "runtime-error",
+                said,
+                each.start(),
+                file=each["file"].strip(),
+                line=int(each["line"]),
+            )
+    for each in _INTEL_FORTRAN.finditer(text):
+        yield Message(
+            "runtime-error", f"Fortran runtime error: {each['text'].strip()}", each.start()
+        )
+    for each in _ERROR_STOP.finditer(text):
+        yield _placed_in_backtrace(text, each.start(), each.end(), each["text"].strip())
+    for each in _GLIBC.finditer(text):
+        yield Message("runtime-error", each["text"].strip(), each.start())
+
+
+def _placed_in_backtrace(text: str, at: int, end: int, said: str) -> Message:
+    """Return a message of Fortran's library with the place in the backtrace that follows it."""
+    frame = None
+    if text.startswith(_BACKTRACE_BEGINS, end):
+        frame = _FORTRAN_FRAME.search(text, end, end + 4096)
+    return Message(
+        "runtime-error",
+        said,
+        at,
+        file=frame["file"] if frame else "",
+        line=int(frame["line"]) if frame else 0,
+        function=frame["function"].strip() if frame else "",
+    )
+
+
+def _sanitizers(text: str) -> Iterator[Message]:
+    for each in _SANITIZER.finditer(text):
+        said = each["text"] or each["thread"]
+        if said.startswith("LeakSanitizer: detected"):
+            said = "LeakSanitizer: detected memory leaks"
+        frame = _SANITIZER_FRAME.search(text, each.end(), each.end() + 4096)
+        yield Message(
+            "sanitizer",
+            said.partition(" on address ")[0].strip(),
+            each.start(),
+            file=frame["file"] if frame else "",
+            line=int(frame["line"]) if frame else 0,
+            function=_short(frame["function"]) if frame else "",
+            pid=int(each["pid"] or each["thread_pid"]),
+        )
+    for each in _UNDEFINED.finditer(text):
+        yield Message(
+            "sanitizer", each["text"].strip(), each.start(), each["file"], int(each["line"])
+        )
+
+
+_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _sanitizers)
+
+
+def _short(function: str) -> str:
+    """Return the name in a C or C++ signature.
+
+    >>> _short("void die(int, int)")
+    'die'
+    """
+    name = function.partition("(")[0].split()
+    return name[-1].lstrip("*&") if name else function.strip()
