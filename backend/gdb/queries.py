@@ -29,6 +29,7 @@ _VALUE = pattern(r"^\$(\d+) = ", re.M)
 _FORTRAN_ARRAY = pattern(r"\((?:(?:[-+.\d'(]|nan|inf)(?![^ ()]*,[^ ()]*\)\Z)| [^(]*\()")
 _AN_INDEX = pattern(r"\(-?\d+\) = ")
 _FIRST_INDEX = pattern(r"(?<=\()\((-?\d+)\) = ")
+_COUNTED = pattern(r"(?:\A|\n)\$\d+ = \Z")
 _UNKNOWN = "?"
 _MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
@@ -96,7 +97,9 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     """Carry out a ``print``; return the value and its number in GDB's history, or 0."""
     result = await gdb.send(console(command))
     if result.kind != "done":
-        return failure(result), 0
+        error = failure(result)
+        # GDB counts a value that it then cannot format; the numbers of ranks differ.
+        return replace(error, output=_COUNTED.sub("", error.output)), 0
     text = result.text.rstrip("\n")
     # Output of the program itself does not come this way, so the value follows the first history
     # number; "print (void)0" has none. Output of a breakpoint's commands can stand before it.

@@ -59,6 +59,7 @@ LOG = logging.getLogger(__name__)
 _MOST_LINES = 2000
 
 # The format of "p/x", "x/-2i$pc", "p/d-1"; "cd/tmp/x" and "shell/bin/ls" have none.
+_RANKS = pattern(r"\d[\d,-]*(?:\s|\Z)")
 _LETTERS = pattern(r"/(-?\d*[A-Za-z]*)(?![A-Za-z/])")
 
 ReadLine = Callable[[str], Awaitable[str | None]]
@@ -325,7 +326,7 @@ class Dispatcher:
     def _call(self, line: str, ranks: RankSet) -> Call:
         line = line.strip()
         typed = gdb_commands.first_word(line)
-        if line.startswith("@"):
+        if line.startswith("@") or _RANKS.match(line) is not None:
             raise UsageError(
                 f"{line!r} is no command; 'focus {line.split()[0]}' selects those ranks, 'proc "
                 f"{line.split()[0]} COMMAND' asks them"

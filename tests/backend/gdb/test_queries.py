@@ -10,7 +10,7 @@ from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import evaluate, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
-from pgdb.records import Stack, Value, Variables
+from pgdb.records import Failure, Stack, Value, Variables
 from tests.support.table_gdb import TableGdb, said
 
 
@@ -183,3 +183,19 @@ def test_a_printer_that_fails_does_not_make_all_values_equal() -> None:
     assert second == Value(text="{_M_fp = 0x5}")
     assert isinstance(listed, Variables)
     assert [each.value for each in listed.items] == ["{_M_fp = 5.5}", "4"]
+
+
+def test_the_number_of_a_value_that_cannot_be_formatted_is_not_shown() -> None:
+    class Refusing(TableGdb):
+        def answer(self, command: str) -> asyncio.Future[Result]:
+            future = super().answer(command)
+            if command != console("print/q 3"):
+                return future
+            refused: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+            words = {"msg": 'Undefined output format "q".'}
+            refused.set_result(Result("error", words, "printed before\n$7 = "))
+            return refused
+
+    # Ranks whose histories are of different lengths have one answer.
+    record = asyncio.run(evaluate(Refusing({}), "3", "q"))
+    assert record == Failure(message='Undefined output format "q".', output="printed before")

@@ -86,6 +86,8 @@ def test_overview_and_help_are_laid_out() -> None:
         ("stat --bins \u00b2 x", "'\u00b2' is no number of bins"),
         ("@1", "'@1' is no command; 'focus @1' selects those ranks"),
         ("@bp2 p x", "'proc @bp2 COMMAND' asks them"),
+        ("0-3", "'0-3' is no command; 'focus 0-3' selects those ranks"),
+        ("1,3 bt", "'proc 1,3 COMMAND' asks them"),
         ("detach 1-2", "no argument, not '1-2'; 'proc 1-2 detach' is for these ranks"),
         ("kill x", "'kill' takes no argument, not 'x'"),
     ],
