@@ -68,6 +68,11 @@ _BELOW_PYTHON = (
 )
 """Functions of C in which a Python function of PyTorch's waits for other ranks, outermost first."""
 _CORES_STAND = Step("core files do not run, so that nobody can see whether a message was in flight")
+_AT_SIGNALS = Step(
+    "a signal may end a rank that runs on, so that 'why' lets none run that a signal has stopped; "
+    "let them go on without the signal, and interrupt them",
+    ("signal 0", "interrupt", "why"),
+)
 _AT_START = ("main", "entry", "exec")
 _ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
 
@@ -157,7 +162,11 @@ class _Explainer:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)
             found = explain(answer.classes, elsewhere)
-            return Why(_of_cores(found) if session.mode == "core" else found, answer)
+            if session.mode == "core":
+                found = _with_step(found, _CORES_STAND)
+            elif not self._signalled.isdisjoint(_in(answer, _is_in_call)):
+                found = _with_step(found, _AT_SIGNALS)
+            return Why(found, answer)
         finally:
             if borrowed:
                 await to_its_end(go_on(session, borrowed))
@@ -196,6 +205,16 @@ class _Explainer:
         return state.exited | state.lost | state.detached
 
     @property
+    def _signalled(self) -> RankSet:
+        """The ranks that a signal which is no error has stopped."""
+        state = self._state
+        return RankSet.union(
+            each.ranks
+            for each in state.latest(state.stopped)
+            if isinstance(each.record, Stop) and each.record.signal and not is_error(each.record)
+        )
+
+    @property
     def _movable(self) -> RankSet:
         """The ranks that may run for a moment: those that PGDB has stopped from outside."""
         state = self._state
@@ -212,6 +231,10 @@ class _Explainer:
 
     def _all_elsewhere(self, answer: Answer) -> Iterator[Elsewhere]:
         yield from self._known
+        worlds = self._session.all_worlds
+        if not worlds.known:
+            gone = worlds.ended - self._session.set
+            yield Elsewhere(gone, "ended before the session began", "ended")
         state, missing = self._state, answer.missing
         for each in absentees.gone(state, self._session.set):
             # 'has ended' becomes 'ended', which a sentence goes on with.
@@ -224,6 +247,8 @@ class _Explainer:
         yield Elsewhere(missing.running, "", "running")
         yield Elsewhere(missing.late, "", "silent")
         yield Elsewhere(missing.lost - self._absent, "", "lost")
+        # A signal to all ranks, as a launcher sends it, has changed nothing about their calls.
+        is_signalled = _in(answer, _is_in_call) <= self._signalled
         for latest in state.latest(state.stopped):
             stop = latest.record
             if isinstance(stop, Stop) and stop.was_stopped:
@@ -231,15 +256,15 @@ class _Explainer:
                 continue
             if not isinstance(stop, Stop) or stop.reason in (*_FROM_OUTSIDE, "core"):
                 continue
-            if is_error(stop):
+            if is_error(stop) or (is_signalled and stop.signal):
                 continue
             yield Elsewhere(latest.ranks, _stopped(stop))
 
 
-def _of_cores(explanation: Explanation) -> Explanation:
-    """Return an explanation without the advice to let the ranks run."""
+def _with_step(explanation: Explanation, step: Step) -> Explanation:
+    """Return an explanation with another step in place of the advice to let the ranks run."""
     verdicts = tuple(
-        msgspec.structs.replace(each, step=_CORES_STAND) if each.commands == _RUN else each
+        msgspec.structs.replace(each, step=step) if each.commands == _RUN else each
         for each in explanation.verdicts
     )
     return msgspec.structs.replace(explanation, verdicts=verdicts)
@@ -453,6 +478,10 @@ def _in(answer: Answer, is_so: Callable[[MpiCallStatus], bool]) -> RankSet:
         for each in answer.classes
         if isinstance(each.record, MpiCallStatus) and is_so(each.record)
     )
+
+
+def _is_in_call(status: MpiCallStatus) -> bool:
+    return status.state == "in_call"
 
 
 def _is_outside(status: MpiCallStatus) -> bool:

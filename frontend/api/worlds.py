@@ -63,6 +63,8 @@ class Worlds:
         """The search for further worlds; None if the launcher is unknown."""
         self.first_number = 0
         """The number of the world that the session began with."""
+        self.ended = RankSet()
+        """The ranks of a job of one world that had ended when the session began."""
         recovery.worlds = self._spawned
         self._known: dict[int, World] = {}
         self._next = 0  # number of the next rank that joins; numbers are not used twice

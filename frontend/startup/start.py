@@ -107,6 +107,7 @@ async def _attach(
     present = [each for each in job.worlds if each.ranks]
     session.all_worlds.begin(present)
     session.all_worlds.first_number = present[0].number if present else 0
+    session.all_worlds.ended = job.ended
     spawned = None
     if job.launcher_pid:
         spawned = SpawnedWorlds(session, starting.overlay)

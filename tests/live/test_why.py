@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 
 import pytest
 
@@ -12,8 +13,9 @@ from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
-from tests.support.processes import wait_until
-from tests.support.programs import Mpi
+from tests.support.jobs import run_job
+from tests.support.processes import is_alive, wait_until
+from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
@@ -190,6 +192,34 @@ def test_a_rank_that_a_signal_has_stopped_is_the_cause_and_stays_stopped(
             wait_until(lambda: is_stopped(pid), "rank 2 is stopped again")
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def test_a_rank_that_ended_before_the_session_is_the_cause(builder: Builder) -> None:
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "ended_rank.c")
+    end = builder.directory / f"end-{uuid.uuid4().hex}"
+    stays = {"OMPI_MCA_orte_abort_on_non_zero_status": "0"}
+    line = mpi.line(RANKS, program, str(end))
+    with run_job(builder, line, program, RANKS, changes=stays) as job:
+        end.touch()
+        wait_until(lambda: not is_alive(job.ranks[2]), "rank 2 has ended")
+        others = RankSet.parse("0-1,3")
+        with pgdb.attach(job.pid) as session:
+            (only,) = verdict(session, "rank-left").verdicts
+            assert (str(only.ranks), str(only.victims)) == ("2", "0-1,3")
+            assert only.confidence == "certain"
+            assert "ended before the session began" in only.text
+            session.continue_(wait=False)
+            for rank in others:
+                os.kill(job.ranks[rank], signal.SIGUSR1)
+            wait_until(lambda: not session.wait(timeout_s=0.0).missing.running, "all have stopped")
+            (only,) = session.why().verdicts
+            assert (only.kind, str(only.ranks), only.confidence) == (
+                "rank-left",
+                "2",
+                "cannot tell",
+            )
+            assert only.commands == ("signal 0", "interrupt", "why")
 
 
 def is_stopped(pid: int) -> bool:
