@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pgdb.frontend.run.messages import Message, messages_in
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 _FAULTS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS})
 """Signals that say more than a message before them."""
+_CAUGHT_ABORT = pattern(r"\[[^\[\]\n]*:(?P<pid>\d+)\] Signal: Aborted \(")
+"""Open MPI's word that it has caught SIGABRT; a rank can die of a fault in its handler."""
 _FROM_OUTSIDE = frozenset(
     {signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 )
@@ -150,8 +153,11 @@ def cause_of(
             return None
         return _with_writers(_of_message(message, None, ranks), message, outputs or {})
     message = None
-    if first.signal not in _FAULTS:
-        message = next((each for each in messages if _explains(each, first, ranks)), None)
+    aborted = {int(each["pid"]) for each in _CAUGHT_ABORT.finditer(text)}
+    if first.signal not in _FAULTS or first.pid in aborted:
+        dead = msgspec.structs.replace(first, status=signal.SIGABRT)
+        explained = dead if first.pid in aborted else first
+        message = next((each for each in messages if _explains(each, explained, ranks)), None)
     if message is not None:
         return _of_message(message, first, ranks)
     who = RankSet([first.rank])

@@ -32,6 +32,16 @@ _OPEN_MPI_ERROR = pattern(
     r"(?:[^\n]*\*\*\* on [^\n]*\n)?"
     r"(?:[^\n]*\*\*\* (?P<text>MPI_ERR\w*: [^\n]*))?"
 )
+_OPEN_MPI_OUTSIDE = pattern(
+    r"\*\*\* The (?P<call>MPI_\w+)\(\) function was called "
+    r"(?P<when>before MPI_INIT|after MPI_FINALIZE) was invoked\."
+    r"(?:\n[^\n]*\*\*\* [^\n]*)*(?:\n[^\n\[]*\[[^\[\]\n]*:(?P<pid>\d+)\] Local abort)?"
+)
+_MPICH_OUTSIDE = pattern(
+    r"Attempting to use an MPI routine(?: \((?P<call>\w+)\))? "
+    r"before initializing or after finalizing"
+)
+"""Words for a call outside of MPI_Init and MPI_Finalize; MPICH does not say on which side."""
 _NO_FINALIZE = pattern(
     r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ exiting\s+"
     r"improperly"
@@ -177,6 +187,23 @@ def _aborts(text: str) -> Iterator[Message]:
             function=each["call"],
             rank=_number(each["rank"]),
             pid=int(each["pid"]),
+        )
+    for each in _OPEN_MPI_OUTSIDE.finditer(text):
+        when = each["when"].replace("INIT", "Init").replace("FINALIZE", "Finalize")
+        yield Message(
+            "abort",
+            f"{each['call']} was called {when}",
+            each.start(),
+            function=each["call"],
+            pid=_number(each["pid"]),
+        )
+    for each in _MPICH_OUTSIDE.finditer(text):
+        call = (each["call"] or "").replace("internal_", "MPI_")
+        yield Message(
+            "abort",
+            f"{call or 'a function of MPI'} was called before MPI_Init or after MPI_Finalize",
+            each.start(),
+            function=call,
         )
     for each in _NO_FINALIZE.finditer(text):
         yield Message(

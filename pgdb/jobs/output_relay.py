@@ -47,6 +47,8 @@ MARKERS = (
     b"MPI_Abort",
     b"Abort(",
     b"*** An error occurred",
+    b"function was called ",
+    b"Attempting to use an MPI routine",
     b"terminate called",
     b"Assertion",
 )

@@ -21,6 +21,19 @@ def end(rank: int, *, code: int = 0, number: int = 0, pid: int = 0) -> RankEnd:
     return RankEnd(rank, pid or 100 + rank, code << 8 | number, 0.0)
 
 
+AT = "MPI_Comm_rank"
+AFTER_OMPI = """\
+*** The MPI_Comm_rank() function was called after MPI_FINALIZE was invoked.
+*** This is disallowed by the MPI standard.
+*** Your MPI job will now abort.
+[node:00103] Local abort after MPI_FINALIZE started completed successfully, but am not able to \
+aggregate error messages, and not able to guarantee that all other processes were killed!
+"""
+BEFORE_OMPI = "*** The MPI_Comm_rank() function was called before MPI_INIT was invoked.\n"
+OUTSIDE_HYDRA = (
+    "Attempting to use an MPI routine (internal_Comm_rank) before initializing or after finalizing "
+    "MPICH\n"
+)
 ABORT_OMPI_4 = """\
 --------------------------------------------------------------------------
 MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
@@ -109,6 +122,9 @@ WRITE of size 4 at 0x602000000014 thread T0
         (ERROR_STOP, end(1, code=1), "runtime-error", "inside out", "ev at ev.f90:15", 1),
         (ERROR_OMPI, end(3, code=6), "abort", "MPI_ERR_RANK: invalid rank", "MPI_Send", 3),
         (ERROR_HYDRA, end(3, code=6), "abort", "Invalid rank has value 11", "MPI_Send", 3),
+        (AFTER_OMPI, end(3, code=1), "abort", "MPI_Comm_rank was called after MPI_Finalize", AT, 3),
+        (BEFORE_OMPI, end(2, code=1), "abort", "was called before MPI_Init", AT, 2),
+        (OUTSIDE_HYDRA, end(2, code=1), "abort", "before MPI_Init or after MPI_Finalize", AT, 2),
         (ASSERTION, end(5, number=6), "assertion", "'value == 8'", "die at app.c:23", 5),
         (EXCEPTION, end(0, number=6), "exception", "type Broken: no grid left", "", 0),
         (BOUNDS, end(2, code=2), "runtime-error", "upper bound of 4", "deaths.f90:21", 2),
@@ -162,6 +178,19 @@ def test_rank_that_leaves_without_finalize_is_the_cause_of_the_other_ends(gap: s
 def test_fault_is_not_explained_by_a_message_before_it() -> None:
     found = cause_of([end(1, number=signal.SIGSEGV)], "runtime error: harmless\nERROR STOP\n")
     assert found is not None and found.kind == "signal"
+
+
+def test_abort_whose_handler_has_made_a_fault_is_explained_by_its_message() -> None:
+    text = (
+        "*** stack smashing detected ***: terminated\n"
+        "[node:00101] *** Process received signal ***\n[node:00101] Signal: Aborted (6)\n"
+        "[node:00101] *** Process received signal ***\n[node:00101] Signal: Segmentation fault\n"
+    )
+    found = cause_of([end(1, number=signal.SIGSEGV)], text)
+    assert found is not None
+    assert found.what == "rank 1: *** stack smashing detected ***: terminated"
+    other = cause_of([end(2, number=signal.SIGSEGV)], text)
+    assert other is not None and other.kind == "signal"
 
 
 def test_message_of_another_rank_explains_nothing() -> None:
