@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
+
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.options import Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.patterns import pattern
 
+_MOST_SHOWN = 60
+_WITHOUT_VARIABLE = (ast.Constant, ast.JoinedStr, ast.Lambda, ast.UnaryOp, ast.Await)
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
+
+
+def check_expression(text: str) -> None:
+    """Check that a text is an expression of Python that begins with a variable.
+
+    :raises UsageError: if it is none; the error says what can be typed.
+    """
+    shown = f"{text[:_MOST_SHOWN]}…" if len(text) > _MOST_SHOWN else text
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(f"py-print: {shown!r} is no expression of Python") from None
+    if isinstance(body, ast.Tuple):
+        raise UsageError("py-print takes one expression: each one needs a command of its own")
+    if isinstance(body, _WITHOUT_VARIABLE) or not text[:1].isidentifier():
+        raise UsageError(
+            f"py-print: {shown!r} begins with no variable; PGDB executes no code of Python, and "
+            "takes a variable with '.attribute', '[index]' or \"['key']\" behind it"
+        )
 
 
 @COMMANDS.command(
@@ -97,6 +123,8 @@ async def _py_locals(call: Call) -> Outcome:
     their type and address: those of one type are equal. The variables of a module are its globals,
     which are not listed; 'py-print NAME' shows one of them.
     """
+    if call.argument.strip():
+        raise UsageError("py-locals takes no argument; 'py-print NAME' shows one variable")
     return await call.view.python_locals()
 
 
@@ -134,4 +162,5 @@ async def _py_print(call: Call) -> Outcome:
     """
     if not call.argument.strip():
         raise UsageError("py-print needs an expression; 'py-locals' shows all local variables")
+    check_expression(call.argument.strip())
     return await call.view.evaluate(f"py:{call.argument}")
