@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -75,11 +76,38 @@ _LLVM_EXCEPTION = pattern(
     r"terminating (?:due to|with) uncaught exception(?: of type (?P<type>[^\n:]*))?"
     r"(?:: (?P<text>[^\n]*))?"
 )
+_TRACEBACK = pattern(r"Traceback \(most recent call last\):\n")
 _PYTHON = pattern(
     r"Traceback \(most recent call last\):\n(?P<frames>(?:[^\n]*\n)+?)"
     + _PREFIX
     + r"(?P<text>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Stop\w*)\b[^\n]*)"
 )
+_PYTHON_EXACT = pattern(
+    r"Traceback \(most recent call last\):\n(?P<frames>(?:"
+    + _PREFIX
+    + r" +[^\n]*\n)+)"
+    + _PREFIX
+    + r"(?P<text>[A-Za-z_][\w.]*(?:: [^\n]*)?)(?=\n|\Z)"
+)
+"""A traceback whose lines nothing has come between: its exception can have any name."""
+_PYTHON_NEXT = pattern(
+    r"\n\s*(?:The above exception was the direct cause of the following exception|"
+    r"During handling of the above exception, another exception occurred):\s*\n"
+    r"(?=[^\n]*Traceback \(most)"
+)
+"""Words between two exceptions, the second of which ended the program."""
+_PYTHON_GROUP = pattern(
+    r"(?m)^\s*\+ Exception Group Traceback \(most recent call last\):\n"
+    r"(?P<frames>(?:\s*\|   [^\n]*\n)+)\s*\| (?P<text>[A-Za-z_][\w.]*: [^\n]*)"
+)
+_PYTHON_SYNTAX = pattern(
+    r"(?m)^"
+    + _PREFIX
+    + r"  (?P<frames>File \"[^\"\n]+\", line \d+\n)(?:[^\n]*\n){1,2}"
+    + _PREFIX
+    + r"(?P<text>(?:Syntax|Indentation|Tab)Error: [^\n]*)"
+)
+"""The words for a program that cannot be compiled, which has no traceback."""
 _PYTHON_FRAME = pattern(
     r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+)(?:, in (?P<function>[^\n]+))?"
 )
@@ -87,6 +115,10 @@ _GNU_FORTRAN = pattern(
     r"(?:At line (?P<line>\d+) of file (?P<file>[^\n(]+?)(?: \([^\n]*\))?\n)?"
     + _PREFIX
     + r"Fortran runtime error: (?P<text>[^\n]*)"
+)
+_GNU_ALLOCATION = pattern(
+    r"(?m)^" + _PREFIX + r"(?:In file '(?P<file>[^'\n]+)', around line (?P<line>\d+): )?"
+    r"(?P<text>Error allocating \d+ bytes[^\n]*)"
 )
 _BACKTRACE_BEGINS = tuple(f"{lines}Error termination. Backtrace:" for lines in ("\n", "\n\n"))
 _FORTRAN_FRAME = pattern(
@@ -253,17 +285,41 @@ def _exceptions(text: str) -> Iterator[Message]:
         yield Message(
             "exception", each[0].replace("terminate called", "std::terminate called"), each.start()
         )
-    for each in _PYTHON.finditer(text):
-        frames = list(_PYTHON_FRAME.finditer(each["frames"]))
-        last = frames[-1] if frames else None
-        yield Message(
-            "exception",
-            f"uncaught Python exception {each['text'].strip()}",
-            each.start(),
-            file=last["file"] if last else "",
-            line=int(last["line"]) if last else 0,
-            function=(last["function"] or "").strip() if last else "",
-        )
+    yield from _python_exceptions(text)
+
+
+def _python_exceptions(text: str) -> Iterator[Message]:
+    end = 0
+    earlier: list[str] = []
+    for begin in _TRACEBACK.finditer(text):
+        if begin.start() < end:
+            continue
+        found = _PYTHON_EXACT.match(text, begin.start()) or _PYTHON.match(text, begin.start())
+        if found is None:
+            continue
+        end = found.end()
+        if _PYTHON_NEXT.match(text, end):
+            earlier.append(found["text"].strip())
+            continue
+        yield _python_message(found, earlier)
+        earlier = []
+    for finder in (_PYTHON_GROUP, _PYTHON_SYNTAX):
+        for each in finder.finditer(text):
+            yield _python_message(each, [])
+
+
+def _python_message(found: re.Match[str], earlier: Sequence[str]) -> Message:
+    frames = list(_PYTHON_FRAME.finditer(found["frames"]))
+    last = frames[-1] if frames else None
+    after = f" (after {'; '.join(earlier)})" if earlier else ""
+    return Message(
+        "exception",
+        f"uncaught Python exception {found['text'].strip()}{after}",
+        found.start(),
+        file=last["file"] if last else "",
+        line=int(last["line"]) if last else 0,
+        function=(last["function"] or "").strip() if last else "",
+    )
 
 
 def _runtime_errors(text: str) -> Iterator[Message]:
@@ -280,6 +336,14 @@ def _runtime_errors(text: str) -> Iterator[Message]:
                 file=each["file"].strip(),
                 line=int(each["line"]),
             )
+    for each in _GNU_ALLOCATION.finditer(text):
+        yield Message(
+            "runtime-error",
+            f"Fortran runtime error: {each['text'].strip()}",
+            each.start(),
+            file=each["file"] or "",
+            line=int(each["line"] or 0),
+        )
     for each in _INTEL_FORTRAN.finditer(text):
         yield Message(
             "runtime-error", f"Fortran runtime error: {each['text'].strip()}", each.start()

@@ -356,10 +356,12 @@ def _execute(program: list[str], library: str) -> None:
             # Open MPI looks there for a program of MPI_Comm_spawn.
             paths.append(os.path.join(os.getcwd(), program[0]))
     failed: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    why = ""
     for path in paths:
         try:
             os.execve(path, program, environment)
         except (FileNotFoundError, NotADirectoryError):
+            why = why or _lacking_interpreter(path)
             continue
         except PermissionError as error:
             failed = error
@@ -370,8 +372,22 @@ def _execute(program: list[str], library: str) -> None:
         # The file is not a program and names no interpreter. hydra's execvp(3) lets the shell read
         # it; Open MPI and Slurm use execve(2), and fail.
         os.execve("/bin/sh", ["/bin/sh", path, *program[1:]], environment)
-    os.write(2, f"pgdb: cannot run {program[0]}: {failed.strerror}\n".encode())
+    if not isinstance(failed, FileNotFoundError):
+        why = ""
+    os.write(2, f"pgdb: cannot run {program[0]}: {why or failed.strerror}\n".encode())
     raise SystemExit(127 if isinstance(failed, FileNotFoundError) else 126)
+
+
+def _lacking_interpreter(path: str) -> str:
+    """Return why the kernel finds no file although the program is there; empty if it is not."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return ""
+    if first.startswith(b"#!") and (words := first[2:].split(None, 1)):
+        return f"its interpreter {os.fsdecode(words[0])} does not exist"
+    return "the dynamic loader that it names does not exist"
 
 
 def main(argv: list[str]) -> None:

@@ -42,6 +42,7 @@ MARKERS = (
     b"Sanitizer",
     b"runtime error: ",
     b"Fortran runtime error",
+    b"Error allocating ",
     b"ERROR STOP",
     b"MPI_ABORT",
     b"MPI_Abort",

@@ -102,6 +102,41 @@ Traceback (most recent call last):
     raise ValueError("no grid left")
 ValueError: no grid left
 """
+OWN_NAME = """\
+[1,2]<stderr>:Traceback (most recent call last):
+[1,2]<stderr>:  File "/a/run.py", line 5, in <module>
+[1,2]<stderr>:    raise Oops("cell 3")
+[1,2]<stderr>:Oops: cell 3
+"""
+CHAIN = """\
+Traceback (most recent call last):
+  File "/a/run.py", line 4, in <module>
+    open("/a/in")
+FileNotFoundError: [Errno 2] No such file or directory: '/a/in'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/a/run.py", line 6, in <module>
+    raise Stale("step 3") from error
+Stale: step 3
+"""
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/a/run.py", line 3, in <module>
+  |     raise ExceptionGroup("tasks", [ValueError("a")])
+  | ExceptionGroup: tasks (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | ValueError: a
+    +------------------------------------
+"""
+SYNTAX = """\
+  File "/a/run.py", line 1
+    def f(:
+          ^
+SyntaxError: invalid syntax
+"""
+ALLOCATION = "In file 'a.f90', around line 7: Error allocating 80 bytes: Cannot allocate memory\n"
 ADDRESS = """\
 ==103==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000014 at pc 0x55d0
 WRITE of size 4 at 0x602000000014 thread T0
@@ -130,6 +165,11 @@ WRITE of size 4 at 0x602000000014 thread T0
         (BOUNDS, end(2, code=2), "runtime-error", "upper bound of 4", "deaths.f90:21", 2),
         ("ERROR STOP 3\n", end(2, code=3), "runtime-error", "ERROR STOP 3", "", 2),
         (TRACEBACK, end(2, code=1), "exception", "ValueError: no grid left", "run.py:12", 2),
+        (OWN_NAME, end(2, code=1), "exception", "Oops: cell 3", "<module> at run.py:5", 2),
+        (CHAIN, end(2, code=1), "exception", "Stale: step 3 (after FileNotFound", "run.py:6", 2),
+        (GROUP, end(2, code=1), "exception", "tasks (1 sub-exception)", "run.py:3", 2),
+        (SYNTAX, end(2, code=1), "exception", "SyntaxError: invalid syntax", "run.py:1", 2),
+        (ALLOCATION, end(2, code=1), "runtime-error", "Error allocating 80 bytes", "a.f90:7", 2),
         (ADDRESS, end(3, code=1), "sanitizer", "heap-buffer-overflow", "fill at grid.c:41", 3),
         (HEADER, end(1, number=6), "assertion", "'__n < this->size()' of the C++ library", "", 1),
         (HARDENED, end(1, number=6), "assertion", "failed: index out of bounds (vector)", "", 1),

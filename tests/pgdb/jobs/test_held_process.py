@@ -129,6 +129,7 @@ def test_no_descriptor_of_ours_is_left_to_the_program(session: HoldSession) -> N
     [
         ("missing", None, 127, "No such file or directory"),
         ("plain", 0o644, 126, "Permission denied"),
+        ("script", 0o755, 127, "its interpreter /no/such/python does not exist"),
     ],
 )
 def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
@@ -136,7 +137,7 @@ def test_a_program_that_cannot_run_ends_as_a_shell_would_end(
 ) -> None:
     program = tmp_path / name
     if mode is not None:
-        program.write_text("#!/bin/sh\n")
+        program.write_text("#!/no/such/python -u\n" if name == "script" else "#!/bin/sh\n")
         program.chmod(mode)
     process = session.start(str(program))
     session.wait_held()
