@@ -251,7 +251,7 @@ async def _type_name(gdb: GdbSession, base: str) -> str:
     if result.kind != "done":
         raise CommandError(failure(result).message)
     # GDB warns behind the type if the user has set another language than that of the frame.
-    return result.text.rpartition("type = ")[2].partition("\nWarning: ")[0].strip()
+    return result.answer.rpartition("type = ")[2].strip()
 
 
 async def _integer(gdb: GdbSession, expression: str) -> int:

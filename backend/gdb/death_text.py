@@ -109,7 +109,7 @@ class DeathTexts:
         GNU's library has it in a mapping of its own, behind the size of that mapping.
         """
         result = await self._gdb.send(console("with language c -- output *(long *)&__abort_msg"))
-        address = int(result.text) if result.text.strip().isdecimal() else 0
+        address = int(result.answer) if result.answer.strip().isdecimal() else 0
         string = _read(memory, address + 4, _STRING_BYTES) if address else b""
         match = text.search(string.partition(b"\0")[0])
         return _shown(match) if match else ""
@@ -120,7 +120,7 @@ class DeathTexts:
         The code with which the job is aborted then is none of MPI's errors.
         """
         result = await self._gdb.send(console("with language c -- output (int)ompi_mpi_state"))
-        state = int(result.text) if result.text.strip().isdecimal() else _OMPI_READY
+        state = int(result.answer) if result.answer.strip().isdecimal() else _OMPI_READY
         if state < _OMPI_READY:
             return "called before MPI_Init"
         return "called after MPI_Finalize" if state >= _OMPI_FINALIZED else ""

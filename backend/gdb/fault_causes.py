@@ -147,7 +147,7 @@ class FaultCauses:
         """Return the reason why the selected thread got *signal*, empty if it is unknown."""
         if signal not in EXPLAINED:
             return ""
-        found = _NUMBERS.search((await self._gdb.send(console(_ASK))).text)
+        found = _NUMBERS.search((await self._gdb.send(console(_ASK))).answer)
         if found is None:
             return ""
         code, address, sender, stack, place = map(int, found.groups())

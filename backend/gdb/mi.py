@@ -160,6 +160,14 @@ class Result:
         return str(self.payload.get("msg", "")) if self.kind == "error" else ""
 
     @property
+    def answer(self) -> str:
+        """The console output, without the warning of GDB that the frame has another language.
+
+        A command "with language c" gives it in a frame of C++ or Fortran.
+        """
+        return _OTHER_LANGUAGE.sub("", self.text)
+
+    @property
     def says_that_it_runs(self) -> bool:
         """Whether GDB has refused a command because the rank runs."""
         return _STILL_RUNS.search(self.message) is not None
@@ -167,6 +175,8 @@ class Result:
     def __repr__(self) -> str:
         return f"Result({self.kind!r}, {self.payload!r}, {self.text!r}, {self.log!r})"
 
+
+_OTHER_LANGUAGE = pattern(r"\n?Warning: the current language does not match this frame\.\n?\Z")
 
 _TEXT_RECORD = pattern(r"(?m)^~(\"(?:[^\"\\\n]|\\.)*\")(?:\n|\Z)")
 

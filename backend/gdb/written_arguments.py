@@ -59,7 +59,7 @@ async def written_arguments(
     )
     answers = await asyncio.gather(*asked)
     return {
-        name: int(answer.text)
+        name: int(answer.answer)
         for name, answer in zip(wanted, answers, strict=True)
-        if answer.kind == "done" and _NUMBER.match(answer.text.strip())
+        if answer.kind == "done" and _NUMBER.match(answer.answer.strip())
     }

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from pgdb.backend.gdb.fault_causes import Fault, overflowed
+from pgdb.backend.gdb.fault_causes import Fault, FaultCauses, overflowed
+from pgdb.backend.gdb.mi import console
 from pgdb.process_maps import Mapping
+from tests.support.gdb_breakpoints import started
 
 STACK = 0x7FFF_0000_0000
 THREAD = 0x7F00_0000_0000
@@ -75,3 +82,32 @@ def test_a_stack_pointer_that_is_no_stack_is_no_overflow() -> None:
 )
 def test_the_kernels_codes(signal: str, code: int, found: str) -> None:
     assert Fault(signal, code, 0, IN_STACK, 0x400100).words(MAPPINGS) == found
+
+
+FAULTY = {
+    "die.c": "int main(void) { int *volatile p = 0; return *p; }",
+    "die.cpp": "int main() { int *volatile p = nullptr; return *p; }",
+    "die.f90": "integer, pointer :: p\np => null()\np = 3\nend\n",
+}
+
+
+@pytest.mark.gdb
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_has_its_cause_in_a_frame_of_any_language(tmp_path: Path, name: str) -> None:
+    compiler = {"die.c": "cc", "die.cpp": "c++", "die.f90": "gfortran"}[name]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"this machine has no {compiler}")
+    (tmp_path / name).write_text(FAULTY[name])
+    subprocess.run([compiler, "-g", "-O0", "-o", "die", name], cwd=tmp_path, check=True)
+
+    async def check() -> None:
+        async with started() as (gdb, listener, _):
+            await gdb.send(f"-file-exec-and-symbols {tmp_path / 'die'}")
+            await gdb.send("-exec-run")
+            await listener.stops.get()
+            pid = int((await gdb.send(console("python print(gdb.selected_inferior().pid)"))).text)
+            assert await FaultCauses(gdb).of("SIGSEGV", pid) == "an access through a null pointer"
+            assert await FaultCauses(gdb).of("SIGSEGV", pid) == "an access through a null pointer"
+            await gdb.send(console("kill"))
+
+    asyncio.run(check())

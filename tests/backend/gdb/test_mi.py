@@ -328,3 +328,10 @@ def test_records_of_mi_in_the_text_of_a_command_are_text() -> None:
     nested = '#0  main ()\n~"~\\"$1 = 3\\\\n\\"\\n"\n'
     assert without_records(nested, 2) == "#0  main ()\n$1 = 3\n"
     assert without_records(nested, 0) == nested
+
+
+def test_the_warning_about_the_language_is_no_part_of_the_answer() -> None:
+    warning = "Warning: the current language does not match this frame.\n"
+    for text in ("5", "5\n", "5", ""):
+        assert Result("done", text=text + warning).answer == text.rstrip("\n")
+    assert Result("done", text=warning + "5\n").answer == warning + "5\n"
