@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.awaited_threads import end_of_rank
+from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.deaths import find_deaths
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
@@ -117,10 +118,15 @@ class CallStatus:
     """Finds the MPI calls of the rank of one GDB."""
 
     def __init__(
-        self, gdb: GdbSession, python: PythonStacks, image_of: ImageOf = ProcessImage
+        self,
+        gdb: GdbSession,
+        python: PythonStacks,
+        called_names: CalledNames,
+        image_of: ImageOf = ProcessImage,
     ) -> None:
         self._gdb = gdb
         self._python = python
+        self._called_names = called_names
         self._image_of = image_of
         self._recorded = RecordedCalls()
         self._blocking = Blocking()
@@ -158,7 +164,7 @@ class CallStatus:
         )
         results = await asyncio.gather(*asked_of)
         stacks = [
-            (each.id, _places(result, objects))
+            (each.id, await self._called_names.with_c_library(_places(result, objects)))
             for each, result in zip(ordered, results, strict=True)
         ]
         numbers = {each.id: each.process for each in ordered}

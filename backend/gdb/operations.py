@@ -134,7 +134,7 @@ class Operations:
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
-        self._calls = CallStatus(gdb, stacks.python, stacks.image_of)
+        self._calls = CallStatus(gdb, stacks.python, stacks.called_names, stacks.image_of)
         self._adopt_run = adopt_run
         self._show = show
         self._python = PythonCommands(stacks)

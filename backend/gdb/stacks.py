@@ -93,7 +93,7 @@ class Stacks:
         self._is_early = False  # _objects are from shortly before the stop
         self._unnamed = UnnamedCode(image_of)
         self._offsets = FrameOffsets(gdb, lambda: self._unnamed)
-        self._calls = CalledNames(gdb)
+        self.called_names = CalledNames(gdb)
 
     def know(self, pid: int, mappings: Sequence[MappedFile]) -> None:
         """Store the mappings of *pid* from shortly before its stop, if there are any."""
@@ -109,7 +109,7 @@ class Stacks:
             self._objects = self._listed = None
             self._unnamed.forget()
             self._offsets.clear()
-            self._calls.clear()
+            self.called_names.clear()
 
     async def backtrace(self, pid: int, asked: Backtrace) -> Record:
         """List the frames of the selected thread, or of all threads, of the process *pid*."""
@@ -455,7 +455,7 @@ class Stacks:
         frame = places[at].frame
         name = mpi_name(frame.function)
         if not name and at + 1 < len(places) and places[at + 1].address:
-            name = await self._calls.before(places[at + 1].address)
+            name = await self.called_names.mpi_call_before(places[at + 1].address)
         call = named(frame, name or internal_name(frame.function))
         dying = next((each.frame.dying for each in reversed(places[:at]) if each.frame.dying), "")
         return (replace(call, dying=dying) if dying and not call.dying else call), at
