@@ -31,7 +31,9 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
             r"pthread_(?:mutex_(?:timed)?lock|rwlock_\w+lock|spin_lock)\w*",
             r"lll_lock_wait\w*",
             r"futex_\w+",
+            r"mtx_(?:timed)?lock",
             r"sem_(?:timed|clock)?wait\w*",
+            r"sem(?:timed)?op",
             r"do_futex_wait\w*",
         )
         + r"|gomp_(?:team_)?(?:mutex|sem|futex)_\w+"
@@ -47,6 +49,7 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
             r"open(?:at)?|creat|close|lseek|ftruncate|posix_fallocate|sendfile|splice",
             r"recv(?:from|m?msg)?|send(?:to|m?msg)?|accept4?|connect",
             r"p?poll|p?select|epoll_p?wait|epoll_wait",
+            r"msg(?:rcv|snd)|mq_(?:timed)?(?:receive|send)",
             r"getline|getdelim|getc(?:har)?|xsgetn|underflow|fread|fgets|do_read|do_write",
             r"(?:wait|waitpid|wait4|waitid)",
             r"(?:flock|fcntl|lockf|ioctl|stat|fstat(?:at)?|lstat|rename|unlink|mkdir|readdir)",
@@ -58,6 +61,7 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
 # These call the functions of locks, which are nearer to the kernel.
 _WAITS_FOR_THREAD = pattern(
     r"_*(?:GI_+)?pthread_(?:cond_(?:timed|clock)?wait|(?:timed|clock)?join|barrier_wait)\w*"
+    + r"|_*(?:thrd_join|cnd_(?:timed)?wait)\Z"
     + r"|gomp_(?:team_)?barrier_\w+|(?:GOMP|omp|__kmp\w*)_barrier\w*"
     + r"|std::(?:condition_variable|thread)::(?:wait|join)\w*"
 )

@@ -19,7 +19,7 @@ from pgdb.elf import Read
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 
-_JOINS = pattern(r"_*(?:GI_+)?pthread_(?:timed|clock)?join(?:_np|_ex)?\Z")
+_JOINS = pattern(r"_*(?:GI_+)?pthread_(?:timed|clock)?join(?:_np|_ex)?\Z|_*thrd_join\Z")
 # A lock with a time limit is no deadlock.
 _LOCKS = pattern(r"_*(?:GI_+)?pthread_mutex_lock\w*\Z")
 _OWNER_AT = 8

@@ -53,7 +53,8 @@ def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) 
     assert re.search(rf'^\[1\] +\* 1 .*"  +{where}\Z', first[1])
     # The other threads are where they are on the other ranks, and rank 2 has one more.
     assert sum(line.startswith("[2] ") for line in threads) == 1
-    assert all("timeout=…" in line for line in threads if "poll (" in line)
+    # The C library has arguments only where its debug information is installed.
+    assert all("timeout=…" in line for line in threads if re.search(r"poll \([^)]", line))
 
     assert shown(out, "info stack")[0] == "[0,2]  2 of 4  @1"
 

@@ -42,8 +42,12 @@ def mpi_flags(mpi: Mpi) -> tuple[str, ...]:
 
 
 def unnamed(frames: tuple[Frame, ...]) -> list[str]:
-    """Return the names that PGDB has made up, innermost first."""
-    return [each.function for each in frames if "+0x" in each.function]
+    """Return the names that PGDB has made up, innermost first.
+
+    Where the C library's debug information is not installed, it has such names as well.
+    """
+    made = [each.function for each in frames if "+0x" in each.function]
+    return [each for each in made if not each.startswith("libc.")]
 
 
 def symbol_of(program: Path, address: str) -> str:

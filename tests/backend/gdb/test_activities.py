@@ -44,6 +44,10 @@ def test_a_library_of_openmp_without_symbols_waits_for_a_thread(name: str) -> No
         (("__futex_abstimed_wait_common64", "___pthread_cond_wait"), "thread"),
         (("pthread_cond_timedwait",), "thread"),
         (("futex_wait_simple", "___pthread_barrier_wait"), "thread"),
+        (("??", "??", "thrd_join"), "thread"),
+        (("??", "cnd_wait"), "thread"),
+        (("??", "mtx_lock"), "lock"),
+        (("semop",), "lock"),
     ],
 )
 def test_waits_for_locks_and_threads(functions: tuple[str, ...], activity: str) -> None:
@@ -67,6 +71,8 @@ def test_functions_of_the_users_own_with_such_names_wait_for_nobody() -> None:
         (("__libc_accept",), "io", "accept"),
         (("__GI___wait4",), "io", "wait4"),
         (("__open64_nocancel",), "io", "open"),
+        (("msgrcv",), "io", "msgrcv"),
+        (("__mq_timedreceive",), "io", "mq_timedreceive"),
         (("__GI___libc_read", "_IO_new_file_underflow", "fgets"), "io", "fgets"),
         (("__futex_abstimed_wait_common64", "__new_sem_wait"), "lock", "sem_wait"),
         (("futex_wait", "sem_wait@@GLIBC_2.34"), "lock", "sem_wait"),

@@ -47,7 +47,9 @@ def waits(proc: Path, awaited: dict[int, tuple[str, int]], call: int = 0) -> tup
     )
 
 
-@pytest.mark.parametrize("join", ["___pthread_join", "__pthread_clockjoin_ex", "pthread_join"])
+@pytest.mark.parametrize(
+    "join", ["___pthread_join", "__pthread_clockjoin_ex", "pthread_join", "thrd_join"]
+)
 def test_a_join_and_a_mutex_lead_to_the_thread_that_works(tmp_path: Path, join: str) -> None:
     awaited = {FIRST: (join, SECOND), SECOND: ("___pthread_mutex_lock", THIRD), THIRD: ("read", 0)}
     assert waits(tmp_path, awaited) == (THIRD, False)
