@@ -41,7 +41,10 @@ def test_api(mpi: Mpi, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyP
         session.ranks("1-3").select_frame("up")
         some = session.array("u")
         assert list(some.by_rank) == [1, 2, 3]
-        assert str(some.failures.errors[0].record.message) == 'No symbol "u" in current context.'  # type: ignore[union-attr]
+        (error,) = some.failures.errors
+        assert str(error.record.message) == (  # type: ignore[union-attr]
+            'No symbol "u" in current context. The frame of main has it: frame function main.'
+        )
         layout = Layout(dims=(NX, NY), grid=(2, 2), halo=(1,))
         part = some.assemble(layout)
         assert part.missing[:6, :5].all()
