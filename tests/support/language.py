@@ -21,6 +21,8 @@ Format of a chapter::
     frame view 0
     % refused with calls: …     where GDB can call functions of a program ("without calls": cannot)
     print strlen("a")
+    % different without libc symbols: …  where the C library has no debug information ("with")
+    info locals
 
 ``{@end}`` stands for the number of the source line with the comment ``@end``, ``{folder}`` for a
 folder in which lines can write files. GDB and PGDB have one each.
@@ -38,7 +40,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pgdb.ranks import RankSet
-from tests.support.processes import why_no_calls
+from tests.support.processes import has_libc_symbols, why_no_calls
 from tests.support.programs import Mpi, Program
 from tests.support.terminal import environment, run_json
 
@@ -62,7 +64,7 @@ _SET_UP = (
 _LEFT_OUT = "left out"
 _JUDGEMENT = re.compile(
     rf"% (refused|different|{_LEFT_OUT})"
-    r"(?: (from|before) GDB (\d+)| (with|without) calls)?: (.+)",
+    r"(?: (from|before) GDB (\d+))?(?: (with|without) (calls|libc symbols))?: (.+)",
     re.ASCII,
 )
 
@@ -104,10 +106,11 @@ class Chapter:
             elif text.startswith("%"):
                 if (judgement := _JUDGEMENT.fullmatch(text)) is None:
                     raise ValueError(f"{path.name}:{number}: {text!r} is no judgement")
-                said, when, version, calls, why = judgement.groups()
+                said, when, version, has, name, why = judgement.groups()
                 is_meant = when is None or (gdb >= int(version)) == (when == "from")
-                if calls is not None:
-                    is_meant = (why_no_calls() == "") == (calls == "with")
+                if is_meant and has is not None:
+                    is_there = has_libc_symbols() if name == "libc symbols" else not why_no_calls()
+                    is_meant = is_there == (has == "with")
                 if is_meant:
                     verdict, reason = said, why
             elif text.strip() and not text.startswith("#"):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdb import elf
 from tests.support.programs import Program
 
 # These deadlines are for a machine on which all takes ten times as long as usual.
@@ -219,6 +220,16 @@ def why_no_calls() -> str:
             process.kill()
     found = re.search(r"^Couldn't write extended state.*$", done.stderr, re.M)
     return found[0] if found else ""
+
+
+@cache
+def has_libc_symbols() -> bool:
+    """Return whether GDB finds the debug information of the C library."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+    library = next(line.split()[-1] for line in maps.splitlines() if line.endswith("/libc.so.6"))
+    with open(library, "rb") as file:
+        identity = elf.build_id_of_file(elf.reader(file.fileno()))
+    return Path("/usr/lib/debug/.build-id", identity[:2], f"{identity[2:]}.debug").exists()
 
 
 def is_traced(pid: int) -> bool:
