@@ -65,6 +65,7 @@ def test_two_ranks_step_through_a_halo_exchange(mpi: Mpi, halo: Program, tmp_pat
     assert re.match(r"waiting: \[1-2\] still from exchange at halo.c|parted|\[1-2\]", lines[-1])
 
 
+@pytest.mark.any_mpi
 def test_residuals_of_1000_hits_are_a_table(mpi: Mpi, halo: Program, tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="the table is a DataFrame of pandas")
     job = mpi.line(4, halo, str(ROWS + 100), "3", str(WHEN))
@@ -104,6 +105,7 @@ def test_collected_values_are_written_and_plotted(mpi: Mpi, halo: Program, tmp_p
     assert picture.stat().st_size
 
 
+@pytest.mark.any_mpi
 def test_a_run_is_compared_with_a_saved_one(mpi: Mpi, halo: Program, tmp_path: Path) -> None:
     path, place = tmp_path / "before.pgdb", halo.at("hit")
     command = f"until-differ residual --at {place}"
@@ -121,6 +123,7 @@ def test_a_run_is_compared_with_a_saved_one(mpi: Mpi, halo: Program, tmp_path: P
     assert f"whose values end before hit 21 of {place}" in done.out, done.out
 
 
+@pytest.mark.any_mpi
 def test_a_saved_run_has_the_values_that_were_printed(
     mpi: Mpi, halo: Program, tmp_path: Path
 ) -> None:
