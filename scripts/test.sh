@@ -58,7 +58,8 @@ debug_folder() {
 run_pytest() {
     hidden=$(debug_folder libc.so.6)
     if [ "$what" = fast ] || [ ! -d "$hidden" ] ||
-        [ "$hidden" = "$(debug_folder ld-linux-x86-64.so.2)" ] || ! unshare --mount true 2>/dev/null
+        [ "$hidden" = "$(debug_folder ld-linux-x86-64.so.2)" ] ||
+        ! unshare --mount mount -t tmpfs none "$hidden" 2>/dev/null
     then
         exec "$venv/bin/python" -m pytest "$@"
     fi
