@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 
 from pgdb.backend.care.pausing import Pauser
@@ -11,6 +12,7 @@ from pgdb.backend.gdb.debugger import GdbDebugger
 from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.rank.protocol import DebuggerFactory, FactoryContext, OpenFactory
 from pgdb.backend.sbd.deployment import Deployment
+from pgdb.backend.sbd.rank_files import can_open_any, mapped
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch
 from pgdb.jobs import file_limit
@@ -19,11 +21,16 @@ _FILES_PER_RANK = 6
 """Open files of the aggregator for a rank: pipes and errors of its GDB, and watches of both."""
 _OTHER_FILES = 64
 """Open files of the aggregator besides, its links and those that are open for a moment included."""
+_KEPT_FILES = 192
+"""Programs and libraries of the ranks that an ordinary user's aggregator keeps open."""
 
 
 def most_gdbs(files: int) -> int:
     """Return the number of GDBs for which a limit of open files is enough."""
-    return max(1, (files - _OTHER_FILES) // _FILES_PER_RANK)
+    pid = os.getpid()
+    keeps_files = any(not can_open_any(pid, each) for each in mapped(pid))
+    others = _OTHER_FILES + keeps_files * _KEPT_FILES
+    return max(1, (files - others) // _FILES_PER_RANK)
 
 
 class GdbDebuggers:
