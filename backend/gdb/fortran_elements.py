@@ -68,10 +68,15 @@ def is_component_of_all(expression: str) -> bool:
     (True, False)
     """
     call = _PARTS.match(expression)
-    return call is not None and _closes_at_end(call["arguments"])
+    return call is not None and closes_at_end(call["arguments"])
 
 
-def _closes_at_end(text: str) -> bool:
+def closes_at_end(text: str) -> bool:
+    """Return whether the parentheses around a text belong together.
+
+    >>> closes_at_end("z(1)"), closes_at_end("x) + abs(y"), closes_at_end("a, b")
+    (True, False, True)
+    """
     depth = 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import queries
 from pgdb.backend.gdb.blocks import read_block
+from pgdb.backend.gdb.fortran_elements import closes_at_end
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import ReadBlock
 from pgdb.patterns import pattern
@@ -26,7 +27,7 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
     :raises NeedsStopError: if the rank runs.
     """
     part = _PART.match(expression)
-    if part is not None and _is_one_argument(part["of"]):
+    if part is not None and closes_at_end(part["of"]):
         inner = ReadBlock(expression=part["of"].strip(), limit_bytes=limit_bytes)
         block = await read_block(gdb, inner, pid, is_summed_up=True)
         if isinstance(block, Block) and block.dtype[1] == "c":
@@ -38,20 +39,6 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
         return record
     operation = ReadBlock(expression=expression, limit_bytes=limit_bytes)
     return await read_block(gdb, operation, pid, is_summed_up=True)
-
-
-def _is_one_argument(text: str) -> bool:
-    """Return whether the parentheses around a text belong together.
-
-    >>> _is_one_argument("z(1)"), _is_one_argument("x) + abs(y"), _is_one_argument("a, b")
-    (True, False, True)
-    """
-    depth = 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0:
-            return False
-    return not depth
 
 
 def _part_of(block: Block, part: str) -> Block:

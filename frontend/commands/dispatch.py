@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 _MOST_LINES = 2000
 
-# The format of "p/x", "x/-2i$pc", "p/d-1"; "cd/tmp/x" and "shell/bin/ls" have none.
 _RANKS = pattern(r"\d[\d,-]*(?:\s|\Z)")
+# The format of "p/x", "x/-2i$pc", "p/d-1"; "cd/tmp/x" and "shell/bin/ls" have none.
 _LETTERS = pattern(r"/(-?\d*[A-Za-z]*)(?![A-Za-z/])")
 
 ReadLine = Callable[[str], Awaitable[str | None]]

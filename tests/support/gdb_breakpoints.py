@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,11 @@ async def started(
             yield session, events, breakpoints
         finally:
             await session.close(DEADLINE_S)
+
+
+async def run_to(gdb: GdbSession, events: GdbEvents, program: Path, function: str) -> None:
+    """Run a program until it stops in a function."""
+    await gdb.send(f"-file-exec-and-symbols {program}")
+    await gdb.send(f"-break-insert {function}")
+    await gdb.send("-exec-run")
+    await events.stops.get()

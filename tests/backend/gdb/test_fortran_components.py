@@ -17,7 +17,7 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.operations import ReadBlock
 from pgdb.records import Block, Failure
-from tests.support.gdb_breakpoints import started
+from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
 
@@ -133,10 +133,7 @@ async def numbers(gdb: GdbSession, pid: int, expression: str) -> Block | Failure
 def test_a_component_of_all_elements_is_an_array(program: Path) -> None:
     async def check() -> None:
         async with started() as (gdb, listener, _):
-            await gdb.send(f"-file-exec-and-symbols {program}")
-            await gdb.send("-break-insert stop_here")
-            await gdb.send("-exec-run")
-            await listener.stops.get()
+            await run_to(gdb, listener, program, "stop_here")
             listed = await gdb.send(console("python print(gdb.selected_inferior().pid)"))
             pid = int(listed.text)
             assert {each: await shown(gdb, each) for each in SHOWN} == SHOWN

@@ -14,7 +14,7 @@ from pgdb.backend.gdb.fortran_elements import with_elements, with_parser_words
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
-from tests.support.gdb_breakpoints import started
+from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
 
@@ -177,10 +177,7 @@ async def shown(gdb: GdbSession, commands: Mapping[str, str]) -> dict[str, str]:
 def test_values_and_types_of_parts_are_those_of_the_language(program: Path) -> None:
     async def check() -> None:
         async with started() as (gdb, listener, _):
-            await gdb.send(f"-file-exec-and-symbols {program}")
-            await gdb.send("-break-insert look")
-            await gdb.send("-exec-run")
-            await listener.stops.get()
+            await run_to(gdb, listener, program, "look")
             await gdb.send(console("up"))
             assert await shown(gdb, IN_C) == IN_C
             await gdb.send(console("up"))
@@ -193,10 +190,7 @@ def test_values_and_types_of_parts_are_those_of_the_language(program: Path) -> N
 def test_variables_of_the_containing_procedure_are_read_in_its_frame(program: Path) -> None:
     async def check() -> None:
         async with started() as (gdb, listener, _):
-            await gdb.send(f"-file-exec-and-symbols {program.with_name('nested')}")
-            await gdb.send("-break-insert stop_here")
-            await gdb.send("-exec-run")
-            await listener.stops.get()
+            await run_to(gdb, listener, program.with_name("nested"), "stop_here")
             await gdb.send(console("up"))
             assert await shown(gdb, IN_NESTED) == IN_NESTED
             line = "break inner if rank == 7"

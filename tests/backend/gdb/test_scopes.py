@@ -14,7 +14,7 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.scopes import with_scopes
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.operations import Console, Evaluate
-from tests.support.gdb_breakpoints import started
+from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
 
@@ -91,10 +91,7 @@ async def words(gdb: GdbSession, expression: str, *, command: str = "") -> str:
 def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
     async def check() -> None:
         async with started() as (gdb, listener, _):
-            await gdb.send(f"-file-exec-and-symbols {program}")
-            await gdb.send("-break-insert stop_here")
-            await gdb.send("-exec-run")
-            await listener.stops.get()
+            await run_to(gdb, listener, program, "stop_here")
             found = "The frame of {0} has it: frame function {0}."
             # C has no scopes: GDB takes the names in quotes.
             quoted = "Another scope has 'field::temperature'."
