@@ -401,10 +401,13 @@ class RankMachine:
 
     def _on_killed(self, event: Killed) -> Actions:
         state = self.state
+        end = Exit(signal="SIGKILL", run=self.run)
+        if isinstance(state, Gone):
+            # The debugger has died while the end of its process was awaited.
+            return (*self._end(end), *self._notify(end))
         if not isinstance(state, Live) or isinstance(state.motion, Unattached | Attaching):
             return self._illegal(event)
         actions: Actions = (FailStop("the process was killed"),) if state.is_awaited else NOTHING
-        end = Exit(signal="SIGKILL", run=self.run)
         actions = (*actions, *self._end(end))
         if not isinstance(state, Ending):
             actions = (*actions, *self._notify(end))

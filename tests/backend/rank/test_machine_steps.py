@@ -314,6 +314,14 @@ def test_a_killed_rank_has_exited() -> None:
     )
 
 
+def test_a_killed_rank_has_exited_though_its_debugger_died_meanwhile() -> None:
+    machine = controlled(RunSent(5), IsRunning())
+    machine.on(DebuggerEnded("an assertion failed"))
+    end = Exit(signal="SIGKILL", run=machine.run)
+    assert machine.on(Killed()) == (StopWatching(), Notify(end))
+    assert machine.word == "exited"
+
+
 def test_a_debugger_that_ends_its_process_stays() -> None:
     machine = controlled()
     end = Exit(signal="SIGKILL", run=machine.run)
