@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
 from pgdb.frontend.run.messages import Message, messages_in
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -20,6 +21,9 @@ _FROM_OUTSIDE = frozenset(
     {signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 )
 """Signals by which launchers and batch systems end ranks."""
+
+
+_UNKNOWN_SENDER = "another process or the kernel (out of memory)"
 
 
 class RankEnd(msgspec.Struct, frozen=True):
@@ -150,7 +154,7 @@ def cause_of(
         kinds = [each for each in messages if has_failed or each.kind == "sanitizer"]
         message = next(iter(kinds), None)
         if message is None:
-            return None
+            return _ended_by_batch(text, ranks) if has_failed else None
         return _with_writers(_of_message(message, None, ranks), message, outputs or {})
     message = None
     aborted = {int(each["pid"]) for each in _CAUGHT_ABORT.finditer(text)}
@@ -160,13 +164,23 @@ def cause_of(
         message = next((each for each in messages if _explains(each, explained, ranks)), None)
     if message is not None:
         return _of_message(message, first, ranks)
+    # A launcher that kills the others after the death of one has its step cancelled, too.
+    if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
+        return ended
     who = RankSet([first.rank])
     if not first.signal:
         return Found("exit-code", f"rank {first.rank} ended with status {first.code}", who=who)
     what = f"rank {first.rank} died of {signal_name(first.signal)}"
     if first.signal == signal.SIGKILL:
-        what += ", which another process or the kernel (out of memory) has sent"
+        sender = memory_in_words(text)
+        what += f"; {sender}" if sender else f", which {_UNKNOWN_SENDER} has sent"
     return Found("signal", what, who=who)
+
+
+def _ended_by_batch(text: str, ranks: Mapping[int, int]) -> Found | None:
+    """Return the end that a batch system has made of the whole job."""
+    words = end_in_words(text)
+    return Found("ended", words, who=RankSet(ranks.values())) if words else None
 
 
 def _with_writers(found: Found, message: Message, outputs: Mapping[int, str]) -> Found:

@@ -24,7 +24,8 @@ from pgdb.frontend.report.model import (
     TimedEvent,
     parse_ranks,
 )
-from pgdb.frontend.run.causes import Found, RankEnd, first_failure, signal_name
+from pgdb.frontend.run.batch_words import end_in_words
+from pgdb.frontend.run.causes import Found, RankEnd, first_failure, said_before, signal_name
 from pgdb.frontend.run.rank_reports import RankStart, RankTail
 from pgdb.jobs.output_relay import Ring
 from pgdb.ranks import RankSet
@@ -244,6 +245,16 @@ def cause_of_found(found: Found) -> Cause:
         file=found.file,
         line=found.line,
     )
+
+
+def with_words_of_job(cause: Cause, text: str) -> Cause:
+    """Return the cause of an end from outside, with what the job has written that explains it."""
+    what = cause.what
+    if cause.kind == "ended" and (ended := end_in_words(text)) and ended not in what:
+        what = f"{what}; {ended}"
+    if cause.kind in _NO_FAILURES and cause.kind != "request" and (said := said_before(text)):
+        what = f"{what}; before, a rank has written: {said}"
+    return replace(cause, what=what)
 
 
 def _without(classes: Sequence[RankClass], dead: Sequence[RankClass]) -> list[RankClass]:

@@ -20,7 +20,7 @@ from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_line, said_before
+from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_line
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
@@ -28,7 +28,12 @@ from pgdb.frontend.run.looking import Looker, report_of_cores, report_of_left_co
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
-from pgdb.frontend.run.run_report import RunRecord, cause_of_found, report_of
+from pgdb.frontend.run.run_report import (
+    RunRecord,
+    cause_of_found,
+    report_of,
+    with_words_of_job,
+)
 from pgdb.jobs.launchers import Launcher
 from pgdb.ranks import RankSet
 
@@ -371,8 +376,8 @@ class Supervisor:
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
             if cause.kind == "exit-code" and (line := self._record.last_line):
                 cause = replace(cause, what=f"{cause.what}; the last line of the job: {line}")
-        elif cause.kind in ("hang", "time-limit", "ended") and (said := said_before(job.text)):
-            cause = replace(cause, what=f"{cause.what}; before, a rank has written: {said}")
+        else:
+            cause = with_words_of_job(cause, job.text)
         return report_of(
             self._record,
             cause,

@@ -11,9 +11,9 @@ from pgdb.frontend.run.causes import (
     cause_of,
     first_failure,
     last_line,
-    messages_in,
     said_before,
 )
+from pgdb.frontend.run.messages import messages_in
 from pgdb.ranks import RankSet
 
 
@@ -278,6 +278,45 @@ def test_messages_are_found_behind_the_words_of_launchers() -> None:
 def test_kill_names_who_may_have_sent_it() -> None:
     found = cause_of([end(2, number=signal.SIGKILL)], "")
     assert found is not None and "out of memory" in found.what
+
+
+SLURM = "slurmstepd-n1: error: *** STEP 7.0 ON n1 CANCELLED AT 2030-11-29T01:13:02%s ***\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("", "Slurm has ended step 7.0: it was cancelled"),
+        (" DUE TO TIME LIMIT", "Slurm has ended step 7.0 at its time limit"),
+        (" DUE to SIGNAL Terminated", "Slurm has ended step 7.0: signal terminated"),
+        (
+            " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+            "Slurm has ended step 7.0: node failure",
+        ),
+    ],
+)
+def test_slurm_says_that_it_has_ended_the_job(reason: str, words: str) -> None:
+    text = "step 3\n" + SLURM % reason
+    pids = {100: 0, 101: 1}
+    for ends in ([end(1, number=signal.SIGTERM), end(0, number=signal.SIGTERM)], []):
+        found = cause_of(ends, text, pids, has_failed=True)
+        assert found is not None and (found.kind, found.what) == ("ended", words)
+        assert found.who == RankSet([0, 1])
+
+
+def test_slurm_ends_a_step_because_of_a_rank() -> None:
+    text = SLURM % ""
+    for status in ({"number": signal.SIGKILL}, {"code": 3}, {"number": signal.SIGSEGV}):
+        found = cause_of([end(1, **status), end(0, number=signal.SIGTERM)], text, has_failed=True)
+        assert found is not None and found.who == RankSet([1])
+    assert cause_of([end(0), end(1)], text) is None
+
+
+def test_slurm_says_that_memory_ran_out() -> None:
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks"
+    found = cause_of([end(2, number=signal.SIGKILL)], text)
+    assert found is not None
+    assert found.what == "rank 2 died of SIGKILL, Killed; Slurm says that the memory ran out"
 
 
 def test_an_error_before_a_hang_is_reported_and_not_the_words_of_the_end() -> None:
