@@ -1,11 +1,34 @@
-"""Actions of ``argparse`` for the command line of ``pgdb``."""
+"""The parser of the command line of ``pgdb``, and its actions."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from pgdb.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises UsageError in place of ending the program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error that names the help of this parser."""
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse the words; those of a mode that are unknown are errors of that mode."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse itself takes no notice of an output that cannot be written.
+        (file or sys.stderr).write(message)
 
 
 class Part(argparse.Action):

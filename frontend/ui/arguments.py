@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.ui import report_mode, run_arguments
-from pgdb.frontend.ui.argument_actions import Named, Part, check_name
+from pgdb.frontend.ui.argument_actions import Named, Parser, Part, check_name
 from pgdb.frontend.ui.batch import Script
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
@@ -43,13 +43,6 @@ _EPILOG = """examples:
   pgdb report-bug session.log               pack a log for a bug report
 exit status: 0 all commands worked, 1 a command failed on some rank, 2 usage, 3 the session could
 not start, 4 some ranks gave no answer, 5 a rank died of a signal; pgdb run has its own"""
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises UsageError in place of ending the program."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
 class _Print(argparse.Action):
@@ -254,7 +247,7 @@ def _of_report(parsed: argparse.Namespace) -> Arguments:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = _Parser(
+    parser = Parser(
         prog="pgdb",
         description="A parallel debugger for MPI programs: one GDB per rank, one merged answer.",
         epilog=_EPILOG,
@@ -414,8 +407,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _scripted() -> _Parser:
-    scripted = _Parser(add_help=False, allow_abbrev=False)
+def _scripted() -> Parser:
+    scripted = Parser(add_help=False, allow_abbrev=False)
     add = scripted.add_argument
     scripted.set_defaults(parts=[])
     add("-x", action=Part, metavar="FILE", help="run the commands in FILE (repeatable)")
@@ -425,8 +418,8 @@ def _scripted() -> _Parser:
     return scripted
 
 
-def _common(scripted: _Parser) -> _Parser:
-    common = _Parser(add_help=False, allow_abbrev=False, parents=[scripted])
+def _common(scripted: Parser) -> Parser:
+    common = Parser(add_help=False, allow_abbrev=False, parents=[scripted])
     common.add_argument(
         "--exit-code",
         choices=("pgdb", "job"),

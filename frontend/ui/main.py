@@ -87,6 +87,10 @@ def main(argv: Sequence[str]) -> int:
     except UsageError as error:
         _complain(str(error))
         return EXIT_USAGE
+    except OSError as error:  # of --help, for one
+        if error.errno not in _OF_OUTPUT and not isinstance(error, BrokenPipeError):
+            raise
+        return _say_lost(error)
     _begin_logging(arguments.options)
     try:
         if arguments.mode == "report-bug":

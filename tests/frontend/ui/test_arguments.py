@@ -186,7 +186,8 @@ def test_ranks_and_programs_are_read() -> None:
     [
         ("", "attach|launch|run|core|jobs|doctor"),
         ("detach 4711", "invalid choice: 'detach'"),
-        ("attach --no-such", "unrecognized arguments: --no-such"),
+        ("attach --no-such", "unrecognized arguments: --no-such; see 'pgdb attach --help'"),
+        ("run --no-such", "unrecognized arguments: --no-such; see 'pgdb run --help'"),
         ("attach --list 10", "unrecognized arguments: --list"),
         ("attach 4711 4712", "unrecognized arguments: 4712"),
         ("jobs 4711", "unrecognized arguments: 4711"),

@@ -109,6 +109,10 @@ def run_with(streams: str, code: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(line, stdout=subprocess.PIPE, check=False)
 
 
+FULL = "pgdb: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -117,11 +121,22 @@ def run_with(streams: str, code: str) -> subprocess.CompletedProcess[bytes]:
         ("run -- sh -c 'exit 3' 2>/dev/full", 8, ""),
         ("run -- sh -c 'echo much' >&-", 0, ""),
         ("jobs >&-", 0, ""),
-        ("jobs >/dev/full", 1, "pgdb: the output cannot be written: No space left on device\n"),
+        ("jobs >/dev/full", 1, FULL),
+        ("--version >/dev/full", 1, FULL),
+        ("run --help >/dev/full", 1, FULL),
+        ("--print-man >/dev/full", 1, FULL),
+        ("--version >&-", 0, ""),
         ("jobs --nonsense 2>/dev/full", 2, ""),
     ],
 )
-def test_output_that_goes_nowhere(words: str, status: int, said: str) -> None:
+def test_output_that_goes_nowhere(words: str, status: int, said: str, unbuffered: str) -> None:
     line = ["sh", "-c", f'exec "$0" -m pgdb {words}', sys.executable]
-    finished = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    finished = subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+    )
     assert (finished.returncode, finished.stderr) == (status, said)
