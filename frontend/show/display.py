@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 _MOST_OF_A_LINE = 1 << 16
 _DUMB = ("dumb", "", None)
 WINDOW_S = 0.15
-"""Window in which stops are merged into one message, in seconds."""
+"""Time without a further stop after which the stops are shown as one message, in seconds."""
+LONGEST_WINDOW_S = 1.0
+"""Time after which stops are shown although further ones come, in seconds."""
 QUIET_S = 0.3
 """Time without output after which an unfinished line of the job is shown, in seconds."""
 QUIET_AT_PROMPT_S = 1.0
@@ -75,6 +77,7 @@ class TextDisplay:
         """The notifications that another display shows meanwhile."""
         self._events = EventBuffer()
         self._timer: asyncio.TimerHandle | None = None
+        self._window_end_s = 0.0  # of the event loop's clock; counts while there is a timer
         self._open_lines: dict[str, str] = {}
         self._filters: dict[str, OutputFilter] = {}  # of the job's output, at a terminal
         self._last_word = ""
@@ -246,8 +249,13 @@ class TextDisplay:
             self._is_notice = before
 
     def _flush_soon(self) -> None:
+        loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(WINDOW_S, self.flush)
+            self._window_end_s = loop.time() + LONGEST_WINDOW_S
+        else:
+            self._timer.cancel()
+        at_s = min(loop.time() + WINDOW_S, self._window_end_s)
+        self._timer = loop.call_at(at_s, self.flush)
 
     def output(self, output: JobOutput) -> None:
         """Show output of the job, by whole lines so that no prompt cuts them."""

@@ -15,17 +15,19 @@ from pgdb.frontend.api.notifications import (
     JobOutput,
     LateAnswer,
     Notification,
+    RankEvents,
     SessionNotice,
 )
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.discovery.listing import RunningJob
-from pgdb.frontend.show.display import StartProgress, TextDisplay
+from pgdb.frontend.show.display import LONGEST_WINDOW_S, WINDOW_S, StartProgress, TextDisplay
 from pgdb.frontend.ui import main as main_module
 from pgdb.frontend.ui.batch import BatchText
 from pgdb.frontend.ui.cli_jobs import table
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Text
+from tests.fakes.virtual_time import run_at_once
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe"
 TAME = r"\033]0;owned\007\033[2J\23331m\u202egnp.exe"
@@ -233,3 +235,34 @@ def test_events_are_merged_until_they_are_shown() -> None:
     display._events.add(RankSet([1]), Exit(code=3), ())
     display.flush()
     assert out.getvalue() == "[0-1] exited with code 3\n"
+
+
+def ends_shown(count: int, gap_s: float) -> str:
+    """Return the screen after the ends of *count* ranks that come *gap_s* seconds apart."""
+    out = Screen(is_terminal=False)
+
+    async def scenario() -> None:
+        display = TextDisplay(out)
+        for rank in range(count):
+            ended = EquivalenceClass(RankSet([rank]), record=Exit(code=3))
+            display.notify(RankEvents(classes=(ended,)))
+            await asyncio.sleep(gap_s)
+        await asyncio.sleep(LONGEST_WINDOW_S)
+
+    run_at_once(scenario())
+    return out.getvalue()
+
+
+def test_events_that_follow_each_other_closely_are_one_message() -> None:
+    assert ends_shown(3, WINDOW_S * 0.8) == "[0-2] exited with code 3\n"
+
+
+def test_events_after_a_pause_are_a_message_of_their_own() -> None:
+    assert ends_shown(2, WINDOW_S * 1.2) == "[0] exited with code 3\n[1] exited with code 3\n"
+
+
+def test_a_stream_of_events_is_shown_while_it_lasts() -> None:
+    gap_s = WINDOW_S * 0.8
+    shown = ends_shown(int(2 * LONGEST_WINDOW_S / gap_s), gap_s).splitlines()
+    assert len(shown) > 1
+    assert int(shown[0].partition("]")[0].partition("-")[2]) == int(LONGEST_WINDOW_S / gap_s)
