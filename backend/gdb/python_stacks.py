@@ -47,6 +47,7 @@ _LEFT_OUT = "..."
 _SCALAR = pattern(r"[-+]?[\d.][\w.+-]*\Z|nan\Z|inf\Z|True\Z|False\Z|None\Z|(?:b?[\"'])")
 _LONGEST = 60
 NO_PYTHON = "The rank has no Python interpreter."
+NOT_INITIALIZED = f"{NOT_SHOWN}the interpreter is not initialized"
 NO_FRAMES = "The selected thread has no Python frames."
 OTHER_INTERPRETER = (
     f"{NOT_SHOWN}py-spy has none of this thread; it reads one interpreter of a program with several"
@@ -146,8 +147,19 @@ class PythonStacks:
         return await asyncio.shield(self._reading)
 
     async def _read_anew(self, pid: int) -> tuple[Reading, Entries]:
+        if self.is_of_process and await asyncio.to_thread(self._has_no_interpreter, pid):
+            # py-spy would search all memory for an interpreter, at each stop and of each rank.
+            return Reading(why=NOT_INITIALIZED), None
         both = self._reader.read(pid), asyncio.to_thread(self._entries_of, pid)
         return await asyncio.gather(*both)
+
+    def _has_no_interpreter(self, pid: int) -> bool:
+        at = self.runtime_of(pid)
+        try:
+            minor = self._minor_of(pid, at)
+        except OSError:
+            return False
+        return runtime.has_no_interpreter(partial(read_some, pid), at, minor)
 
     async def mixed(
         self,
@@ -224,18 +236,25 @@ class PythonStacks:
             self._runtime = program, _address_in(pid, runtime.runtime_address)
         return self._runtime[1]
 
+    def _minor_of(self, pid: int, at: int) -> int:
+        """Return the minor version of the interpreter, 0 if its objects are not known.
+
+        :raises OSError: if the files of the process cannot be listed.
+        """
+        paths = [each.path for each in read_mappings(pid)]
+        return values.minor_of(partial(read_some, pid), at, paths)
+
     def interpreter_of(self, pid: int) -> Interpreter:
         """Return the interpreter of the process *pid*.
 
         :raises CommandError: if its objects are not known, or its memory cannot be read.
         """
-        memory = partial(read_some, pid)
         at = self.runtime_of(pid)
         try:
-            paths = [each.path for each in read_mappings(pid)]
+            minor = self._minor_of(pid, at)
         except OSError as error:
             raise CommandError(f"its memory cannot be read: {error.strerror}") from None
-        return Interpreter(memory, at, values.minor_of(memory, at, paths))
+        return Interpreter(partial(read_some, pid), at, minor)
 
     def tasks_table_of(self, pid: int) -> int:
         """Return the address of asyncio's table of offsets, 0 if there is none."""

@@ -52,6 +52,9 @@ _LAYOUTS = {
 }
 """Names of the fields of the interpreter, of a thread and of a frame, by version."""
 _RUNTIME_FIELDS = "size finalizing interpreters_head"
+_FIRST_INTERPRETER = {7: 24, 8: 32, 9: 32, 10: 32, 11: 40, 12: 40}
+"""Offset in ``_PyRuntime`` of the pointer to the first interpreter, by minor version, for versions
+without a table of offsets. Source: their ``pycore_pystate.h`` and ``pycore_runtime.h``."""
 
 
 class Offsets(msgspec.Struct, frozen=True):
@@ -192,6 +195,24 @@ def offsets(memory: Memory, runtime: int) -> Offsets | None:
         offset < 1 << 24 for offset in found.values()
     )
     return Offsets(runtime, version, found, bool(words[2])) if is_sound else None
+
+
+def has_no_interpreter(memory: Memory, runtime: int, minor: int) -> bool:
+    """Return whether a process is certain to have no interpreter now.
+
+    It has none before ``Py_Initialize`` and after ``Py_Finalize``.
+
+    :param runtime: address of ``_PyRuntime``, 0 if it is unknown.
+    :param minor: minor version of Python, 0 if it is unknown; of no account from Python 3.13 on.
+    """
+    known = offsets(memory, runtime)
+    at = known.fields["runtime.interpreters_head"] if known else _FIRST_INTERPRETER.get(minor)
+    if not runtime or at is None:
+        return False
+    try:
+        return not pointer(memory, runtime + at)
+    except ValueError:
+        return False
 
 
 def thread_states(memory: Memory, known: Offsets) -> tuple[list[int], list[int]]:
