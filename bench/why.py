@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pgdb
@@ -284,6 +284,8 @@ def score(
     for kit in kits():
         if not kit.name.startswith(arguments.mpi):
             continue
+        if arguments.strip:
+            kit = replace(kit, flags=(*kit.flags, "-s"))
         recorder = (
             str(asyncio.run(build_recorder(kit.compilers[".c"]))) if arguments.recorder else ""
         )
@@ -298,7 +300,8 @@ def score(
                     if not re.search(arguments.only, program.name):
                         continue
                     is_healthy = program.kinds == ("healthy",)
-                    row = rows.setdefault((kit.name, optimisation, program.language), Counter())
+                    build_name = f"{optimisation} -s" if arguments.strip else optimisation
+                    row = rows.setdefault((kit.name, build_name, program.language), Counter())
                     try:
                         looks = arguments.looks if is_healthy else 1
                         answers, is_hinted = ask(kit, program, folder, looks, recorder)
@@ -342,6 +345,7 @@ def main() -> None:
     parser.add_argument("--looks", type=int, default=3, help="looks at each healthy program")
     parser.add_argument("--random", type=int, default=0, help="programs of the generator")
     parser.add_argument("--recorder", action="store_true", help="with the recorder of MPI calls")
+    parser.add_argument("--strip", action="store_true", help="programs without symbols")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="write the page of the score")
     arguments = parser.parse_args()

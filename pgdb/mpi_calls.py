@@ -237,6 +237,25 @@ class RecordedCall(Struct, frozen=True):
     """Number of the thread: 1 for the first one that called MPI."""
 
 
+class ChildWork(Struct, frozen=True):
+    """The work of child processes of a rank that waits for one."""
+
+    program: str
+    """Name of the program."""
+    count: int = 1
+    """Child processes with this work."""
+    state: Literal["", "idle"] = ""
+    """``idle`` for workers of Python that wait for a job."""
+    activity: Activity = ""
+    """Empty if it is unknown; ``exiting`` for a process that has ended."""
+    inside: str = ""
+    """Function of a library in which it blocks, if its code has called it."""
+    where: CallSite | None = None
+    """Innermost place of the user's code, of a process of Python."""
+    frames: tuple[str, ...] = ()
+    """Functions of Python, outermost first."""
+
+
 class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     """The calls of MPI that a stopped rank has not returned from."""
 
@@ -250,6 +269,8 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     inside: str = ""
     """Function of a library in which a rank outside MPI blocks, such as ``accept`` or
     ``queue.Queue.get``, if the user's code has called it."""
+    children: tuple[ChildWork, ...] = ()
+    """Child processes of a rank outside MPI that waits for one, the busy ones first."""
     calls: tuple[MpiCall, ...] = ()
     """A call for each thread that is in one, the main thread's first."""
     note: str = ""

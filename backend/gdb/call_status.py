@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.awaited_threads import end_of_rank
 from pgdb.backend.gdb.called_names import CalledNames
+from pgdb.backend.gdb.child_waits import children_of, waits_for_child
 from pgdb.backend.gdb.deaths import find_deaths
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
@@ -50,6 +51,7 @@ from pgdb.mpi_calls import (
     ArrivedMessage,
     CallSite,
     CallState,
+    ChildWork,
     FieldSource,
     Loop,
     MpiCall,
@@ -258,12 +260,16 @@ class CallStatus:
             is_nameless = not objects.is_python and any(map(_is_nameless, stacks[0][1]))
             note = _NAMELESS if is_nameless else ""
         activity, inside = waits.described(numbers[thread], places, objects)
+        children: tuple[ChildWork, ...] = ()
+        if isinstance(image, ProcessImage) and waits_for_child(inside):
+            children = await children_of(image.pid, self._python.reader)
         return MpiCallStatus(
             state=state,
             where=await self._site(image, places, 0, objects, thread),
             activity="deadlock" if is_deadlock else activity,
             thread=thread if last else "",
             inside=inside,
+            children=children,
             note=note,
             loop=loop,
             callback_of=None if around is None else next(iter(looked.calls), None),

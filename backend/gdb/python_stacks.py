@@ -112,6 +112,11 @@ class PythonStacks:
         """Whether the innermost frame is always shown: after a fault, and at a breakpoint."""
 
     @property
+    def reader(self) -> FrameReader:
+        """The source of Python frames."""
+        return self._reader
+
+    @property
     def is_of_process(self) -> bool:
         """Whether the rank is a living process, whose memory can be read."""
         return self._reader.is_of_process

@@ -52,7 +52,9 @@ class Blocking:
         self._before = (pid, ticks)
         if status.state == "in_call":
             return status
-        if status.activity == "computing" and (found := self._by_system_call(thread or pid)):
+        if status.activity == "computing" and (
+            found := activity_in_call(thread or pid, self._proc)
+        ):
             status = replace(status, activity=found)
         if status.activity not in _BLOCKING:
             return status
@@ -69,18 +71,9 @@ class Blocking:
             family += procfs.children_of_main_thread(each, self._proc)
         return sum(procfs.work_done(each, self._proc)[0] for each in family)
 
-    def _system_call(self, thread: int) -> tuple[int, tuple[int, ...]]:
-        if platform.machine() != "x86_64":
-            return -1, ()  # the numbers are those of another table
-        return system_call(thread, self._proc)
-
-    def _by_system_call(self, thread: int) -> Activity:
-        number, _ = self._system_call(thread)
-        return next((each for each, numbers in _CALLS.items() if number in numbers), "")
-
     def _sleeps_s(self, source: Source, thread: int) -> int | None:
         """Return the least length of the sleep of a stopped thread, None if it is unknown."""
-        number, arguments = self._system_call(thread)
+        number, arguments = _known_call(thread, self._proc)
         if len(arguments) < 3:
             return None
         clock = None
@@ -103,6 +96,18 @@ class Blocking:
                 return None
             seconds -= int(time.clock_gettime(clock))
         return max(each for each in SLEEPS_S if each <= max(seconds, 0))
+
+
+def activity_in_call(thread: int, proc: Path = procfs.PROC) -> Activity:
+    """Return the wait of a thread by the system call that it is in, empty if it waits in none."""
+    number, _ = _known_call(thread, proc)
+    return next((each for each, numbers in _CALLS.items() if number in numbers), "")
+
+
+def _known_call(thread: int, proc: Path) -> tuple[int, tuple[int, ...]]:
+    if platform.machine() != "x86_64":
+        return -1, ()  # the numbers are those of another table
+    return system_call(thread, proc)
 
 
 def system_call(thread: int, proc: Path = procfs.PROC) -> tuple[int, tuple[int, ...]]:

@@ -11,8 +11,10 @@ from pgdb.frontend.analysis.why.parties import Party, is_read
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
+    Activity,
     ArrivedMessage,
     CallSite,
+    ChildWork,
     Communicator,
     Loop,
     MpiCall,
@@ -47,6 +49,7 @@ _INSIDE = {
 _INSIDE_PYTHON = (
     ("subprocess.", "waits for a child process"),
     ("multiprocessing.", "waits for another process"),
+    ("concurrent.futures.process.", "waits for another process"),
     ("asyncio.", "waits in an event loop"),
     ("torch.utils.data.", "waits for a data loader"),
     ("socket.socket.accept", "waits for a connection"),
@@ -209,7 +212,7 @@ def state(party: Party) -> str:
             loop = f", {_READS if is_read(status) else _LOOPS[status.loop]}" if status.loop else ""
             return f"{'polls' if party.is_polling else 'is'} in {texts}{loop}{suffix}"
         case "outside":
-            return f"{_outside(status)}{suffix}"
+            return f"{_outside(status)}{suffix}{_children(status)}"
         case "before_init":
             return f"has not called MPI_Init{suffix}"
         case "after_finalize":
@@ -217,7 +220,7 @@ def state(party: Party) -> str:
         case "no_mpi":
             program = "that may use MPI or not" if status.note else "without MPI"
             text = _outside(status) if status.activity else f"runs a program {program}"
-            return f"{text}{suffix}"
+            return f"{text}{suffix}{_children(status)}"
     return f"is in an unknown state{suffix}"
 
 
@@ -229,20 +232,53 @@ def sleep(least_s: int) -> str:
     return f"{least_s // _UNITS[unit]} {unit} or longer"
 
 
+def _children(status: MpiCallStatus) -> str:
+    """Return the work of the child processes that a rank waits for."""
+    is_alone = sum(each.count for each in status.children) == 1
+    return "".join(f"; {_child(each, is_alone=is_alone)}" for each in status.children)
+
+
+def _child(work: ChildWork, *, is_alone: bool) -> str:
+    """Return the work of child processes: ``its child process sleeps, in load at data.py:9``."""
+    who = "its child process" if is_alone else "one child process"
+    if work.count > 1:
+        who = f"{work.count} child processes"
+    at = place(work.where)
+    if work.state == "idle":
+        return f"{who} {_of_count('waits', work.count)} for a job"
+    if work.activity == "exiting":
+        return f"{who} ({work.program}) {_of_count('has', work.count)} ended"
+    text = _work(work.activity, work.inside) if work.activity else "runs"
+    name = "" if at else f" ({work.program})"
+    return f"{who}{name} {_of_count(text, work.count)}{f', in {at}' if at else ''}"
+
+
+def _of_count(predicate: str, count: int) -> str:
+    """Return a predicate for one process or for several."""
+    return verb(RankSet(range(count)), predicate)
+
+
 def _outside(status: MpiCallStatus) -> str:
     """Return the work of a rank outside MPI."""
     text = _ACTIVITIES[status.activity]
     if status.activity == "sleeping" and status.sleeps_s is not None:
         text += f" for {sleep(status.sleeps_s)}"
     if status.inside:
-        known = (each for begin, each in _INSIDE_PYTHON if status.inside.startswith(begin))
-        text = _INSIDE.get(status.inside) or next(known, text)
-        text += f" in {status.inside}"
+        text = _work(status.activity, status.inside)
     if status.thread:
         text += f" in thread {status.thread}"
     if status.callback_of is not None:
         text += f" in a function that {status.callback_of.function} has called"
     return f"{text}, {_LOOPS[status.loop]}" if status.loop else text
+
+
+def _work(activity: Activity, inside: str) -> str:
+    """Return the work of a process with the function of a library in which it blocks."""
+    text = _ACTIVITIES[activity]
+    if not inside:
+        return text
+    known = (each for begin, each in _INSIDE_PYTHON if inside.startswith(begin))
+    return f"{_INSIDE.get(inside) or next(known, text)} in {inside}"
 
 
 def states(party: Party) -> str:
@@ -252,7 +288,15 @@ def states(party: Party) -> str:
 
 def evidence(parties: Iterable[Party]) -> tuple[str, ...]:
     """Return a line for each party: ``[0] is in MPI_Recv from 1, in main at ring.c:57``."""
-    return tuple(f"[{each.ranks}] {states(each)}{_untaken(each)}" for each in parties)
+    lines = []
+    for party in parties:
+        lines.append(f"[{party.ranks}] {states(party)}{_untaken(party)}")
+        lines += [
+            f"[{party.ranks}] has a child process in {' > '.join(each.frames)}"
+            for each in party.status.children
+            if each.frames
+        ]
+    return tuple(lines)
 
 
 def _untaken(party: Party) -> str:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.parties import is_read
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Watch
-from pgdb.mpi_calls import MpiCallStatus
+from pgdb.mpi_calls import CallSite, ChildWork, MpiCallStatus
 from pgdb.ranks import RankSet
 from tests.support.late_ranks import LATE
 from tests.support.why_calls import outside, recv, request, waits, win_call
@@ -50,6 +50,37 @@ def test_the_first_line_names_the_loop_and_the_sleep() -> None:
     assert "rank 3, which sleeps for 24 h or longer, in work at ring.c:99" in found.text
     (found,) = explained({"0-1": BARRIER, "2-3": outside("sleeping", sleeps_s=86400)}).verdicts
     assert "ranks 2-3, which sleep for 24 h or longer" in found.text
+
+
+def test_a_rank_that_waits_for_its_child_is_shown_with_the_childs_place() -> None:
+    place = CallSite(function="convert", file="/src/pool.py", line=9)
+    frames = ("convert", "Event.wait")
+    child = ChildWork("python3", 1, "", "thread", "threading.Event.wait", place, frames)
+    idle = ChildWork("python3", 3, "idle")
+    waiting = replace(outside("io"), inside="multiprocessing.pool.Pool.map", children=(child, idle))
+    (found,) = explained({"0-2": BARRIER, "3": waiting}).verdicts
+    assert (
+        "rank 3, which waits for another process in multiprocessing.pool.Pool.map, in work at "
+        "ring.c:99; one child process waits for another thread of its own in threading.Event.wait, "
+        "in convert at pool.py:9; 3 child processes wait for a job"
+    ) in found.text
+    assert "[3] has a child process in convert > Event.wait" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("work", "text"),
+    [
+        (ChildWork("solver", activity="sleeping"), "its child process (solver) sleeps"),
+        (ChildWork("solver", 2, activity="sleeping"), "2 child processes (solver) sleep"),
+        (ChildWork("solver"), "its child process (solver) runs"),
+        (ChildWork("solver", activity="exiting"), "its child process (solver) has ended"),
+        (ChildWork("python3", state="idle"), "its child process waits for a job"),
+    ],
+)
+def test_a_child_without_a_place_is_shown_with_its_program(work: ChildWork, text: str) -> None:
+    waiting = replace(outside("io"), inside="waitpid", children=(work,))
+    (found,) = explained({"0-2": BARRIER, "3": waiting}).verdicts
+    assert f"waits for a child process in waitpid, in work at ring.c:99; {text}" in found.text
 
 
 def test_a_rank_that_polls_for_another_one_is_a_victim() -> None:
