@@ -104,14 +104,45 @@ def said_before(text: str) -> str:
     return f"{message.text} at {message.where}" if message.where else message.text
 
 
-def last_line(text: str) -> str:
-    """Return the last line of an output that says something, cut if it is long.
+_ERROR = pattern(
+    # At the begin of a line, behind marks and words that launchers put there; or before a colon.
+    r"(?i)^(?:\[(?!\W*(?:error|fatal))[^\[\]]*\]|<std\w+>:?|\W)*+"
+    r"(?:fatal|(?:internal |runtime |input )?error\b)"
+    r"|\berror\s*:|\bfatal\b"
+)
+"""An error in a program's words."""
+_SIZE = pattern(r"(?i)\berror\s*(?:[=<>]|:?\s*[-+]?[\d.]+(?:[ed][-+]?\d+)?\s*%?\Z)")
+"""The size of an error, such as ``error = 1e-5``, which is no failure."""
 
-    >>> last_line("step 1\\napp: no grid\\n\\n")
-    'app: no grid'
+
+def last_words(*texts: str) -> str:
+    """Return the words by which a job most likely said why it ended; empty if it said nothing.
+
+    They are the first line about an error at the end of a text, else the last line that says
+    something. *texts* are outputs of the job; the first one that has such a line counts.
+
+    >>> last_words("", "step 1\\nERROR: no grid 7\\nLast command: run\\n")
+    'the job said: ERROR: no grid 7'
+    >>> last_words("step 1\\napp: no grid\\n\\n")
+    'the last line of the job: app: no grid'
     """
-    lines = (line.strip() for line in reversed(text[-_MOST_LAST_CHARACTERS:].splitlines()))
-    line = next((each for each in lines if any(map(str.isalnum, each))), "")
+    outputs = [_lines(each) for each in texts]
+    for lines in outputs:
+        for at, line in enumerate(lines):
+            if _ERROR.search(line) and not _SIZE.search(line):
+                # A heading has its message on the next line.
+                more = f" {lines[at + 1]}" if line.endswith(":") and lines[at + 1 :] else ""
+                return f"the job said: {_cut(line + more)}"
+    last = next((lines[-1] for lines in outputs if lines), "")
+    return f"the last line of the job: {_cut(last)}" if last else ""
+
+
+def _lines(text: str) -> list[str]:
+    lines = (line.strip() for line in text[-_MOST_LAST_CHARACTERS:].splitlines())
+    return [line for line in lines if any(map(str.isalnum, line))]
+
+
+def _cut(line: str) -> str:
     return f"{line[:_MOST_LINE_CHARACTERS]}…" if len(line) > _MOST_LINE_CHARACTERS else line
 
 
@@ -167,14 +198,23 @@ def cause_of(
     # A launcher that kills the others after the death of one has its step cancelled, too.
     if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
         return ended
-    who = RankSet([first.rank])
     if not first.signal:
-        return Found("exit-code", f"rank {first.rank} ended with status {first.code}", who=who)
+        return _with_status(first, ends)
+    who = RankSet([first.rank])
     what = f"rank {first.rank} died of {signal_name(first.signal)}"
     if first.signal == signal.SIGKILL:
         sender = memory_in_words(text)
         what += f"; {sender}" if sender else f", which {_UNKNOWN_SENDER} has sent"
     return Found("signal", what, who=who)
+
+
+def _with_status(first: RankEnd, ends: Sequence[RankEnd]) -> Found:
+    """Return the end of the ranks that have ended with the status of the first one."""
+    who = RankSet(each.rank for each in ends if each.status == first.status)
+    if len(who) == 1:
+        return Found("exit-code", f"rank {who} ended with status {first.code}", who=who)
+    what = f"ranks {who} ended with status {first.code}, rank {first.rank} first"
+    return Found("exit-code", what, who=who)
 
 
 def _ended_by_batch(text: str, ranks: Mapping[int, int]) -> Found | None:

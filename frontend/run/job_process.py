@@ -137,11 +137,9 @@ class JobProcess:
         return b"\n".join(parts).decode("utf-8", "replace").replace("\r\n", "\n")
 
     @property
-    def errors(self) -> str:
-        """The end of the job's standard error, or of its output if it has written no error."""
-        tails = [each.tail for each in self.rings]
-        data = next((each for each in reversed(tails) if each.strip()), b"")
-        return data.decode("utf-8", "replace")
+    def ends(self) -> list[str]:
+        """The ends of what the job has written: first its standard error, then its output."""
+        return [each.tail.decode("utf-8", "replace") for each in reversed(self.rings)]
 
     async def wait_output_passed_on(self) -> bool:
         """Wait until all output is passed on; return whether a process keeps it open instead."""

@@ -49,8 +49,8 @@ class RunRecord:
         """The last report of a session that looked at the ranks."""
         self.cores: Report | None = None
         """The report of core files that ranks have left."""
-        self.last_line = ""
-        """The last line of the job's errors when the first rank failed."""
+        self.last_words = ""
+        """The words by which the job said why it ended, as the first rank failed."""
         self.ended_by = ""
         """The reason why ranks die of a signal from now on, once that is PGDB."""
         self.killed: set[int] = set()

@@ -20,7 +20,7 @@ from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_line
+from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_words
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
@@ -302,7 +302,7 @@ class Supervisor:
         assert first is not None
         await asyncio.sleep(SETTLE_S)
         # The launcher knows of no death yet, and has said nothing.
-        self._record.last_line = last_line(job.errors)
+        self._record.last_words = last_words(*job.ends)
         await self._publisher.write(self._report(self._cause, job))
         bad = [each for each in self._reports.ends.values() if each.is_bad]
         # A launcher kills all ranks at once; the kernel that is out of memory kills one.
@@ -374,8 +374,8 @@ class Supervisor:
                 outputs=self._reports.outputs,
             )
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
-            if cause.kind == "exit-code" and (line := self._record.last_line):
-                cause = replace(cause, what=f"{cause.what}; the last line of the job: {line}")
+            if cause.kind == "exit-code" and (words := self._record.last_words):
+                cause = replace(cause, what=f"{cause.what}; {words}")
         else:
             cause = with_words_of_job(cause, job.text)
         return report_of(

@@ -10,7 +10,7 @@ from pgdb.frontend.run.causes import (
     RankEnd,
     cause_of,
     first_failure,
-    last_line,
+    last_words,
     said_before,
 )
 from pgdb.frontend.run.messages import messages_in
@@ -328,14 +328,50 @@ def test_an_error_before_a_hang_is_reported_and_not_the_words_of_the_end() -> No
 
 
 def test_the_last_line_is_one_that_says_something() -> None:
-    assert last_line("step\napp: cannot open input.dat\n------\n  \n") == (
-        "app: cannot open input.dat"
+    last = "the last line of the job:"
+    assert last_words("step\napp: cannot open input.dat\n------\n  \n") == (
+        f"{last} app: cannot open input.dat"
     )
-    assert last_line("") == last_line("---\n") == ""
-    assert last_line("x" * 900) == "x" * 200 + "…"
+    assert last_words("", "---\n") == last_words() == ""
+    assert last_words("x" * 900) == f"{last} {'x' * 200}…"
+    assert last_words("a warning\n", "step 9\n") == f"{last} a warning"
 
 
-@pytest.mark.parametrize("piece", ["\0", "[", "a:", "==1", "[x]", "x: y:1: ", "/a:1: "])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("ERROR: Unknown command: foo (input.cpp:274)\nLast command: foo", ""),
+        ("[3] Error in routine read_namelists (2)\n bad line\n %%%%", ""),
+        (" *** FATAL: no grid ***\nbye", "*** FATAL: no grid ***"),
+        (
+            "Fatal error:\nNo such molecule\nFor more information see",
+            "Fatal error: No such molecule",
+        ),
+        ("app: error: no file x\nusage: app x", ""),
+        ("[ERROR] 3 atoms lost\nbye", ""),
+        ("[1] <stderr>: Error 7: no memory\nbye", ""),
+    ],
+)
+def test_the_line_about_an_error_counts_wherever_it_is(line: str, said: str) -> None:
+    said = said or line.partition("\n")[0]
+    assert last_words("a warning\n", f"step 1\n{line}\n") == f"the job said: {said}"
+
+
+@pytest.mark.parametrize(
+    "line", ["error = 1.5e-3", "Error: 0.25", "error 7", "L2 error: 3", "terror: none", "0 errors"]
+)
+def test_the_size_of_an_error_is_no_error(line: str) -> None:
+    assert last_words(f"{line}\nstep 2\n") == "the last line of the job: step 2"
+
+
+def test_ranks_that_end_with_one_status_are_named_together() -> None:
+    found = cause_of([end(1, code=1), end(0, code=1), end(2, code=3), end(3)], "")
+    assert found is not None
+    assert found.who == RankSet([0, 1])
+    assert found.what == "ranks 0-1 ended with status 1, rank 1 first"
+
+
+@pytest.mark.parametrize("piece", ["\0", "[", "[]", "a:", "==1", "[x]", "x: y:1: ", "/a:1: "])
 def test_output_of_long_lines_is_read_in_linear_time(piece: str) -> None:
     """The relay keeps so much of the output. In quadratic time a test would meet its limit."""
     text = piece * ((1 << 18) // len(piece))
