@@ -156,6 +156,8 @@ def different(knot: Knot) -> Verdict | None:
         )
         if unusual and unusual != concerned:
             cause, is_sure, step = unusual, False, _WHICH_ROOT
+    if difference == "communicator" and cause is None:
+        cause, is_sure, step = _absent(calls, concerned), False, _WHO_LEFT
     kind = _KINDS[difference]
     reason = _DIFFERENCES[difference]
     made = differing[0][0]
@@ -244,6 +246,22 @@ def _odd_ones(
     is_passed = bool(rooted) or (usual.function in ROOTED and len(others) > 1)
     is_sure = difference != "function" or not is_passed
     return (others if is_minority else None), is_sure
+
+
+def _absent(calls: Calls, concerned: RankSet) -> RankSet | None:
+    """Return the few members that most members of one communicator wait for, None if there are
+    none, or if this holds for several communicators."""
+    inside: dict[RankSet, RankSet] = {}
+    for made, party in calls:
+        members = matching.members_of(made.communicator)
+        if members is not None:
+            inside[members] = inside.get(members, RankSet()) | party.ranks
+    absent = [
+        members - own
+        for members, own in inside.items()
+        if len(members - own) < len(own) and members - own <= concerned
+    ]
+    return absent[0] if len(absent) == 1 and absent[0] else None
 
 
 def _stands(parties: Sequence[Party]) -> str:

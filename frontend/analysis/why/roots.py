@@ -126,18 +126,36 @@ def _sender(knot: Knot, party: Party, message: ArrivedMessage) -> Party | None:
     return part(found, RankSet([source])) if is_first and made.root != source else None
 
 
+def _has_other_root(party: Party, made: MpiCall) -> bool:
+    """Return whether ranks are in the same function with another root."""
+    own = party.call
+    return (
+        own is not None
+        and own.function == made.function
+        and isinstance(own.root, int)
+        and own.root != made.root
+        and matching.same_communicator(own.communicator, made.communicator) is True
+    )
+
+
 def _verdict(
     knot: Knot, party: Party, sender: Party, message: ArrivedMessage, ranks: RankSet
 ) -> Verdict:
     did = "was the root itself, or has left the call out"
+    made = sender.call
+    others = [each for each in knot.parties if made is not None and _has_other_root(each, made)]
+    named = "".join(
+        f"; {words.named(each.ranks)} {words.verb(each.ranks, 'is')} {words.in_calls([each])}"
+        for each in others
+    )
     return knot.verdict(
         "different-roots",
         f"{words.named(sender.ranks)} {words.verb(sender.ranks, 'is')} {words.in_calls([sender])} "
         f"and passes data on to {words.named(ranks)}, which {words.verb(ranks, 'has')} left "
         f"{message.function} without taking them, and {words.states(party)}: "
-        f"{words.named(ranks)} {did}, or {words.named(sender.ranks)} has the wrong root",
+        f"{words.named(ranks)} {did}, or {words.named(sender.ranks)} has the wrong root{named}",
         "a member takes its part of a call with a root, unless it is the root",
-        ranks=ranks,
+        ranks=RankSet.union([ranks, *(each.ranks for each in others)]),
         known=False,
         step=_COUNTS,
     )

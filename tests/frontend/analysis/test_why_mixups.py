@@ -22,6 +22,7 @@ def reduction(comm: Communicator, operation: str = "MPI_SUM") -> MpiCallStatus:
 
 
 BARRIER = in_call("MPI_Barrier", communicator=WORLD)
+EIGHT = Watch(still=RankSet.parse("0-7"), seconds=1.0)
 
 
 def test_the_rank_in_the_other_communicator_is_the_cause() -> None:
@@ -62,3 +63,27 @@ def test_members_that_wait_in_the_other_call_have_another_order() -> None:
     pair = Communicator(members="3-4", identity="pair")
     job: Job = {"0-2": BARRIER, "3,5": reduction(ROW), "4": reduction(pair)}
     assert [each.kind for each in explained(job, WATCHED).verdicts] == ["collective-order"]
+
+
+def grid(**changes: Communicator) -> Job:
+    """Rank 5 of two rows of four has left a call of its row out, and all others wait behind it."""
+    columns = {f"{each}": f"{each},{each + 4}" for each in (0, 2, 3)} | {"5": "1,5"}
+    members = {**columns, "1": "0-3", "4,6-7": "4-7"}
+    named = {ranks: Communicator(members=each, identity=each) for ranks, each in members.items()}
+    return {ranks: reduction(comm) for ranks, comm in (named | changes).items()}
+
+
+def test_most_members_of_one_communicator_wait_for_the_rank_that_left_the_call_out() -> None:
+    (found,) = explained(grid(), EIGHT).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == (
+        "collective-order",
+        "5",
+        "0-4,6-7",
+    )
+    assert found.confidence == "likely" and "counts the calls of each rank" in found.decides
+
+
+def test_two_communicators_whose_members_wait_name_no_rank() -> None:
+    other = Communicator(members="0-1,5", identity="other")
+    (found,) = explained(grid(**{"5": other, "1": other}), EIGHT).verdicts
+    assert (found.kind, str(found.ranks)) == ("collective-order", "0-7")

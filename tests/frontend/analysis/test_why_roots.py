@@ -26,6 +26,15 @@ def test_the_rank_that_did_not_take_its_part_is_the_cause() -> None:
     assert "passes data on to rank 2" in found.text
 
 
+def test_a_rank_in_the_call_with_the_other_root_is_a_cause_as_well() -> None:
+    job: Job = {"0": BARRIER, "1": broadcast(0), "2": with_part(BARRIER, 1), "3": broadcast(2)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("different-roots", "2-3", "0-1")
+    assert found.text.endswith(
+        "; rank 3 is in MPI_Bcast with root 2 in MPI_COMM_WORLD (main at ring.c:12)"
+    )
+
+
 def test_a_root_that_nobody_hears_is_in_another_call() -> None:
     job: Job = {"0": broadcast(0), "1": with_part(BARRIER, 0), "2-3": BARRIER}
     (found,) = explained(job).verdicts
