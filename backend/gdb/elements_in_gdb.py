@@ -9,6 +9,10 @@ those that GDB prints, so that an expression can name each of them:
 - ``m._element(2)``: the element at a position, for keys that no expression can be;
 - ``o.value()``, ``w.get()``: the value in an ``optional`` or ``any``, the pointer in a
   ``weak_ptr``.
+
+The methods that libstdc++ (12.2) brings along for ``std::deque`` take its first element for the
+first one of its first block. After ``pop_front`` or ``push_front``, ``d[0]`` and ``d.size()`` are
+wrong. Methods of this module take their place.
 """
 
 from __future__ import annotations
@@ -171,6 +175,28 @@ class _AtBit(_AtIndex):
         return gdb.Value(int(any(label == f"[{index}]" for _, label, _ in elements(value))))
 
 
+def _deque_size(worker: Any, deque: gdb.Value) -> int:
+    """Return the number of elements of a deque."""
+    first, last = deque["_M_impl"]["_M_start"], deque["_M_impl"]["_M_finish"]
+    in_blocks = (last["_M_node"] - first["_M_node"]) * worker._bufsize
+    ahead = first["_M_cur"] - first["_M_first"]
+    return int(in_blocks + (last["_M_cur"] - last["_M_first"]) - ahead)
+
+
+def _deque_element(worker: Any, deque: gdb.Value, index: gdb.Value) -> gdb.Value:
+    """Return the element of a deque at a position."""
+    first = deque["_M_impl"]["_M_start"]
+    block, place = divmod(int(index) + int(first["_M_cur"] - first["_M_first"]), worker._bufsize)
+    return (first["_M_node"] + block)[0][place]
+
+
+def _mend_deques() -> None:
+    """Have the methods of libstdc++ find the elements of deques, if GDB has read those methods."""
+    workers = getattr(sys.modules.get("libstdcxx.v6.xmethods"), "DequeWorkerBase", None)
+    if workers is not None:
+        workers.size, workers.index = _deque_size, _deque_element
+
+
 class _Method(gdb.xmethod.XMethod):  # type: ignore[misc]
     """The entry of one method in ``info xmethod``."""
 
@@ -185,9 +211,12 @@ class ElementMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
 
     def match(self, class_type: gdb.Type, method_name: str) -> _Worker | None:
         """Return the method *method_name* of a class; None if it is none of these."""
+        name = _NAME.match(class_type.tag or "")
+        if name is not None and name[1] == "deque":
+            # GDB has asked the library for its method before, and calls the method afterwards.
+            _mend_deques()
         if not any(each.enabled and each.name == method_name for each in self.methods):
             return None
-        name = _NAME.match(class_type.tag or "")
         if name is None and (class_type.tag or "") != "std::any":
             return None
         word = name[1] if name is not None else "any"

@@ -209,3 +209,42 @@ def test_iterators_and_optionals_are_dereferenced_without_the_program(tmp_path: 
     program = compiled(tmp_path, ITERATORS, ".cpp")
     assert dict(zip(ELEMENTS, printed(program, [*ELEMENTS]), strict=True)) == ELEMENTS
     assert printed(program, ["at_end->second", "none->rho"]) == ["", ""]
+
+
+DEQUES = """
+#include <deque>
+struct Point { int id; double x[2]; };
+__attribute__((noinline)) void look(int) {}
+int main() {
+  std::deque<int> popped, at_start{1, 2, 3}, none;
+  for (int i = 0; i < 300; ++i) popped.push_back(i);
+  for (int i = 0; i < 130; ++i) popped.pop_front();
+  std::deque<Point> pushed;
+  for (int i = 0; i < 40; ++i) pushed.push_front(Point{i, {0.5, 1.0 * i}});
+  std::deque<std::deque<int>> rows;
+  rows = {{1, 2}, {3, 4, 5}, {}};
+  rows.push_front({9});
+  look(popped[0] + pushed[0].id + rows[1][1] + at_start.at(1) + (int)none.size());
+}
+"""
+IN_DEQUES = {
+    "popped[0]": "130",
+    "popped[169]": "299",
+    "popped.size()": "170",
+    "at_start[2]": "3",
+    "none.size()": "0",
+    "pushed[0].id": "39",
+    "pushed[39].x[0]": "0.5",
+    "pushed[5].x[1]": "34",
+    "rows[0][0]": "9",
+    "rows[2][2]": "5",
+    "rows[2].size()": "3",
+}
+
+
+def test_an_element_of_a_deque_is_the_one_that_gdb_prints(tmp_path: Path) -> None:
+    program = compiled(tmp_path, DEQUES, ".cpp")
+    shown = printed(program, [*IN_DEQUES])
+    # A reference shows its type and address in front of the value.
+    values = [each.rpartition(": ")[2].strip() for each in shown]
+    assert dict(zip(IN_DEQUES, values, strict=True)) == IN_DEQUES
