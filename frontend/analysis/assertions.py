@@ -7,6 +7,7 @@ element, since GDB compares their addresses as C does.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -35,7 +36,9 @@ from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import scalar_of, unparse
 from pgdb.frontend.analysis.whole_values import (
+    Compute,
     Look,
+    at_once,
     how_far,
     is_partial,
     joined_by_content,
@@ -98,10 +101,12 @@ async def check(
     running_ok: bool = False,
     look: Look = no_look,
     screen: Screen = no_screen,
+    compute: Compute = at_once,
 ) -> Check:
     """Return which of *ranks* meet a requirement; *look* reads values in full.
 
     *screen* returns the ranks whose long arrays pass, as far as it can say without their elements.
+    *compute* compares long values.
 
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
@@ -112,9 +117,10 @@ async def check(
         said = await in_full(await evaluate(requirement.expression, ranks), recall)
         if requirement.is_bare and _are_truth_values(said):
             return _judge_truth(requirement, said, running_ok=running_ok)
-        if len({key_of(each.record) for each in said.classes}) > 1:
+        if await compute(functools.partial(_have_several, said), name="keys"):
             said = await look(said)
-        return judge_values(requirement, said, running_ok=running_ok)
+        judge = functools.partial(judge_values, requirement, said, running_ok=running_ok)
+        return await compute(judge, name="verdict")
     failing: list[Failing] = []
     passed = RankSet()
     missing = Missing()
@@ -196,6 +202,11 @@ async def check(
         running_ok=running_ok,
         answer=answer,
     )
+
+
+def _have_several(answer: Answer) -> bool:
+    """Return whether not all values of an answer are equal, as far as GDB prints them."""
+    return len({key_of(each.record) for each in answer.classes}) > 1
 
 
 def _are_truth_values(answer: Answer) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -57,16 +56,6 @@ _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _CALL = pattern(r"\w\s*\(")
 
-_T = TypeVar("_T")
-
-
-class Compute(Protocol):
-    """Runs work that takes long without keeping the event loop from its links."""
-
-    async def __call__(self, work: Callable[[], _T], *, name: str) -> _T:
-        """Return the result of *work*; *name* is that of the thread."""
-
-
 Trail = tuple[int, ...]
 """Numbers of the items that lead from a tree to a part of it."""
 
@@ -88,7 +77,7 @@ async def look_at_parts(
     read_bytes: int,
     most_elements: int,
     part_elements: int,
-    compute: Compute,
+    compute: whole_values.Compute,
     raw_pointers: bool = False,
 ) -> Answer:
     """Return an answer of ``print`` whose values have been looked at beyond *most_elements*.
@@ -138,7 +127,7 @@ async def look_at_parts(
                 most_elements=whole_values.MOST_ELEMENTS if path in texts else part_elements,
                 limit_bytes=limit_bytes,
             )
-            looked[path] = await _look(looking, RankSet.union(sets), ask, read_bytes)
+            looked[path] = await _look(looking, RankSet.union(sets), ask, read_bytes, compute)
         # "$" is the value again, and not its last part.
         again = Evaluate(
             expression=expression,
@@ -188,14 +177,13 @@ def _has_text(record: Record) -> bool:
     return isinstance(record, Value) and isinstance(record.whole, str)
 
 
-async def _look(operation: Evaluate, ranks: RankSet, ask: Ask, read_bytes: int) -> _Looked:
+async def _look(
+    operation: Evaluate, ranks: RankSet, ask: Ask, read_bytes: int, compute: whole_values.Compute
+) -> _Looked:
     """Look at one part of a value on some ranks."""
     word = f"print/{operation.format}" if operation.format else "print"
     said = await ask(f"{word} {operation.expression}", operation, ranks)
-    keys: dict[int, str] = {}
-    for each in said.classes:
-        if isinstance(each.record, Value) and not whole_values.is_partial(each.record):
-            keys |= dict.fromkeys(each.ranks, _key(each.record))
+    keys = await compute(lambda: _keys(said), name="keys")
     if len(set(keys.values())) < 2:
         return _Looked(keys)
     try:
@@ -208,8 +196,23 @@ async def _look(operation: Evaluate, ranks: RankSet, ask: Ask, read_bytes: int) 
         )
     except CommandError:  # too long to be read
         return _Looked(keys)
+    classes = said.classes
+    return await compute(lambda: _with_elements(keys, classes), name="elements")
+
+
+def _keys(answer: Answer) -> dict[int, str]:
+    """Return a key of the value of each rank, for those values that were looked at in full."""
+    keys: dict[int, str] = {}
+    for each in answer.classes:
+        if isinstance(each.record, Value) and not whole_values.is_partial(each.record):
+            keys |= dict.fromkeys(each.ranks, _key(each.record))
+    return keys
+
+
+def _with_elements(keys: dict[int, str], classes: Sequence[EquivalenceClass[Record]]) -> _Looked:
+    """Return a part with its elements, if all of them are known."""
     wholes: list[tuple[RankSet, Node | Block]] = []
-    for each in said.classes:
+    for each in classes:
         record = each.record
         if not isinstance(record, Value) or not whole_values.is_known(record):
             return _Looked(keys)

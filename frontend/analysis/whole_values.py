@@ -6,7 +6,9 @@ need no further look. Of values that differ, one rank of each class is asked for
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Container, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +30,24 @@ MOST_ELEMENTS = 100_000
 """Most elements of containers and text that a verdict looks at."""
 MOST_PRINTED = 2_000
 """Most elements of containers and text that ``print`` looks at, which is to answer at once."""
+
+_MOST_CONTENTS = 16
+"""Most texts of which the content is kept: a verdict asks for that of each side several times."""
+
+_T = TypeVar("_T")
+
+
+class Compute(Protocol):
+    """Runs work that takes long without keeping the event loop from its links."""
+
+    async def __call__(self, work: Callable[[], _T], *, name: str) -> _T:
+        """Return the result of *work*; *name* is that of the thread."""
+
+
+async def at_once(work: Callable[[], _T], *, name: str) -> _T:
+    """Run *work* on the event loop, where no link waits for it."""
+    return work()
+
 
 Look = Callable[[Answer], Awaitable[Answer]]
 """A function that returns an answer with the values in full that GDB has printed in part."""
@@ -131,8 +151,13 @@ def key_of(record: Record) -> Record | str | tuple[str]:
         if whole is None or isinstance(whole, str):
             text = record.text if whole is None else normalize_values(whole, [])
             parts = whole.parts if isinstance(whole, MarkedText) else ""
-            return (f"{content(parse(text))}{parts}",)
+            return (f"{_content(text)}{parts}",)
     return record.digest if isinstance(record, Value) and record.digest else record
+
+
+@functools.lru_cache(maxsize=_MOST_CONTENTS)
+def _content(text: str) -> str:
+    return content(parse(text))
 
 
 def joined_by_content(

@@ -19,7 +19,7 @@ from pgdb.frontend.analysis.asked_conditions import ask_condition, where
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
-from pgdb.frontend.analysis.comparing import By, Comparison, compare
+from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.progress import Progress
 from pgdb.frontend.analysis.still_running import StillRunning
@@ -305,12 +305,7 @@ class RankView(RankGroups):
                 # Another session may have a loop of its own, and a deadline stays in its loop.
                 left_s = deadline.left_s() if deadline.is_given() else None
                 sides = (mine, await other.evaluate_in_full(expression, timeout_s=left_s))
-        return compare(
-            *sides,
-            by=by,
-            tolerance=tolerance,
-            absolute_tolerance=absolute_tolerance,
-        )
+        return await verdicts.compared(sides, by, tolerance, absolute_tolerance)
 
     # -- breakpoints -------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check
-from pgdb.frontend.analysis.comparing import Comparison, compare
+from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.ways import listed, ways_of
 from pgdb.frontend.analysis.wording import by_number
@@ -172,7 +172,7 @@ class _Values:
             return "complete"
         part = self._ranks & saved.ranks
         sides = await verdicts.sides(session, self.expression, part, saved, "rank")
-        self.comparison = compare(*sides, by="rank")
+        self.comparison = await verdicts.compared(sides, "rank")
         if not self.comparison.has_compared:
             return "failed"
         return "complete" if self.comparison.same else "differ"

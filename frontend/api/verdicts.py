@@ -11,7 +11,7 @@ from pgdb.frontend.analysis import whole_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.array_screen import Comparisons, screen
 from pgdb.frontend.analysis.assertions import Check, check
-from pgdb.frontend.analysis.comparing import By, to_look_at
+from pgdb.frontend.analysis.comparing import By, Comparison, compare, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
 from pgdb.frontend.analysis.cut_parts import look_at_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
@@ -119,7 +119,8 @@ async def look_to_print(session: Session, answer: Answer) -> Answer:
         part_elements=whole_values.MOST_PRINTED,
     )
     values = [each.record for each in answer.classes if isinstance(each.record, Value)]
-    if not 2 <= len({*map(whole_values.key_of, values)}) <= _MOST_PRINTED_VALUES:
+    keys = await beside(lambda: {*map(whole_values.key_of, values)}, name="keys")
+    if not 2 <= len(keys) <= _MOST_PRINTED_VALUES:
         return answer
     try:
         return await whole_values.look(
@@ -140,7 +141,7 @@ async def look_at_differences(
 
     The first side is of now if *are_both_now* is set; otherwise it is as it was kept.
     """
-    wanted = to_look_at(before, after, by)
+    wanted = await beside(lambda: to_look_at(before, after, by), name="keys")
     if not wanted:
         return before, after
     if are_both_now:
@@ -161,6 +162,16 @@ async def sides(
     both = await evaluate_parts(session, expression, ranks | other)
     mine, theirs = part_of(both, ranks), part_of(both, other)
     return await look_at_differences(session, mine, theirs, by, are_both_now=True)
+
+
+async def compared(
+    sides: tuple[Answer, Answer], by: By, tolerance: float = 0.0, absolute_tolerance: float = 0.0
+) -> Comparison:
+    """Return what differs between two sides."""
+    return await beside(
+        lambda: compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance),
+        name="comparison",
+    )
 
 
 async def check_condition(
@@ -189,6 +200,7 @@ async def check_condition(
         running_ok=running_ok,
         look=look_at,
         screen=screened,
+        compute=beside,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import re
 import time
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.comparing import By, compare
+from pgdb.frontend.analysis.comparing import By
 from pgdb.frontend.analysis.conditions import only_looks, parse
 from pgdb.frontend.analysis.cut_parts import before_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
@@ -35,7 +36,7 @@ from pgdb.frontend.show.json import json_classes, json_lines
 from pgdb.frontend.show.text import comparison_text, layout, render, statistics_text
 from pgdb.frontend.store import saved_files
 from pgdb.frontend.system.typed_names import typed_path
-from pgdb.frontend.system.workers import with_file
+from pgdb.frontend.system.workers import beside, with_file
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -128,19 +129,19 @@ async def _compare(
         sides = await verdicts.look_at_differences(
             session, part_of(said, ranks), part_of(said, others), by, are_both_now=True
         )
-    found = compare(*sides, by=by, tolerance=tolerance, absolute_tolerance=absolute_tolerance)
-    text = comparison_text.comparison(
+    found = await verdicts.compared(sides, by, tolerance, absolute_tolerance)
+    names = {"before": before, "after": after}
+    shown = functools.partial(
+        comparison_text.comparison,
         found,
         expression,
-        before=before,
-        after=after,
+        **names,
         whole=all,
         has_addresses=leaves_out_addresses(sides),
         width=call.dispatcher.width,
     )
-    line = json_lines.comparison(
-        found, expression, before=before, after=after, text=_class_text(expression)
-    )
+    text = await beside(shown, name="text")
+    line = json_lines.comparison(found, expression, **names, text=_class_text(expression))
     differing = [each.ranks for each in (*found.only_before, *found.only_after)]
     sets = (found.equal, *(each.ranks for each in found.differences), *differing)
     return Shown(text, sets=sets, line=line, failed=found.has_errors or not found.has_compared)
@@ -314,8 +315,9 @@ async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
             missing=found.missing - gone,
             may_run=running_ok,
         )
+    shown = functools.partial(comparison_text.check, found, width=call.dispatcher.width)
     return Shown(
-        comparison_text.check(found, width=call.dispatcher.width),
+        await beside(shown, name="text"),
         answer=answer,
         sets=tuple(each.ranks for each in found.failing) or (found.passed,),
         line=json_lines.checked(found),

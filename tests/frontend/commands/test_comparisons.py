@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from pgdb.errors import CommandError, PgdbError
+from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
 from pgdb.frontend.api.job_state import JobState
@@ -287,3 +289,27 @@ def test_expand_is_about_the_last_command() -> None:
         "ERROR expand: 'compare x 0 with 1' has nothing to unfold; "
         "'expand -l' lists the answers before it"
     )
+
+
+def test_long_values_are_compared_beside_the_loop_that_answers_aggregators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = ", ".join(f"[{key}] = {{id = {key}, mass = 1}}" for key in range(100))
+    text = f"std::unordered_map with 100 elements = {{{cells}}}"
+    said = {"m": (("0-2", text), ("3", text.replace("id = 50", "id = 51")))}
+    threads: set[str] = set()
+    read = values._Reader.value
+
+    def noted(reader: values._Reader, *arguments: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return read(reader, *arguments, **options)
+
+    monkeypatch.setattr(values._Reader, "value", noted)
+    shown, _ = typed(
+        "compare m 0 with 1-3", "assert m", "save before m", "compare m with before", **said
+    )
+    assert "[50].id" in shown[0]
+    assert "FAILED on [3]" in shown[1]
+    assert shown[3] == "m, before -> now: equal on [0-3]"
+    assert threads
+    assert all(each.startswith("pgdb ") for each in threads), threads
