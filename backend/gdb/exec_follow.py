@@ -41,6 +41,11 @@ _VALGRIND = (
 _LIVE = pattern(r"^(\*?)\s+(\d+)\s+process (\d+)", re.M)
 _ENDED = pattern(r"^\s+(\d+)\s+<null>", re.M)
 
+_TRACER = (
+    "starts {0}, which traces the program itself: GDB sees {0} here, and a process has one tracer. "
+    "Start the job without {0}"
+)
+
 
 class Followed(msgspec.Struct, frozen=True):
     """The end of the way from the held process."""
@@ -135,7 +140,9 @@ class Following:
         if image.pid == self._held:
             if image.is_valgrind_starter:
                 return _VALGRIND
-            return None if image.may_start_programs and not image.is_tracer else ""
+            if image.is_tracer:
+                return _TRACER.format(image.name)
+            return None if image.may_start_programs else ""
         # A script runs many programs before the rank's.
         is_meant = self._first.names(image.script or image.path) and not image.is_of_system
         return "" if is_meant and not self._names_mpi else None

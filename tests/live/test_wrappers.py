@@ -67,6 +67,16 @@ def test_wrappers_of_any_kind_are_followed_to_the_program(mpi: Mpi, build: Build
 
 @pytest.mark.mpi
 @pytest.mark.any_mpi
+def test_a_launch_under_a_tracer_names_it(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program, tracer = build("exitcode.c"), build("forkexec.c").copied(tmp_path / "strace")
+    line = mpi.line(2, str(tracer.path), str(program.path))
+    finished = run_json("launch", *ex("c"), *line)
+    (stop,) = finished.of_type("stop")[0]["classes"]
+    assert stop["ranks"] == "0-1" and "a process has one tracer" in stop["detail"], finished.out
+
+
+@pytest.mark.mpi
+@pytest.mark.any_mpi
 def test_wrappers_that_hide_the_program_are_followed(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
