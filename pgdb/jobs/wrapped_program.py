@@ -77,7 +77,7 @@ class Image:
         self.path = procfs.executable(pid) or ""
         self.name = os.path.basename(self.path)
         self.words = tuple(procfs.command_line(pid) or ())
-        self.script = interpreted_script(pid)
+        self.script, self.code = _interpreted(pid)
 
     def is_named(self, program: str) -> bool:
         """Return whether the image, or the script that it interprets, is *program*.
@@ -124,7 +124,7 @@ class Image:
     @property
     def mentions_mpi(self) -> bool:
         """Whether the file of the image, or its script, mentions MPI's initialisation."""
-        if self.script:
+        if self.script or self.code:
             return bool(_MPI_IN_SCRIPTS.search(self._script_text()))
         return _mentions(f"/proc/{self.pid}/exe", _IN_PROGRAMS)
 
@@ -184,7 +184,7 @@ class Image:
 
     def _script_text(self) -> str:
         if not self.script or self.script.startswith("-m "):
-            return ""
+            return self.code
         try:
             with open_regular(path_of(self.pid, self.script)) as file:
                 return file.read(_MOST_OF_SCRIPT_BYTES).decode("utf-8", "replace")
@@ -197,19 +197,24 @@ def interpreted_script(pid: int) -> str:
 
     The result is empty if the process runs no interpreter, or an interpreter without a script.
     """
+    return _interpreted(pid)[0]
+
+
+def _interpreted(pid: int) -> tuple[str, str]:
+    """Return the script of an interpreter, and the code on its command line in place of one."""
     if not _INTERPRETER.match(os.path.basename(procfs.executable(pid) or "")):
-        return ""
+        return "", ""
     words = iter((procfs.command_line(pid) or ())[1:])
     for word in words:
         if word in _WITH_A_VALUE:
             next(words, None)
         elif re.match(r"-[A-Za-z]*m\Z", word):
-            return f"-m {next(words, '')}"
+            return f"-m {next(words, '')}", ""
         elif re.match(r"-[A-Za-z]*[ce]\Z", word):
-            return ""
+            return "", next(words, "")
         elif not word.startswith("-"):
-            return word
-    return ""
+            return word, ""
+    return "", ""
 
 
 def path_of(pid: int, name: str) -> str:

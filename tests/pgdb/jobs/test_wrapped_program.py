@@ -106,6 +106,22 @@ def test_a_script_that_starts_programs(
 
 
 @pytest.mark.parametrize(
+    ("code", "starts", "mentions"),
+    [
+        ("import subprocess", True, False),
+        ("import time", False, False),
+        ("from mpi4py import MPI; import subprocess", True, True),
+    ],
+)
+def test_code_on_the_command_line_counts_as_a_script(
+    image_of: Run, code: str, starts: bool, mentions: bool
+) -> None:
+    image = image_of(sys.executable, "-uc", f"input()  # {code}")
+    assert image.script == "" and image.is_interpreter
+    assert (image.may_start_programs, image.mentions_mpi) == (starts, mentions)
+
+
+@pytest.mark.parametrize(
     ("strings", "starts"),
     [
         (b"\0execv\0", True),
