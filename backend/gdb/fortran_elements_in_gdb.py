@@ -145,9 +145,11 @@ class _Walk:
 def _value(expression: str) -> gdb.Value | None:
     """Return the value of an expression so far; None of an unknown name and of a function."""
     try:
+        if parts.is_call(expression):  # it may be long, and its type does
+            return parts.typed(expression)
         value = gdb.parse_and_eval(expression)
         kind = value.type.strip_typedefs().code
-    except gdb.error:
+    except (gdb.error, gdb.GdbError):
         return None
     return None if kind in (gdb.TYPE_CODE_FUNC, gdb.TYPE_CODE_METHOD) else value
 

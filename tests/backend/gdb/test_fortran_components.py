@@ -32,6 +32,9 @@ module grid
     integer :: id
     real(4) :: load
     type(place) :: at
+    type(place) :: all(2)
+    integer :: grid(0:1, 2)
+    character(len=:), allocatable :: text
     character(len=3) :: name
     complex(8) :: z
     logical :: on
@@ -58,6 +61,11 @@ program main
   rows%at%i = (/10, 11, 12/)
   rows%at%x = (/0.25d0, 7d0, 0.5d0/)
   rows%name = 'abc'
+  do i = 0, 2
+    rows(i)%many = (/i + 0.5d0, i + 0.25d0/)
+    rows(i)%all = (/place(10 * i + 1, 1d0), place(10 * i + 2, 2d0)/)
+    rows(i)%grid = reshape((/1, 2, 3, 4/), (/2, 2/)) + 10 * i
+  end do
   rows%z = (1d0, 2d0)
   rows%on = .true.
   allocate (table(-1:1, 2), big(20000))
@@ -91,9 +99,29 @@ SHOWN = {
     "output &rows%id(1) == &rows(1)%id": ".TRUE.",
     "whatis rows%at%x": "type = real(kind=8) (0:2)",
     "output sizeof(rows%id)": "12",
-    "output rows%many": (
-        "each element has an array, or a string of its own length, as %many; "
-        "name one element, as in A(0)%many"
+    # A component that is an array: its dimensions come first.
+    "output rows%many": "((0.5, 0.25) (1.5, 1.25) (2.5, 2.25))",
+    "output rows%many(2)": "(0.25, 1.25, 2.25)",
+    "output rows%many(2,1)": "1.25",
+    "output rows%many(2)(1)": "1.25",
+    "output &rows%many(2,1) == &rows(1)%many(2)": ".TRUE.",
+    "output rows%all%i": "((1, 2) (11, 12) (21, 22))",
+    "output rows%all(2)%i": "(2, 12, 22)",
+    "output rows%all%i(2,1)": "12",
+    "output rows%grid(1,2)": "(4, 14, 24)",
+    "output rows%grid(1,2,0)": "4",
+    "output rows(2:0:-2)%many(1)": "(2.5, 0.5)",
+    "output rows(2:0:-2)%many(1,1)": "2.5",
+    "output rows(2:0:-2)%id(1)": "5",
+    "whatis rows%many": "type = real(kind=8) (2,0:2)",
+    "output rows%many(3)": "Wrong number of subscripts",
+    "output rows%some": (
+        "each element has an array, or a string of its own length, as %some; "
+        "name one element, as in A(0)%some"
+    ),
+    "output rows%text": (
+        "each element has an array, or a string of its own length, as %text; "
+        "name one element, as in A(0)%text"
     ),
     "output rows%nothing": "There is no member named nothing.",
 }
@@ -105,6 +133,10 @@ NUMBERS: dict[str, list[float]] = {
     "table(:,2)%width": [-1, 0, 1],
     # More than GDB's max-value-size.
     "big%i": [*range(1, 20001)],
+    "rows%many": [0.5, 0.25, 1.5, 1.25, 2.5, 2.25],
+    "rows%many(2)": [0.25, 1.25, 2.25],
+    "rows%grid(0,2)": [3, 13, 23],
+    "rows(2:0:-1)%all(2)%i": [22, 12, 2],
 }
 
 
