@@ -211,7 +211,10 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_types_in_gdb",
     ),
     "fortran_types_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
-    "fortran_objects_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
+    "fortran_objects_in_gdb": (
+        "pgdb.backend.gdb.fortran_elements_in_gdb",
+        "pgdb.backend.gdb.fortran_parts_in_gdb",
+    ),
     "fortran_parts_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "library_printers_in_gdb": ("pgdb.backend.gdb.iterators_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),

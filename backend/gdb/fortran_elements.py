@@ -19,6 +19,9 @@ _MAY_NAME_ONE = pattern(rf"[A-Za-z]\w*\s*\(|%|&|\b(?:{'|'.join(WORDS)})\b", re.I
 _PARTS = pattern(r"\$_pgdb_parts\((?P<arguments>.*)\)\Z")
 _WORD = pattern(rf"(?<![\w$%])(?:{'|'.join(WORDS)})\b", re.I)
 _CONDITION = pattern(r"\sif\b(?P<text>.+)", re.S)
+_WATCH = pattern(r"[ra]?watch\b(?:\s+-l\w*)?\s+(?P<expression>.*\S)", re.S)
+_NO_PART = pattern(r"Attempt to extract a component|There is no member named")
+_TOO_LARGE = "max-value-size"
 _NO_SYNTAX = "syntax error in expression"
 _IN_C, _RANK = "'with language c --", "$_rank"
 _NAMES_A_TYPE = pattern(r"\s*(?:ptype|whatis)\b")
@@ -59,6 +62,35 @@ async def with_parser_words(gdb: GdbSession, command: str, record: Failure) -> F
     )
     number = f", and {_RANK} is the number of the rank" if word[0].lower() == "rank" else ""
     return replace(record, message=f"{record.message.rstrip('.')}: {words}{number}")
+
+
+async def with_way_to_watch(gdb: GdbSession, command: str, record: Failure) -> Failure:
+    """Return the error for a watchpoint on a part that GDB finds with PGDB's functions alone.
+
+    :raises GdbError: if GDB ends.
+    """
+    watched = _WATCH.match(command)
+    if watched is None or not _NO_PART.match(record.message):
+        return record
+    typed = watched["expression"]
+    found = await with_elements(gdb, typed)
+    if found == typed:
+        return record
+    tried = await gdb.send(console(f"output {found}"))
+    if tried.kind != "done" and _TOO_LARGE not in tried.message:
+        return record  # it is about the user's expression
+    if is_component_of_all(found):
+        array, _, component = typed.partition("%")
+        return replace(
+            record,
+            message=f"'{typed}' is a component of all elements, which GDB cannot watch together; "
+            f"watch one, as in 'watch {array}(INDEX)%{component}'",
+        )
+    return replace(
+        record,
+        message=f"GDB cannot watch '{typed}', for which it has no expression; watch its address: "
+        f"'print &({typed})', then {_IN_C} watch *(TYPE *) ADDRESS'",
+    )
 
 
 def is_component_of_all(expression: str) -> bool:

@@ -43,7 +43,7 @@ _COMPONENT = re.compile(r"\s*%\s*([A-Za-z_]\w*)")
 _OPENING = re.compile(r"\s*\(")
 _OF_CLASSES = frozenset(("_vptr", "_len"))
 _EVALUATES = re.compile(
-    r"(?:p|print|inspect|output|call|(?P<type>ptype|whatis)|x|set\s+var|set\s+variable)(?:/\w*)?\s+"
+    r"(?:p|print|inspect|output|call|display|(?P<type>ptype|whatis)|x|set\s+var|set\s+variable)(?:/\w*)?\s+"
 )
 _PART = "_pgdb_part_"
 """Name of the variables that have the addresses of parts, without a number."""

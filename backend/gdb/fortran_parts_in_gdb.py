@@ -237,7 +237,7 @@ class _Component:
         self.kind = field.type.strip_typedefs()
         self.dimensions: list[_Dimension] = []
         if chosen is not None:
-            ranges = []
+            ranges: list[tuple[int, int]] = []
             while self.kind.code == gdb.TYPE_CODE_ARRAY:
                 ranges.insert(0, self.kind.range())
                 self.kind = self.kind.target().strip_typedefs()

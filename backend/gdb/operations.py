@@ -154,6 +154,8 @@ class Operations:
         if isinstance(operation, Console | InsertBreakpoint):
             line = operation.command
             record = await fortran_elements.with_parser_words(self._gdb, line, record)
+            if self._stacks.arguments.has_fortran:
+                record = await fortran_elements.with_way_to_watch(self._gdb, line, record)
         elif isinstance(operation, ChangeBreakpoints) and operation.command == "condition":
             line = f"break LOCATION if {operation.argument}"
             record = await fortran_elements.with_parser_words(self._gdb, line, record)
@@ -238,7 +240,9 @@ class Operations:
                 watch = self._files.watch(command, pid, self._gdb.pid)
                 command = self._files.filled(command, pid)
                 if not computes(operation):
-                    command = await self._with_elements(command, is_command=True)
+                    sent = await self._with_elements(command, is_command=True)
+                    self._gdb.displays.take(command, sent)
+                    command = sent
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
                     if names := await fortran_arguments.unset_variables(self._gdb):
                         return Failure(message=fortran_arguments.about(command, names))
@@ -384,7 +388,8 @@ class Operations:
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)
-        text = (without_own_names(result.text) + result.log).rstrip("\n")
+        shown = self._gdb.displays.as_typed(result.text)
+        text = (without_own_names(shown) + result.log).rstrip("\n")
         if made := await self._breakpoints.take_made():
             return BreakpointsMade(breakpoints=made, text=text)
         return Text(text=text) if text else Done()

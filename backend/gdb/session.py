@@ -22,6 +22,7 @@ from pgdb.backend.gdb.mi import Line, Result, console, cut, notices_in, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
 from pgdb.backend.gdb.stop_words import FIRST_THREAD
+from pgdb.backend.gdb.typed_displays import TypedDisplays
 from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
@@ -78,8 +79,7 @@ class GdbSession:
         self._token = 0
         self.changes = 0
         """Counter of GDB's events and of the commands that are no questions."""
-        # In the order in which they were sent: dicts keep it.
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, _Pending] = {}  # in the order in which they were sent
         self._between = 0
         """Token of the last question that was asked while a command had no answer."""
         self._held: tuple[_Pending, Line] | None = None
@@ -101,6 +101,7 @@ class GdbSession:
         """Watch for commands that read GDB's input."""
         self.lent = LentSetting()
         """The setting of the user's that has another value for PGDB's questions."""
+        self.displays = TypedDisplays()
         self._has_failed = False
         # Lines behind a big line that is being parsed.
         self._backlog: list[bytes | Pieces] | None = None

@@ -297,7 +297,8 @@ class StopReports:
             stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
         if self.shows_displays:
-            text = (await self._gdb.send(console("display"))).text.rstrip("\n")
+            shown = (await self._gdb.send(console("display"))).text
+            text = self._gdb.displays.as_typed(shown).rstrip("\n")
         stop = replace(stop, frame=frame, inside=inside, dying=dying)
         text = text if text.strip() else ""
         if self._instruction.is_wanted(stop, self._word) and "=> " not in text:

@@ -11,7 +11,11 @@ import numpy
 import pytest
 
 from pgdb.backend.gdb.blocks import read_block
-from pgdb.backend.gdb.fortran_elements import with_address, with_elements
+from pgdb.backend.gdb.fortran_elements import (
+    with_address,
+    with_elements,
+    with_way_to_watch,
+)
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
@@ -47,6 +51,7 @@ module grid
   type(row) :: rows(0:2)
   type(wide), allocatable :: table(:, :)
   type(place), allocatable :: big(:)
+  class(row), allocatable :: one
 contains
   subroutine stop_here()
     print *, rows(1)%id, table(0, 1)%id, big(1)%i
@@ -76,6 +81,7 @@ program main
     end do
   end do
   big%i = (/(i, i = 1, 20000)/)
+  allocate (wide :: one)
   call stop_here()
 end program
 """
@@ -96,7 +102,7 @@ SHOWN = {
     "output rows%id(1)": "9",
     "output rows%at%x(2)": "0.5",
     "output table%width(-1,2)": "-1",
-    "output &rows%id(1) == &rows(1)%id": ".TRUE.",
+    "output &(rows%id(1)) == &(rows(1)%id)": ".TRUE.",
     "whatis rows%at%x": "type = real(kind=8) (0:2)",
     "output sizeof(rows%id)": "12",
     # A component that is an array: its dimensions come first.
@@ -104,7 +110,7 @@ SHOWN = {
     "output rows%many(2)": "(0.25, 1.25, 2.25)",
     "output rows%many(2,1)": "1.25",
     "output rows%many(2)(1)": "1.25",
-    "output &rows%many(2,1) == &rows(1)%many(2)": ".TRUE.",
+    "output &(rows%many(2,1)) == &(rows(1)%many(2))": ".TRUE.",
     "output rows%all%i": "((1, 2) (11, 12) (21, 22))",
     "output rows%all(2)%i": "(2, 12, 22)",
     "output rows%all%i(2,1)": "12",
@@ -124,6 +130,23 @@ SHOWN = {
         "name one element, as in A(0)%text"
     ),
     "output rows%nothing": "There is no member named nothing.",
+}
+WATCHED = {
+    "watch rows%id": (
+        "'rows%id' is a component of all elements, which GDB cannot watch together; "
+        "watch one, as in 'watch rows(INDEX)%id'"
+    ),
+    "rwatch -l table(:,2)%many(1)": (
+        "'table(:,2)%many(1)' is a component of all elements, which GDB cannot watch together; "
+        "watch one, as in 'watch table(:,2)(INDEX)%many(1)'"
+    ),
+    "watch one%width": (
+        "GDB cannot watch 'one%width', for which it has no expression; watch its address: "
+        "'print &(one%width)', then 'with language c -- watch *(TYPE *) ADDRESS'"
+    ),
+    # Errors of the user's stay as they are.
+    "watch rows%nothing": "Attempt to extract a component of a value that is not a structure.",
+    "watch one%nothing": "There is no member named nothing.",
 }
 NUMBERS: dict[str, list[float]] = {
     "rows%id": [4, 9, 5],
@@ -156,6 +179,11 @@ async def shown(gdb: GdbSession, command: str) -> str:
     return result.text.strip() or str(failure(result).message)
 
 
+async def refused(gdb: GdbSession, command: str) -> str:
+    record = failure(await gdb.send(console(command)))
+    return (await with_way_to_watch(gdb, command, record)).message
+
+
 async def numbers(gdb: GdbSession, pid: int, expression: str) -> Block | Failure:
     found = await with_address(gdb, expression)
     assert isinstance(found, str), found
@@ -181,6 +209,7 @@ def test_a_component_of_all_elements_is_an_array(program: Path) -> None:
             text = await numbers(gdb, pid, "rows%name")
             assert isinstance(text, Failure)
             assert text.message == "the component is text, not numbers; 'print' shows it"
+            assert {each: await refused(gdb, each) for each in WATCHED} == WATCHED
             await gdb.send(console("kill"))
 
     asyncio.run(check())

@@ -1,0 +1,45 @@
+"""Expressions of ``display`` as the user has typed them. No I/O.
+
+GDB gets another expression for parts of Fortran variables (``fortran_elements_in_gdb.py``), and
+shows it beside the value at each stop.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pgdb.patterns import pattern
+
+_DISPLAY = pattern(r"display(?:/\w+)?\s+(?P<expression>.*\S)", re.S)
+_OWN = "$_"
+"""Begin of the names that PGDB puts into expressions."""
+
+
+class TypedDisplays:
+    """The displayed expressions that GDB has in another form.
+
+    >>> displays = TypedDisplays()
+    >>> displays.take("display rows%id", "display $_pgdb_parts(rows, 0)")
+    >>> displays.as_typed("1: $_pgdb_parts(rows, 0) = (1, 2)")
+    '1: rows%id = (1, 2)'
+    """
+
+    def __init__(self) -> None:
+        self._typed: dict[str, str] = {}
+
+    def take(self, typed: str, sent: str) -> None:
+        """Note a command of the user's, and the command that GDB gets in its place."""
+        if typed == sent:
+            return
+        ours, own = _DISPLAY.match(sent), _DISPLAY.match(typed)
+        if ours is not None and own is not None and _OWN in ours["expression"]:
+            self._typed[ours["expression"]] = own["expression"]
+
+    def as_typed(self, text: str) -> str:
+        """Return a text of GDB's with the expressions that the user has typed."""
+        if _OWN not in text:
+            return text
+        # An expression can be a part of another one.
+        for sent in sorted(self._typed, key=len, reverse=True):
+            text = text.replace(sent, self._typed[sent])
+        return text
