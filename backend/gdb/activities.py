@@ -128,8 +128,13 @@ def _lock_or_thread(places: Sequence[Place]) -> Activity:
     return "lock"
 
 
+def is_of_openmp(place: Place) -> bool:
+    """Return whether a frame belongs to a library of OpenMP."""
+    return bool(_OPENMP.match(place.frame.library))
+
+
 def _is_in_openmp(place: Place) -> bool:
-    return place.frame.function in ("", "??") and bool(_OPENMP.match(place.frame.library))
+    return place.frame.function in ("", "??") and is_of_openmp(place)
 
 
 def _awaits_thread(place: Place) -> bool:

@@ -2,16 +2,19 @@
 
 A thread that waits for another one sleeps in a futex call. The word of pthread_join's futex is the
 kernel's number of the awaited thread. A mutex has the number of the thread that holds it behind its
-lock and its count.
+lock and its count. A thread that waits for its team of OpenMP waits for those of the team that are
+in the program's code.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from pgdb.backend.gdb.activities import is_of_openmp
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.backend.gdb.rank_image import ProcessImage, RankImage
 from pgdb.backend.mpi_calls.blocking import system_call
@@ -68,7 +71,9 @@ def end_of_waits(
     """
     seen = [first]
     while (
-        awaited := known.get(seen[-1]) or _awaited(seen[-1], stacks[seen[-1]], read, proc)
+        awaited := known.get(seen[-1])
+        or _awaited(seen[-1], stacks[seen[-1]], read, proc)
+        or _late_in_team(seen[-1], stacks)
     ) in stacks:
         assert awaited is not None
         if awaited in seen:
@@ -88,6 +93,37 @@ def _awaited(thread: int, places: Sequence[Place], read: Read, proc: Path) -> in
             data = read(word + offset, 4)
             return int.from_bytes(data, "little") if len(data) == 4 else None
     return None
+
+
+def _late_in_team(thread: int, stacks: Mapping[int, Sequence[Place]]) -> int | None:
+    """Return a thread of the team of OpenMP for which a thread waits, None if there is none.
+
+    Threads of the team that have come wait inside OpenMP. It has called the code that the others
+    are in; of those that wait there for something else, none is named while another one works.
+    """
+    if not _waits_in_openmp(stacks[thread]):
+        return None
+    late = [
+        other
+        for other, places in stacks.items()
+        if not _waits_in_openmp(places) and _is_in_region(places)
+    ]
+    at_work = (each for each in late if stacks[each][0].owner is Owner.USER)
+    return next(at_work, next(iter(late), None))
+
+
+def _waits_in_openmp(places: Sequence[Place]) -> bool:
+    # A library of OpenMP that the user has brought along is the user's code, too.
+    first = next((each for each in places if is_of_openmp(each) or each.owner is Owner.USER), None)
+    return first is not None and is_of_openmp(first)
+
+
+def _is_in_region(places: Sequence[Place]) -> bool:
+    """Return whether OpenMP has called code of the user's."""
+    return any(
+        inner.owner is Owner.USER and not is_of_openmp(inner) and is_of_openmp(outer)
+        for inner, outer in itertools.pairwise(places)
+    )
 
 
 def _futex(thread: int, proc: Path) -> int:

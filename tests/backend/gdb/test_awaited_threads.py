@@ -89,3 +89,40 @@ def test_a_function_of_the_users_own_with_such_a_name_waits_for_nobody(tmp_path:
     assert end_of_waits(FIRST, own, read, tmp_path) == (FIRST, False)
     # A thread that has ended meanwhile.
     assert end_of_waits(FIRST, {FIRST: stack("pthread_join")}, read, tmp_path) == (FIRST, False)
+
+
+def in_team(*functions: str, library: str = "/lib/libgomp.so.1") -> tuple[Place, ...]:
+    """Return frames, of which those without a name are OpenMP's and ``read`` is the C library's."""
+    owners = {"": Owner.SYSTEM, "read": Owner.C_RUNTIME}
+    return tuple(
+        Place(
+            Frame(level, name, library="" if name else library), level, owners.get(name, Owner.USER)
+        )
+        for level, name in enumerate(functions)
+    )
+
+
+COME = in_team("", "solve.omp_fn", "", "main")
+IDLE = in_team("", "")
+
+
+@pytest.mark.parametrize(
+    ("others", "end"),
+    [
+        ([IDLE, in_team("solve.omp_fn", "")], THIRD),
+        ([in_team("read", "solve.omp_fn", ""), in_team("relax", "solve.omp_fn", "")], THIRD),
+        ([in_team("read", "solve.omp_fn", ""), COME], SECOND),
+        ([in_team("poll", "progress"), IDLE], FIRST),
+        ([COME, IDLE], FIRST),
+    ],
+)
+def test_a_team_waits_for_its_thread_that_works(
+    tmp_path: Path, others: list[tuple[Place, ...]], end: int
+) -> None:
+    stacks = dict(zip((FIRST, SECOND, THIRD), (COME, *others), strict=True))
+    assert end_of_waits(FIRST, stacks, lambda at, size_bytes: b"", tmp_path) == (end, False)
+
+
+def test_a_thread_that_works_itself_waits_for_no_team(tmp_path: Path) -> None:
+    stacks = {FIRST: in_team("solve.omp_fn", "", "main"), SECOND: in_team("solve.omp_fn", "")}
+    assert end_of_waits(FIRST, stacks, lambda at, size_bytes: b"", tmp_path) == (FIRST, False)
