@@ -203,6 +203,9 @@ class MpiCall(Struct, frozen=True):
     neighbours: str | None = None
     """World ranks of the neighbours whose part a neighbourhood call waits for, as the text of a
     rank set; None for any other call, and where they are unknown."""
+    awaits: str | None = None
+    """World ranks whose part a call that gathers still receives, as the text of a rank set; None
+    for any other call, and where they are unknown."""
     waits_for: Literal["", "all", "any", "some"] = ""
     """The requests that end the call, of one that waits for requests or tests them."""
     words: tuple[Word, ...] = ()

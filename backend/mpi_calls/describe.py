@@ -16,17 +16,21 @@ from pgdb.backend.mpi_calls.frames import MachineFrame
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
 from pgdb.backend.mpi_calls.neighbours import neighbours_of
+from pgdb.backend.mpi_calls.open_receives import open_receives
 from pgdb.backend.mpi_calls.own_request import own_kind, own_request
 from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.mpi_calls import ArrivedMessage, CallState, Communicator, FieldSource, MpiCall
-from pgdb.mpi_functions import NEIGHBOURHOOD, PROTOTYPES, properties_of
+from pgdb.mpi_functions import GATHERING, NEIGHBOURHOOD, PROTOTYPES, properties_of
 
 LOG = logging.getLogger(__name__)
 
 CAN_FOLLOW = platform.machine() == "x86_64"
 """Whether this machine's code can be followed."""
 _MOST_REQUESTS = 1024
+_MOST_IN_TREE = 256
+"""Most ranks of a job whose members of a call that gathers say for whom they wait, next to the
+root."""
 _FIELDS = {"count2": "receive_count", "tag2": "receive_tag"}
 _NUMBERS = ("count", "count2", "displacement")
 
@@ -138,6 +142,7 @@ class Look:
             parts.group,
             parts.requests,
             parts.own_request,
+            parts.awaited,
         ):
             try:
                 step()
@@ -250,6 +255,20 @@ class _Parts:
         requests = reader.read(place.number, count.number, is_fortran=place.is_fortran)
         self._set("requests", requests, place)
         self._fields["waits_for"] = waits_for
+
+    def awaited(self) -> None:
+        """Find the ranks whose messages a call of neighbours, or one that gathers, still needs."""
+        function, group = self._call.function, self._fields.get("communicator")
+        is_of_neighbours = function.startswith(NEIGHBOURHOOD)
+        if not isinstance(group, Communicator) or not (is_of_neighbours or function in GATHERING):
+            return
+        # Inner members of a tree wait for one rank each, so that their records differ.
+        is_root = self._fields.get("root") == self._library.rank
+        if not is_of_neighbours and not is_root and self._library.size > _MOST_IN_TREE:
+            return
+        found = open_receives(self._library, self._frames, self._level, group)
+        if found:
+            self._fields["neighbours" if is_of_neighbours else "awaits"] = str(found)
 
     def own_request(self) -> None:
         """Find the peer and the tag in the request that the call itself has made."""

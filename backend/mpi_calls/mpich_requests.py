@@ -63,6 +63,8 @@ _UCX_TAG = 0x0FFFFFFF
 _UCX_MASKS = (0x9FFFFFFF, 0x90000000, 0xFFFFFFFF, 0xF0000000)
 """Bits that are compared, of a receive with a tag and of one with any; the others are flags."""
 _WITH_UCX = "MPICH 4.0.2"
+_COLLECTIVE = 1
+"""Distance between the context of a communicator and that of its collective calls."""
 
 
 class MpichRequests:
@@ -232,11 +234,15 @@ class MpichRequests:
             source = bits >> 32 & 0xFFFF if has_source else self._library.constants.any_source
             # The source is a rank of the communicator with this context.
             handle = self._library.contexts.communicator(bits >> 48)
+            # Collective calls have the next context, and tags of the library's own.
+            is_own = handle is None
+            if is_own and bits >> 48 & _COLLECTIVE:
+                handle = self._library.contexts.communicator((bits >> 48) - _COLLECTIVE)
             communicator = self._library.communicator(handle) if handle is not None else None
             return Request(
                 kind=found.kind,
                 communicator=communicator.record if communicator is not None else None,
                 peer=self._library.peer(source, communicator.ranks if communicator else None),
-                tag=self._library.tag(tag),
+                tag=None if is_own and handle is not None else self._library.tag(tag),
             )
         return found

@@ -50,7 +50,7 @@ def own_request(
     reader = RequestReader(library)
     found: set[tuple[object, object]] = set()
     request = None
-    for address in dict.fromkeys(_addresses(frames, level)):
+    for address in dict.fromkeys(kept_addresses(frames, level)):
         try:
             made = reader.at(address)
         except EmulationError:
@@ -64,7 +64,7 @@ def own_request(
     return request if len(found) == 1 else None
 
 
-def _addresses(frames: Sequence[MachineFrame], level: int) -> Iterator[int]:
+def kept_addresses(frames: Sequence[MachineFrame], level: int) -> Iterator[int]:
     """Yield the contents of registers that functions of MPI have changed since the call began."""
     for at in range(level, max(level - _DEEPEST, -1), -1):
         if at + 1 >= len(frames):

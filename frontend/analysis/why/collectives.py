@@ -157,7 +157,8 @@ def different(knot: Knot) -> Verdict | None:
         if unusual and unusual != concerned:
             cause, is_sure, step = unusual, False, _WHICH_ROOT
     if difference == "communicator" and cause is None:
-        cause, is_sure, step = _absent(calls, concerned), False, _WHO_LEFT
+        cause = _absent(calls, concerned)
+        is_sure, step = (is_sure, step) if cause is None else (False, _WHO_LEFT)
     kind = _KINDS[difference]
     reason = _DIFFERENCES[difference]
     made = differing[0][0]
@@ -249,16 +250,17 @@ def _odd_ones(
 
 
 def _absent(calls: Calls, concerned: RankSet) -> RankSet | None:
-    """Return the few members that most members of one communicator wait for, None if there are
-    none, or if this holds for several communicators."""
-    inside: dict[RankSet, RankSet] = {}
+    """Return the few members that most members of one communicator wait for in one function, None
+    if there are none, or if this holds for several communicators."""
+    inside: dict[tuple[RankSet, str], RankSet] = {}
     for made, party in calls:
         members = matching.members_of(made.communicator)
         if members is not None:
-            inside[members] = inside.get(members, RankSet()) | party.ranks
+            key = (members, made.function)
+            inside[key] = inside.get(key, RankSet()) | party.ranks
     absent = [
         members - own
-        for members, own in inside.items()
+        for (members, _), own in inside.items()
         if len(members - own) < len(own) and members - own <= concerned
     ]
     return absent[0] if len(absent) == 1 and absent[0] else None

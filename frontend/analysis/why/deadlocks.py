@@ -24,6 +24,7 @@ def deadlock(knot: Knot) -> Verdict:
         _peers_unknown,
         messages.cycle,
         messages.other_rank,
+        roots.unsent_part,
         collectives.left,
         messages.nobody,
         one_sided.one_sided,

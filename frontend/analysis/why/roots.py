@@ -20,6 +20,15 @@ _COUNTS = Step(
     ("mpi-calls --last 8",),
 )
 
+_COUNTS_OF_CALLS = Step(
+    "the flight recorder counts the calls of each rank, and keeps their roots",
+    ("mpi-calls --last 8",),
+)
+_ROOT_ALONE = Step(
+    "the root may be the only rank that makes the call; the flight recorder counts the calls of "
+    "each rank",
+    ("mpi-calls --last 8",),
+)
 _WHICH_RANK = Step(
     "the root that each rank of the other group named in its last call, which the flight recorder "
     "keeps",
@@ -41,6 +50,78 @@ def untaken_part(knot: Knot) -> Verdict | None:
                 found = [each.ranks for each in knot.parties if message in each.status.arrived]
                 return _verdict(knot, party, sender, message, RankSet.union(found))
     return None
+
+
+def unsent_part(knot: Knot) -> Verdict | None:
+    """Find ranks that have not sent their part of a call that gathers, and are elsewhere.
+
+    A member leaves such a call when it has sent its part, so that all but one of those at another
+    place may have done so. The open receives of the library say which one has not. If the first
+    member in line is missing, and nobody else is in the call, it may be the root alone that makes
+    the call.
+    """
+    waiting = [
+        (each, made, RankSet.parse(made.awaits))
+        for each in knot.parties
+        if (made := each.call) is not None and made.awaits
+    ]
+    if len({matching.plain(made) for _, made, _ in waiting}) > 1:
+        return None  # the calls differ, in their roots or their communicators
+    inside = RankSet.union(each.ranks for each, _, _ in waiting)
+    for party, made, parts in waiting:
+        if any(_gathers_otherwise(each, made) for each in knot.parties):
+            return None
+        absent = (parts - inside) & RankSet.union(
+            each.ranks for each in knot.parties if not _is_in(each, made)
+        )
+        if not absent:
+            continue
+        there = [part(each, absent) for each in knot.parties if not each.ranks.isdisjoint(absent)]
+        places = " and ".join(
+            f"{words.named(each.ranks)} {words.verb(each.ranks, 'is')} {words.in_calls([each])}"
+            for each in there
+        )
+        found = knot.verdict(
+            "rank-left" if _are_in_finalize(there) else "missing-from-collective",
+            f"{words.named(party.ranks)} {words.verb(party.ranks, 'waits')} "
+            f"{words.in_calls([party])} for the part of {words.named(absent)}, but {places}: "
+            f"{words.named(absent)} {words.verb(absent, 'has')} left the call out, or named "
+            "another root",
+            "the root of a call that gathers, and inner ranks of its tree, receive others' parts",
+            ranks=absent,
+            known=False,
+            step=_COUNTS_OF_CALLS,
+        )
+        if len(inside) == 1 and _is_first_in_line(made, absent):
+            return replace(found, confidence="cannot tell", step=_ROOT_ALONE)
+        return found
+    return None
+
+
+def _is_in(party: Party, made: MpiCall) -> bool:
+    """Return whether a rank is in the same call."""
+    own = party.call
+    return own is not None and own.function == made.function
+
+
+def _gathers_otherwise(party: Party, made: MpiCall) -> bool:
+    """Return whether a rank is in the same function with another root or communicator."""
+    return _is_in(party, made) and matching.plain(party.calls[0]) != matching.plain(made)
+
+
+def _are_in_finalize(parties: Sequence[Party]) -> bool:
+    return all(each.call is not None and each.call.kind == "finalize" for each in parties)
+
+
+def _is_first_in_line(made: MpiCall, absent: RankSet) -> bool:
+    """Return whether the first member behind the root, or the first of all, is absent."""
+    members = matching.members_of(made.communicator)
+    if members is None or not isinstance(made.root, int):
+        return True
+    order = [*members]
+    behind = order[(order.index(made.root) + 1) % len(order)] if made.root in members else -1
+    first = next((each for each in order if each != made.root), -1)
+    return behind in absent or first in absent
 
 
 def remote_root(knot: Knot) -> Verdict | None:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.mpi_calls import CallSite, Communicator, MpiCallStatus
 from pgdb.ranks import RankSet
-from tests.support.why_jobs import Job, explained, in_call
+from tests.support.why_calls import in_call
+from tests.support.why_jobs import Job, explained
 
 WORLD = Communicator(name="MPI_COMM_WORLD", members="0-5")
 ROW = Communicator(members="3-5", identity="row")
@@ -65,12 +66,18 @@ def test_members_that_wait_in_the_other_call_have_another_order() -> None:
     assert [each.kind for each in explained(job, WATCHED).verdicts] == ["collective-order"]
 
 
-def grid(**changes: Communicator) -> Job:
-    """Rank 5 of two rows of four has left a call of its row out, and all others wait behind it."""
-    columns = {f"{each}": f"{each},{each + 4}" for each in (0, 2, 3)} | {"5": "1,5"}
-    members = {**columns, "1": "0-3", "4,6-7": "4-7"}
-    named = {ranks: Communicator(members=each, identity=each) for ranks, each in members.items()}
-    return {ranks: reduction(comm) for ranks, comm in (named | changes).items()}
+def grid() -> Job:
+    """Rank 5 of two rows of four has left a call of its row out, and all others wait behind it.
+
+    Communicators without a common member have one number.
+    """
+    column, row = (Communicator(identity=each) for each in ("column", "row"))
+    job: Job = {"4,6-7": reduction(replace(row, members="4-7"))}
+    job["1"] = reduction(replace(row, members="0-3"))
+    for each in (0, 2, 3):
+        job[f"{each}"] = reduction(replace(column, members=f"{each},{each + 4}"))
+    job["5"] = reduction(replace(column, members="1,5"))
+    return job
 
 
 def test_most_members_of_one_communicator_wait_for_the_rank_that_left_the_call_out() -> None:
@@ -81,9 +88,3 @@ def test_most_members_of_one_communicator_wait_for_the_rank_that_left_the_call_o
         "0-4,6-7",
     )
     assert found.confidence == "likely" and "counts the calls of each rank" in found.decides
-
-
-def test_two_communicators_whose_members_wait_name_no_rank() -> None:
-    other = Communicator(members="0-1,5", identity="other")
-    (found,) = explained(grid(**{"5": other, "1": other}), EIGHT).verdicts
-    assert (found.kind, str(found.ranks)) == ("collective-order", "0-7")

@@ -53,6 +53,55 @@ def test_a_part_for_a_rank_that_is_in_the_same_call_is_on_its_way() -> None:
     assert found.kind == "different-collectives"
 
 
+def gathers(awaits: str | None = None, root: int = 0) -> MpiCallStatus:
+    return in_call("MPI_Gather", root=root, awaits=awaits)
+
+
+def test_the_rank_from_which_the_root_still_receives_is_the_cause() -> None:
+    (found,) = explained({"0": gathers("2"), "1-3": BARRIER}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims), found.confidence) == (
+        "missing-from-collective",
+        "2",
+        "0-1,3",
+        "likely",
+    )
+    assert "for the part of rank 2, but rank 2 is in MPI_Barrier" in found.text
+
+
+def test_the_end_of_a_chain_of_receives_is_the_cause() -> None:
+    job: Job = {"0": gathers("1"), "1": gathers("3"), "2-3": BARRIER}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == (
+        "missing-from-collective",
+        "3",
+        "0-2",
+    )
+
+
+def test_a_rank_in_the_call_with_another_root_is_no_matter_of_parts() -> None:
+    job: Job = {"0": gathers("2"), "1": gathers("2", root=1), "2-3": BARRIER}
+    (found,) = explained(job).verdicts
+    assert found.kind == "different-roots"
+
+
+def test_a_rank_that_has_left_without_its_part_is_in_finalize() -> None:
+    job: Job = {"0": gathers("2"), "1-3": in_call("MPI_Finalize", "finalize", communicator=None)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("rank-left", "2", "0-1,3")
+
+
+def test_a_root_alone_may_be_the_only_one_that_makes_the_call() -> None:
+    """It receives from the first in line, whoever is missing."""
+    (found,) = explained({"0": gathers("1"), "1-3": BARRIER}).verdicts
+    assert (str(found.ranks), found.confidence) == ("1", "cannot tell")
+    assert "the root may be the only rank" in found.decides
+
+
+def test_a_part_of_a_rank_in_the_same_call_is_on_its_way() -> None:
+    (found,) = explained({"0": gathers("3"), "1-3": gathers()}).verdicts
+    assert (found.kind, found.confidence) == ("no-progress", "cannot tell")
+
+
 def test_no_receive_is_compared_with_a_part() -> None:
     job: Job = {
         "0": with_part(in_call("MPI_Recv", "recv", source=1, tag=1), 1),
