@@ -1,12 +1,19 @@
-"""Source files of installed libraries and of the compiler, such as headers of C++ templates."""
+"""Source files of installed libraries, of the compiler and of Python's interpreter."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from pgdb.patterns import pattern
 
 _SYSTEM = pattern(
     r"\A/usr/(?:local/)?(?:include|lib|lib32|lib64)/|\A/opt/(?:intel|nvidia|rocm[^/]*|cray|ibm)/"
     r"|\A/(?:gnu|nix)/store/|/include/c\+\+/"
+    r"|/(?:[Pp]ython-\d|cpython)[^/]*/(?:\./)?(?:Python|Modules|Objects|Parser|Include|Programs)/"
+)
+_PYTHON_LIBRARY = pattern(
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.t]*/|\A<frozen |\A<__array"
+    r"|\A(?:src/)?mpi4py/"
 )
 
 
@@ -20,3 +27,9 @@ def is_of_system(path: str) -> bool:
     (True, False)
     """
     return _SYSTEM.search(path) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_of_python_library(path: str) -> bool:
+    """Return whether a Python file is of the standard library, or of an installed package."""
+    return _PYTHON_LIBRARY.search(path) is not None

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import gpu_words
 from pgdb.backend.gdb.mi import MARK, Line
-from pgdb.backend.python import glue
 from pgdb.patterns import FORTRAN_FILE, pattern
 from pgdb.records import ARROW, Exit, Frame, Stop, StopReason, Variable
-from pgdb.source_paths import is_of_system
+from pgdb.source_paths import is_of_python_library, is_of_system
 
 # The MPI interface under all its names: C, profiling layer, Fortran (pmpi_recv__, mpi_recv_),
 # Fortran 2008, and Open MPI's functions that implement a whole call.
@@ -312,7 +311,7 @@ _WRAPPER = pattern(r"<locals>|(?:\A|\.)(?:__call__|_?\w*call_impl|\w*wrap\w*|inn
 
 def is_of_library(frame: Frame) -> bool:
     """Return whether a Python frame is of the standard library, or of an installed package."""
-    return glue.is_of_library(frame.fullname or frame.file)
+    return is_of_python_library(frame.fullname or frame.file)
 
 
 def _python_place(frames: Sequence[Frame]) -> tuple[Frame, str]:

@@ -156,12 +156,3 @@ def is_import(path: str) -> bool:
     CPython leaves its frames out of tracebacks. Each module that imports the next one has five.
     """
     return path in ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
-
-
-_LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.t]*/|\A<frozen |\A<__array")
-
-
-@lru_cache(maxsize=4096)
-def is_of_library(path: str) -> bool:
-    """Return whether a Python file is of the standard library, or of an installed package."""
-    return _LIBRARY.search(path) is not None

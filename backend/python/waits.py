@@ -14,13 +14,14 @@ from functools import lru_cache
 
 import msgspec
 
-from pgdb.backend.python import glue, values
+from pgdb.backend.python import values
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import PgdbError
 from pgdb.mpi_calls import Activity
 from pgdb.patterns import pattern
+from pgdb.source_paths import is_of_python_library
 
 Source = Callable[[str], str | None]
 """Returns the text of a source file, None if it is not there, or is not that of the code."""
@@ -61,9 +62,10 @@ def wait_of(frames: Sequence[PythonFrame], activity: Activity) -> Wait:
     """Return the wait of a thread whose frames of C say *activity*."""
     if activity not in _BLOCKING or not frames:
         return Wait()
-    users = next((at for at, each in enumerate(frames) if not glue.is_of_library(each.filename)), 0)
+    own = (at for at, each in enumerate(frames) if not is_of_python_library(each.filename))
+    users = next(own, 0)
     called = frames[users - 1] if users else frames[0]
-    if not glue.is_of_library(called.filename) or _is_begin(called):
+    if not is_of_python_library(called.filename) or _is_begin(called):
         return Wait()
     function = dotted_name(called)
     known = (each for each, module in _MODULES if function.startswith(module))

@@ -18,7 +18,7 @@ from pgdb.frontend.report.model import (
 from pgdb.function_names import bare_name
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.source_paths import is_of_system
+from pgdb.source_paths import is_of_python_library, is_of_system
 
 _KINDS = (
     ("sanitizer", pattern(r"sanitizer report|heap-|stack-buffer|use-after")),
@@ -89,8 +89,20 @@ def kind_of(words: str) -> str:
 
 
 def user_frame(frames: Sequence[ReportFrame]) -> int | None:
+    """Return the index of the innermost frame of the user's code that has a line, else of any code;
+    None if none has a line."""
+    own, others = _with_lines(frames)
+    return next(iter(own or others), None)
+
+
+def own_frame(frames: Sequence[ReportFrame]) -> int | None:
     """Return the index of the innermost frame of the user's code that has a line; None if there is
     none."""
+    return next(iter(_with_lines(frames)[0]), None)
+
+
+def _with_lines(frames: Sequence[ReportFrame]) -> tuple[list[int], list[int]]:
+    """Return the indices of the frames with a line: those of the user's code, and all."""
     with_lines = [
         at
         for at, each in enumerate(frames)
@@ -100,9 +112,15 @@ def user_frame(frames: Sequence[ReportFrame]) -> int | None:
         and not _RUNTIME_FILE.search(each.fullname or each.file)
     ]
     # Libraries with debug information and no source directory come as ./time/clock.c.
-    paths = {at: frames[at].fullname for at in with_lines}
-    own = [at for at, path in paths.items() if path[:1] in ("", "/") and not is_of_system(path)]
-    return next(iter(own or with_lines), None)
+    own = [at for at in with_lines if not _is_of_library(frames[at])]
+    return own, with_lines
+
+
+def _is_of_library(frame: ReportFrame) -> bool:
+    path = frame.fullname
+    if frame.language == "python":
+        return is_of_python_library(path or frame.file)
+    return path[:1] not in ("", "/") or is_of_system(path)
 
 
 def place_text(frame: ReportFrame) -> str:

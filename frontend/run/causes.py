@@ -138,12 +138,20 @@ def last_words(*texts: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    lines = (line.strip() for line in text[-_MOST_LAST_CHARACTERS:].splitlines())
-    return [line for line in lines if any(map(str.isalnum, line))]
+    lines = [line.strip() for line in text[-_MOST_LAST_CHARACTERS:].splitlines()]
+    texts = [each for each in lines if _is_text(each)]
+    if 2 * len(texts) < len(lines):
+        return []  # binary data can have lines that look like text
+    return [each for each in texts if any(map(str.isalnum, each))]
 
 
 def _cut(line: str) -> str:
     return f"{line[:_MOST_LINE_CHARACTERS]}…" if len(line) > _MOST_LINE_CHARACTERS else line
+
+
+def _is_text(line: str) -> bool:
+    """Return whether a line has no control characters, and no bytes that are no characters."""
+    return "\ufffd" not in line and line.replace("\t", " ").isprintable()
 
 
 def signal_name(number: int) -> str:
@@ -205,7 +213,13 @@ def cause_of(
     if first.signal == signal.SIGKILL:
         sender = memory_in_words(text)
         what += f"; {sender}" if sender else f", which {_UNKNOWN_SENDER} has sent"
-    return Found("signal", what, who=who)
+    found = Found("signal", what, who=who)
+    # Handlers of a library write where the fault was. Of several ranks, one has died first.
+    places = {(each.where, each.file, each.line) for each in messages if each.is_of_signal}
+    if len(places) == 1:
+        (place,) = places
+        found = msgspec.structs.replace(found, where=place[0], file=place[1], line=place[2])
+    return found
 
 
 def _with_status(first: RankEnd, ends: Sequence[RankEnd]) -> Found:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pgdb.patterns import pattern
+from pgdb.source_paths import is_of_python_library
 
 _PREFIX = r"(?:\[[^\[\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
 """Words that launchers put before a line: Open MPI's --tag-output, hydra's -l, srun's -l."""
@@ -111,6 +112,15 @@ _PYTHON_SYNTAX = pattern(
 _PYTHON_FRAME = pattern(
     r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+)(?:, in (?P<function>[^\n]+))?"
 )
+_PYTHON_FATAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>Fatal Python error: [^\n]*)")
+_PYTHON_FATAL_THREAD = pattern(
+    r"Current thread 0x[^\n]*\(most recent call first\):\n"
+    r"(?P<frames>(?:[^\n]*File \"[^\"\n]+\", line \d+ in [^\n]+\n?)+)"
+)
+"""The stack below the words of Python's faulthandler, innermost frame first."""
+_PYTHON_FATAL_FRAME = pattern(
+    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+) in (?P<function>[^\n]+)"
+)
 _GNU_FORTRAN = pattern(
     r"(?:At line (?P<line>\d+) of file (?P<file>[^\n(]+?)(?: \([^\n]*\))?\n)?"
     + _PREFIX
@@ -166,6 +176,8 @@ class Message(msgspec.Struct, frozen=True):
     function: str = ""
     rank: int | None = None
     pid: int | None = None
+    is_of_signal: bool = False
+    """Whether a handler of a signal has written it: the rank can die of that signal afterwards."""
 
     @property
     def where(self) -> str:
@@ -308,9 +320,27 @@ def _python_exceptions(text: str) -> Iterator[Message]:
             yield _python_message(each, [])
 
 
+def _fatal_python(text: str) -> Iterator[Message]:
+    for each in _PYTHON_FATAL.finditer(text):
+        thread = _PYTHON_FATAL_THREAD.search(text, each.end(), each.end() + 65536)
+        frames = list(_PYTHON_FATAL_FRAME.finditer(thread["frames"])) if thread else []
+        own = [frame for frame in frames if not is_of_python_library(frame["file"])]
+        first = next(iter(own or frames), None)
+        yield Message(
+            "runtime-error",
+            each["text"].strip(),
+            each.start(),
+            file=first["file"] if first else "",
+            line=int(first["line"]) if first else 0,
+            function=first["function"].strip() if first else "",
+            is_of_signal=True,
+        )
+
+
 def _python_message(found: re.Match[str], earlier: Sequence[str]) -> Message:
     frames = list(_PYTHON_FRAME.finditer(found["frames"]))
-    last = frames[-1] if frames else None
+    own = [each for each in frames if not is_of_python_library(each["file"])]
+    last = next(iter((own or frames)[-1:]), None)
     after = f" (after {'; '.join(earlier)})" if earlier else ""
     return Message(
         "exception",
@@ -390,7 +420,7 @@ def _sanitizers(text: str) -> Iterator[Message]:
         )
 
 
-_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _sanitizers)
+_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _fatal_python, _sanitizers)
 
 
 def _short(function: str) -> str:

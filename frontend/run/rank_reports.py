@@ -12,6 +12,7 @@ import msgspec
 from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.startup.incoming_reports import MAX_REPORT_BYTES, IncomingReports
 from pgdb.overlay.channel import BACKLOG
+from pgdb.ranks import RankSet
 
 _HEAD_FIELDS = 6
 """Kind, rank, size, local rank, host and world."""
@@ -96,6 +97,11 @@ class RankReports:
             for key, each in sorted(self.starts.items())
             if key not in self.ends and not each.world
         ]
+
+    @property
+    def gone(self) -> RankSet:
+        """The ranks of the job's first world that have ended."""
+        return RankSet(each.rank for each in self.ends.values() if not each.world)
 
     @property
     def have_ended(self) -> bool:

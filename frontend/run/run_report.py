@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from pgdb.frontend.report.cause import place_text, user_frame
+from pgdb.frontend.report.cause import own_frame, place_text, user_frame
 from pgdb.frontend.report.collect import versions
 from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
 from pgdb.frontend.report.model import (
@@ -247,6 +247,22 @@ def cause_of_found(found: Found) -> Cause:
     )
 
 
+def cause_of_event(kind: str, what: str, ranks: RankSet, gone: RankSet) -> Cause:
+    """Return an event that is no failure of a rank as a cause: it is of the ranks that live.
+
+    *gone* are those of the *ranks* that have ended.
+    """
+    living = ranks - gone
+    if kind != "ended" and gone and living:
+        what = f"{what}; [{gone}] had ended before"
+    return Cause(
+        kind=kind,
+        what=what,
+        who=str(living or ranks),
+        severity="warning" if kind == "hang" else "error",
+    )
+
+
 def with_words_of_job(cause: Cause, text: str) -> Cause:
     """Return the cause of an end from outside, with what the job has written that explains it."""
     what = cause.what
@@ -312,7 +328,7 @@ def _placed(cause: Cause, classes: Sequence[RankClass], ranks: RankSet) -> Cause
     odd = min(classes, key=lambda each: each.count, default=None)
     frame = None
     if odd is not None:
-        frame = _user_frame(odd)
+        frame = _own_frame(odd)
     return replace(
         cause,
         where=", ".join(places[:4]) + more,
@@ -325,13 +341,13 @@ def _place(each: RankClass) -> str:
     if not each.frames:
         return each.error or "no stack"
     top = each.frames[0]
-    user = _user_frame(each)
+    user = _own_frame(each)
     if user is None:
         return top.function
     place = f"{user.function} at {os.path.basename(user.file)}:{user.line}"
     return place if user is top else f"{top.function} <- {place}"
 
 
-def _user_frame(each: RankClass) -> ReportFrame | None:
-    """Return the innermost frame whose source is not a library's, which has no absolute path."""
-    return next((frame for frame in each.frames if frame.line and frame.fullname[:1] == "/"), None)
+def _own_frame(each: RankClass) -> ReportFrame | None:
+    at = own_frame(each.frames)
+    return None if at is None else each.frames[at]

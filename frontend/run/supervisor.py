@@ -30,6 +30,7 @@ from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
 from pgdb.frontend.run.run_report import (
     RunRecord,
+    cause_of_event,
     cause_of_found,
     report_of,
     with_words_of_job,
@@ -288,14 +289,10 @@ class Supervisor:
 
     def _add_cause(self, kind: str, what: str) -> None:
         """Add an event that is the cause, unless there is an earlier one."""
-        self._record.add(kind, what, is_error=True)
+        cause = cause_of_event(kind, what, self._all_ranks(), self._reports.gone)
+        self._record.add(kind, cause.what, is_error=True)
         if self._cause is None and not self._has_failed:
-            self._cause = Cause(
-                kind=kind,
-                what=what,
-                who=str(self._all_ranks()),
-                severity="warning" if kind == "hang" else "error",
-            )
+            self._cause = cause
 
     async def _on_death(self, job: JobProcess, looker: Looker) -> None:
         first = first_failure(list(self._reports.ends.values()))

@@ -89,7 +89,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"## PGDB: {escaped(cause.what)}"
     yield ""
     yield f"- **where**: {code(cause.where) if cause.where else 'not known'}"
-    yield f"- **who**: {ranks_text(cause.who) if cause.who else 'no rank'}"
+    yield f"- **who**: {ranks_text(cause.who)}"
     yield f"- **when**: {time_text(report.time)}"
     if job.line or job.description:
         yield f"- **job**: {code(' '.join(job.line) or job.description)}"

@@ -18,6 +18,8 @@ from pgdb.frontend.report.model import (
 WIDTH = 100
 MOST_OUTPUT_LINES = 40
 """Most lines of each piece of output that the text has; JSON and HTML have more."""
+MOST_LINE = 400
+"""Most characters of a line of output that the text has."""
 MOST_RANK_LINES = 10
 """Most lines of the output of one rank that the text has."""
 MOST_RANK_OUTPUTS = 16
@@ -43,16 +45,18 @@ def last_lines(report: Report) -> list[str]:
     return [
         f"what:  {_one_line(cause.what)}",
         f"where: {_one_line(cause.where) or 'not known'}",
-        f"who:   {ranks_text(cause.who) if cause.who else 'no rank'}",
+        f"who:   {ranks_text(cause.who)}",
     ]
 
 
 def ranks_text(ranks: str) -> str:
     """Return a set of ranks in words.
 
-    >>> ranks_text("3"), ranks_text("0-3,8")
-    ('rank 3', 'ranks 0-3,8')
+    >>> ranks_text("3"), ranks_text("0-3,8"), ranks_text("")
+    ('rank 3', 'ranks 0-3,8', 'no rank')
     """
+    if not ranks:
+        return "no rank"
     return f"rank {ranks}" if ranks.isdecimal() else f"ranks {ranks}"
 
 
@@ -228,11 +232,18 @@ def _output(report: Report) -> Iterator[str]:
         more = f", the last {most} lines" if len(lines) > most else ""
         cut = f", {each.dropped_bytes} bytes before are not kept" if each.dropped_bytes else ""
         yield f"{each.stream}{who}{more}{cut}:"
-        yield from (f"    {line}" for line in lines[-most:])
+        yield from (f"    {_cut(line)}" for line in lines[-most:])
         if each.file:
             yield f"    all of it is in {each.file}"
     if left:
         yield f"({left} more outputs of single ranks)"
+
+
+def _cut(line: str) -> str:
+    """Return a line of output, cut if it is long, as lines of binary output are."""
+    if len(line) <= MOST_LINE:
+        return line
+    return f"{line[:MOST_LINE]}… ({len(line)} characters)"
 
 
 def some_output(output: Sequence[OutputTail], most: int) -> tuple[Sequence[OutputTail], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pgdb.backend.python import glue
 from pgdb.backend.python.interleave import CFrame, Mixed, folded, interleave
 from pgdb.backend.python.reader import PythonFrame
+from pgdb.source_paths import is_of_python_library
 
 PYTHON = "/usr/lib/libpython3.13.so.1.0"
 LIBC, USER = "/lib/libc.so.6", "/opt/solver.so"
@@ -183,8 +184,8 @@ def test_files_of_the_interpreter_and_of_packages() -> None:
     for path in ("/home/me/python", "/opt/bin/python-solver", "/opt/libpythonic.so", ""):
         assert glue.is_interpreter(path) is (path == "/home/me/python"), path
     for path in ("/v/lib/python3.11/site-packages/torch/x.py", "<frozen importlib>"):
-        assert glue.is_of_library(path), path
-    assert not glue.is_of_library("/home/me/python3/train.py")
+        assert is_of_python_library(path), path
+    assert not is_of_python_library("/home/me/python3/train.py")
 
 
 def test_frames_of_import_statements_are_left_out_but_the_innermost() -> None:

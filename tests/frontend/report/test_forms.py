@@ -331,6 +331,19 @@ def test_a_hostile_text_ends_no_block_of_markdown() -> None:
     assert not [line for line in outside if line.startswith("::")]
 
 
+def test_long_lines_of_output_are_cut_in_the_text() -> None:
+    report = report_with("x")
+    tail = OutputTail(stream="stdout", text="b" * 5000 + "\nshort\n")
+    text = writing.render(replace(report, output=(tail,)), ".txt")
+    assert "    " + "b" * 400 + "… (5000 characters)\n    short\n" in text
+    assert "b" * 401 not in text
+
+
+def test_a_report_without_a_rank_says_so() -> None:
+    report = replace(report_with("x"), ranks="")
+    assert ", no rank\n" in writing.render(report, ".txt")
+
+
 def test_the_same_report_has_no_differences() -> None:
     report = report_with("x")
     found = comparing.compare(report, replace(report, time=9.0))

@@ -319,6 +319,48 @@ def test_slurm_says_that_memory_ran_out() -> None:
     assert found.what == "rank 2 died of SIGKILL, Killed; Slurm says that the memory ran out"
 
 
+FATAL = """\
+Fatal Python error: Segmentation fault
+
+Thread 0x00007f3289 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 324 in wait
+
+Current thread 0x00007f3286 (most recent call first):
+  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at
+  File "/a/run.py", line 6 in inner
+  File "/a/run.py", line 8 in outer
+
+Extension modules: mpi4py.MPI (total: 1)
+"""
+
+
+def test_the_place_that_pythons_faulthandler_has_written() -> None:
+    found = cause_of([end(1, number=signal.SIGSEGV)], f"step 1\n{FATAL}")
+    assert found is not None
+    assert found.what == "rank 1 died of SIGSEGV, Segmentation fault"
+    assert (found.where, found.line) == ("inner at run.py:6", 6)
+    # Two ranks have died at different places: the text does not say which is whose.
+    other = FATAL.replace("line 6", "line 7")
+    found = cause_of([end(1, number=signal.SIGSEGV)], FATAL + other)
+    assert found is not None and found.where == ""
+    # The interpreter has ended the program itself.
+    said = FATAL.replace("Segmentation fault", "deallocating None")
+    found = cause_of([end(1, number=signal.SIGABRT)], said)
+    assert found is not None and found.kind == "runtime-error"
+    assert found.what == "rank 1: Fatal Python error: deallocating None"
+    assert found.where == "inner at run.py:6"
+
+
+def test_the_place_of_an_exception_is_in_the_users_code() -> None:
+    inner = '  File "/v/lib/python3.11/site-packages/numpy/x.py", line 9, in load\n    raise\n'
+    text = TRACEBACK.replace("ValueError", f"{inner}ValueError")
+    found = cause_of([end(1, code=1)], text)
+    assert found is not None and found.where == "solve at run.py:12"
+    only = TRACEBACK.replace("/a/run.py", "/v/lib/python3.11/site-packages/app/run.py")
+    found = cause_of([end(1, code=1)], only)
+    assert found is not None and found.where == "solve at run.py:12"
+
+
 def test_an_error_before_a_hang_is_reported_and_not_the_words_of_the_end() -> None:
     text = f"step 1\n{TRACEBACK}step 2\n"
     assert said_before(text) == (
@@ -335,6 +377,8 @@ def test_the_last_line_is_one_that_says_something() -> None:
     assert last_words("", "---\n") == last_words() == ""
     assert last_words("x" * 900) == f"{last} {'x' * 200}…"
     assert last_words("a warning\n", "step 9\n") == f"{last} a warning"
+    assert last_words("app: no grid\n--\n\x01ab\x02\nb\ufffd\n") == f"{last} app: no grid"
+    assert last_words("app\n\x01ab\x02\nb\ufffd\n") == ""
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 
-from pgdb.frontend.report.model import Cause, Report, ReportStop
+from pgdb.frontend.report.model import Cause, RankClass, Report, ReportFrame, ReportStop
 from pgdb.frontend.run import exit_status
 from pgdb.frontend.run.causes import RankEnd
 from pgdb.frontend.run.rank_reports import RankStart
-from pgdb.frontend.run.run_report import RunRecord, report_of, stops_of
+from pgdb.frontend.run.run_report import RunRecord, cause_of_event, report_of, stops_of
 from pgdb.ranks import RankSet
 
 SEGV = RankEnd(1, 101, signal.SIGSEGV, 0.0)
@@ -20,6 +20,46 @@ def test_a_rank_that_was_ended_with_a_hanging_job_is_no_first_failure() -> None:
     assert (only.ranks, only.is_first) == ("0", False)
     (only,) = stops_of([TERM], has_failed=True)
     assert only.is_first
+
+
+def test_a_hang_is_of_the_ranks_that_have_not_ended() -> None:
+    ranks = RankSet([0, 1, 2])
+    cause = cause_of_event("hang", "no progress", ranks, RankSet([0, 2]))
+    assert (cause.who, cause.what) == ("1", "no progress; [0,2] had ended before")
+    for gone in (RankSet(), ranks):
+        cause = cause_of_event("hang", "no progress", ranks, gone)
+        assert (cause.who, cause.what) == ("0-2", "no progress")
+
+
+def test_the_place_of_a_hang_is_in_no_source_of_the_interpreter() -> None:
+    source = "/tmp/build/Python-3.11.7/Python/thread_pthread.h"
+    waits = ReportFrame(function="PyThread_acquire", file="thread.h", fullname=source, line=497)
+    leave = ReportFrame(
+        function="leave", file="run.py", fullname="/a/run.py", line=6, language="python"
+    )
+    library = ReportFrame(
+        function="call",
+        file="x.py",
+        fullname="/v/lib/python3.11/site-packages/x.py",
+        line=3,
+        language="python",
+    )
+    mpi = ReportFrame(function="PMPI_Finalize", library="libmpi.so")
+    record = RunRecord(["mpirun", "app"])
+    cause = Cause(kind="hang", what="no progress", severity="warning")
+    record.look = Report(
+        time=0.0,
+        title="",
+        cause=cause,
+        ranks="0-2",
+        classes=(
+            RankClass(number=1, ranks="2", count=1, frames=(waits, library, leave)),
+            RankClass(number=2, ranks="0-1", count=2, frames=(mpi, waits)),
+        ),
+    )
+    found = report_of(record, cause, starts=(), ends=(), rings=(), status=None, environment={})
+    assert found.cause.where == "[2] PyThread_acquire <- leave at run.py:6, [0-1] PMPI_Finalize"
+    assert (found.cause.file, found.cause.line) == ("/a/run.py", 6)
 
 
 def test_a_rank_that_dies_of_its_own_is_the_first_in_a_hanging_job_too() -> None:
