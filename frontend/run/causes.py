@@ -206,6 +206,8 @@ def cause_of(
     # A launcher that kills the others after the death of one has its step cancelled, too.
     if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
         return ended
+    if first.is_by_request and (ended := _ended_together(ends)):
+        return ended
     if not first.signal:
         return _with_status(first, ends)
     who = RankSet([first.rank])
@@ -229,6 +231,22 @@ def _with_status(first: RankEnd, ends: Sequence[RankEnd]) -> Found:
         return Found("exit-code", f"rank {who} ended with status {first.code}", who=who)
     what = f"ranks {who} ended with status {first.code}, rank {first.rank} first"
     return Found("exit-code", what, who=who)
+
+
+def _ended_together(ends: Sequence[RankEnd]) -> Found | None:
+    """Return the end of several ranks by one signal that a launcher or a user sends.
+
+    None of them has failed by itself. A rank that left before can be the reason.
+    """
+    bad = [each for each in ends if each.is_bad]
+    if len(bad) < 2 or len({each.status for each in bad}) > 1:
+        return None
+    who = RankSet(each.rank for each in bad)
+    what = f"ranks {who} died of {signal_name(bad[0].signal)}, which their launcher or another "
+    what += "process has sent"
+    if before := RankSet(each.rank for each in ends[: ends.index(bad[0])]) - who:
+        what += f"; [{before}] had ended with status 0 before"
+    return Found("signal", what, who=who)
 
 
 def _ended_by_batch(text: str, ranks: Mapping[int, int]) -> Found | None:

@@ -133,7 +133,7 @@ class JobProcess:
     def text(self) -> str:
         """The output of the job, as far as it was kept: first the messages, then the end."""
         rings = self.rings
-        parts = [each.messages for each in rings] + [each.tail for each in rings]
+        parts = [each.earlier_messages for each in rings] + [each.tail for each in rings]
         return b"\n".join(parts).decode("utf-8", "replace").replace("\r\n", "\n")
 
     @property

@@ -112,6 +112,11 @@ _PYTHON_SYNTAX = pattern(
 _PYTHON_FRAME = pattern(
     r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+)(?:, in (?P<function>[^\n]+))?"
 )
+_FORTRAN_SIGNAL = pattern(
+    r"(?m)^"
+    + _PREFIX
+    + r"(?P<text>Program received signal SIG\w+: [^\n]*)\n\s*Backtrace for this error:"
+)
 _PYTHON_FATAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>Fatal Python error: [^\n]*)")
 _PYTHON_FATAL_THREAD = pattern(
     r"Current thread 0x[^\n]*\(most recent call first\):\n"
@@ -320,7 +325,18 @@ def _python_exceptions(text: str) -> Iterator[Message]:
             yield _python_message(each, [])
 
 
-def _fatal_python(text: str) -> Iterator[Message]:
+def _fatal_signals(text: str) -> Iterator[Message]:
+    for each in _FORTRAN_SIGNAL.finditer(text):
+        frame = _FORTRAN_FRAME.search(text, each.end(), each.end() + 4096)
+        yield Message(
+            "runtime-error",
+            each["text"].strip(),
+            each.start(),
+            file=frame["file"] if frame else "",
+            line=int(frame["line"]) if frame else 0,
+            function=frame["function"].strip() if frame else "",
+            is_of_signal=True,
+        )
     for each in _PYTHON_FATAL.finditer(text):
         thread = _PYTHON_FATAL_THREAD.search(text, each.end(), each.end() + 65536)
         frames = list(_PYTHON_FATAL_FRAME.finditer(thread["frames"])) if thread else []
@@ -420,7 +436,7 @@ def _sanitizers(text: str) -> Iterator[Message]:
         )
 
 
-_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _fatal_python, _sanitizers)
+_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _fatal_signals, _sanitizers)
 
 
 def _short(function: str) -> str:

@@ -158,6 +158,9 @@ def stops_of(
         first = None
     if first is not None and first.is_from_outside and first.rank not in guilty:
         first = next((each for each in ends if each.rank in guilty and not each.world), first)
+    of_cause = [each.status for each in ends if each.rank in guilty and not each.world]
+    if first is not None and first.is_from_outside and of_cause[1:] and len({*of_cause}) == 1:
+        first = None  # the launcher has ended them together
     groups: dict[tuple[int, bool, bool], list[RankEnd]] = {}
     for each in ends:
         groups.setdefault((each.status, each is first, each.rank in killed), []).append(each)

@@ -91,6 +91,11 @@ class Ring:
         return self._memory[begin : begin + self.found]
 
     @property
+    def earlier_messages(self) -> bytes:
+        """The messages, where the tail is not the whole output; the tail has all of them else."""
+        return self.messages if self.total > RING_BYTES else b""
+
+    @property
     def has_lost_reader(self) -> bool:
         """Whether the reader of the output has left before its end."""
         return int(self.error) == errno.EPIPE

@@ -351,6 +351,32 @@ def test_the_place_that_pythons_faulthandler_has_written() -> None:
     assert found.where == "inner at run.py:6"
 
 
+def test_the_place_that_fortrans_library_has_written_for_a_signal() -> None:
+    text = (
+        "Program received signal SIGSEGV: Segmentation fault - invalid memory reference.\n\n"
+        "Backtrace for this error:\n#0  0x7fa677a218c2 in ???\n#1  0x7fa67785a04f in ???\n"
+        "\tat ./signal/../sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c:0\n"
+        "#2  0x55df2d20b9b0 in solve\n\tat /a/b.f90:17\n#3  0x55df2d20badc in main\n"
+        "\tat /a/b.f90:2\n"
+    )
+    found = cause_of([end(1, number=signal.SIGSEGV)], text)
+    assert found is not None
+    assert found.what == "rank 1 died of SIGSEGV, Segmentation fault"
+    assert (found.where, found.line) == ("solve at b.f90:17", 17)
+
+
+def test_ranks_that_a_launcher_has_ended_have_not_failed_one_by_one() -> None:
+    term = [end(rank, number=signal.SIGTERM) for rank in (2, 0)]
+    found = cause_of([end(1), *term], "")
+    assert found is not None and found.who == RankSet([0, 2])
+    assert found.what == (
+        "ranks 0,2 died of SIGTERM, Terminated, which their launcher or another process has sent; "
+        "[1] had ended with status 0 before"
+    )
+    found = cause_of(term[:1], "")
+    assert found is not None and found.what == "rank 2 died of SIGTERM, Terminated"
+
+
 def test_the_place_of_an_exception_is_in_the_users_code() -> None:
     inner = '  File "/v/lib/python3.11/site-packages/numpy/x.py", line 9, in load\n    raise\n'
     text = TRACEBACK.replace("ValueError", f"{inner}ValueError")

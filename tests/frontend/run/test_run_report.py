@@ -77,6 +77,12 @@ def test_a_rank_of_the_cause_is_the_first_where_the_launcher_has_ended_the_other
     assert [(each.ranks, each.is_first) for each in found] == [("0", True), ("1", False)]
 
 
+def test_none_of_the_ranks_that_a_launcher_has_ended_together_is_the_first() -> None:
+    ends = [RankEnd(2, 102, signal.SIGTERM, 0.0), TERM]
+    found = stops_of(ends, has_failed=True, guilty=RankSet([0, 2]))
+    assert [(each.ranks, each.is_first) for each in found] == [("0,2", False)]
+
+
 def test_ranks_that_pgdb_has_ended_are_reported_as_such() -> None:
     other = RankEnd(2, 102, signal.SIGTERM, 0.0)
     found = stops_of(

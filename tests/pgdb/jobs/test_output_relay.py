@@ -64,7 +64,7 @@ def test_message_is_kept_although_more_output_follows(tmp_path: Path) -> None:
     data = b"x\n" * 1000 + message + b"y\n" * RING_BYTES
     found, ring = relay(tmp_path, data)
     assert found == data
-    assert message in ring.messages
+    assert message in ring.messages and ring.earlier_messages == ring.messages
     assert message not in ring.tail
 
 
@@ -72,6 +72,13 @@ def test_message_at_the_begin_of_the_output_keeps_the_line_before_it(tmp_path: P
     message = b"At line 3 of file a.f90\nFortran runtime error: no grid\n"
     _, ring = relay(tmp_path, message)
     assert ring.messages == message
+
+
+def test_messages_are_not_moved_before_what_explains_them(tmp_path: Path) -> None:
+    data = b"Traceback\n" + b"x\n" * 400 + b"Fatal\nMPI_ABORT was invoked\n"
+    _, ring = relay(tmp_path, data)
+    assert ring.messages and ring.tail == data
+    assert ring.earlier_messages == b""
 
 
 def test_room_for_messages_is_limited(tmp_path: Path) -> None:
