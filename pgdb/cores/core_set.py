@@ -242,7 +242,10 @@ def _program(core: CoreFile) -> str:
 
 def _about_foreign(cores: Sequence[CoreFile], what: str) -> str:
     """Return a note about cores that are left out."""
-    listed = [f"{each.place} (of {_program(each)})" for each in cores[:_MOST_LISTED]]
+    listed = [
+        f"{each.place} (of {_program(each)}{', truncated' * bool(each.missing_bytes)})"
+        for each in cores[:_MOST_LISTED]
+    ]
     if len(cores) > _MOST_LISTED:
         listed.append(f"{len(cores) - _MOST_LISTED} more")
     verb = "is" if len(cores) == 1 else "are"

@@ -68,6 +68,14 @@ def test_cores_of_other_programs_and_jobs_are_left_out_and_named(tmp_path: Path)
     assert any("core.old" in note and "another job" in note for note in found.notes)
 
 
+def test_a_truncated_core_that_is_left_out_is_named_so(tmp_path: Path) -> None:
+    files = {f"core.{rank}": core(environment=rank_variables(rank, 2)) for rank in range(2)}
+    files["cut"] = core(program="/opt/app/other")[:-5]
+    found = assemble(cores_in(tmp_path, files))
+    assert str(found.ranks) == "0-1"
+    assert any("cut (of /opt/app/other, truncated)" in note for note in found.notes)
+
+
 def test_two_cores_of_a_rank_are_reported_and_the_latest_is_taken(tmp_path: Path) -> None:
     of_rank_0 = core(environment=rank_variables(0, 1))
     found = assemble(cores_in(tmp_path, {"core.1": of_rank_0, "core.2": of_rank_0}))
