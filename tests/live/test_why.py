@@ -100,7 +100,6 @@ def test_a_rank_that_sleeps_between_its_tests_waits_for_what_it_tests(
         ("rma_flag.c", "missing-from-collective", "0", "1-3", "MPI_Fetch_and_op to 1 at 0"),
         ("mutex_recv.c", "cycle", "0-1", "2-3", "MPI_Recv from 0 with tag 1"),
         ("omp_recv.c", "unmatched-receive", "2", "0-1,3", "from 3 with tag 8"),
-        ("omp_late.c", "missing-from-collective", "2", "0-1,3", ", in refresh at omp_late.c:"),
     ],
 )
 def test_loops_callbacks_and_threads_lead_to_the_cause(
