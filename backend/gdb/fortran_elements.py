@@ -86,6 +86,8 @@ async def with_way_to_watch(gdb: GdbSession, command: str, record: Failure) -> F
             message=f"'{typed}' is a component of all elements, which GDB cannot watch together; "
             f"watch one, as in 'watch {array}(INDEX)%{component}'",
         )
+    if "$_" not in found:
+        return replace(record, message=f"GDB knows '{typed}' as '{found}': 'watch {found}'")
     return replace(
         record,
         message=f"GDB cannot watch '{typed}', for which it has no expression; watch its address: "

@@ -6,13 +6,14 @@ shows it beside the value at each stop.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from pgdb.patterns import pattern
 
 _DISPLAY = pattern(r"display(?:/\w+)?\s+(?P<expression>.*\S)", re.S)
-_OWN = "$_"
-"""Begin of the names that PGDB puts into expressions."""
+_NUMBER = r"(?m)^(\d+:\s+(?:[yn]\s+)?(?:/\w+ )?)"
+"""Text of GDB before an expression, beside its value and in ``info display``."""
 
 
 class TypedDisplays:
@@ -32,14 +33,16 @@ class TypedDisplays:
         if typed == sent:
             return
         ours, own = _DISPLAY.match(sent), _DISPLAY.match(typed)
-        if ours is not None and own is not None and _OWN in ours["expression"]:
+        if ours is not None and own is not None:
             self._typed[ours["expression"]] = own["expression"]
 
     def as_typed(self, text: str) -> str:
         """Return a text of GDB's with the expressions that the user has typed."""
-        if _OWN not in text:
-            return text
-        # An expression can be a part of another one.
-        for sent in sorted(self._typed, key=len, reverse=True):
-            text = text.replace(sent, self._typed[sent])
+        for sent, typed in self._typed.items():
+            entry = re.compile(rf"{_NUMBER}{re.escape(sent)}(?= = |$)")
+            text = entry.sub(functools.partial(_with, typed), text)
         return text
+
+
+def _with(typed: str, match: re.Match[str]) -> str:
+    return f"{match[1]}{typed}"

@@ -144,6 +144,8 @@ WATCHED = {
         "GDB cannot watch 'one%width', for which it has no expression; watch its address: "
         "'print &(one%width)', then 'with language c -- watch *(TYPE *) ADDRESS'"
     ),
+    "watch table(0,1)%id": "GDB knows 'table(0,1)%id' as 'table(0,1)%row%id': "
+    "'watch table(0,1)%row%id'",
     # Errors of the user's stay as they are.
     "watch rows%nothing": "Attempt to extract a component of a value that is not a structure.",
     "watch one%nothing": "There is no member named nothing.",
