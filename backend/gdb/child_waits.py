@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb.python_stacks import FrameReader, python_frame
 from pgdb.backend.mpi_calls.blocking import activity_in_call
-from pgdb.backend.python import glue
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.waits import wait_of
 from pgdb.jobs import procfs
 from pgdb.mpi_calls import Activity, CallSite, ChildWork
+from pgdb.source_paths import is_of_python_library
 
 _WAITS = frozenset({"wait", "wait3", "wait4", "waitid", "waitpid"})
 """Functions of C that wait for the end of a child process."""
@@ -116,7 +116,7 @@ def _own_frames(frames: Sequence[PythonFrame]) -> tuple[Sequence[PythonFrame], b
 
 def _is_users(frame: PythonFrame) -> bool:
     # Code from a text is the interpreter's own begin of a child: <string>, <frozen runpy>.
-    return not frame.filename.startswith("<") and not glue.is_of_library(frame.filename)
+    return not frame.filename.startswith("<") and not is_of_python_library(frame.filename)
 
 
 def _names(frames: Sequence[PythonFrame]) -> tuple[str, ...]:
