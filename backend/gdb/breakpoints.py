@@ -18,7 +18,7 @@ from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.passed_breakpoints import PassedBreakpoints
 from pgdb.backend.gdb.python_agent import PythonAgent
-from pgdb.backend.gdb.python_breakpoints import PENDING, Place, PythonBreakpoints, place_in
+from pgdb.backend.gdb.python_breakpoints import Place, PythonBreakpoints, place_in
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.sanitizer_reports import SanitizerReports
 from pgdb.backend.gdb.session import GdbSession
@@ -269,7 +269,8 @@ class Breakpoints:
 
     async def _made_python(self, number: int) -> Record:
         made = self.python.shown(await self.take_made())
-        notes = [f"Breakpoint {number} is {PENDING}." for each in made if not each.location_count]
+        why = self.python.reason(number)
+        notes = [f"Breakpoint {number} is {why}." for each in made if not each.location_count]
         return BreakpointsMade(breakpoints=tuple(made), notes="\n".join(notes))
 
     async def take_made(self) -> tuple[Breakpoint, ...]:

@@ -7,6 +7,7 @@ place and the condition in Python.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,8 +22,10 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python.agent_points import UNCAUGHT
 from pgdb.backend.python.injection import CannotArmError
 from pgdb.jobs import procfs
+from pgdb.jobs.wrapped_program import interpreted_script, path_of
 from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, Failure
+from pgdb.regular_files import open_regular
 
 _COMMAND = pattern(r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)\s+(?P<rest>\S.*)\Z")
 _TAIL = pattern(r"\s+if\b\s*(?P<condition>.*)\Z")
@@ -32,6 +35,7 @@ CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+py-exception(?!\S)\s*(.*)\Z")
 """The command that stops a rank at an uncaught exception of Python."""
 PENDING = "not armed yet: the rank has to execute Python code first"
 UNKNOWN = "armed, but the rank has executed no such code yet"
+_MOST_OF_SCRIPT_BYTES = 1 << 22
 _RUNS = "the rank runs; 'interrupt' stops it"
 
 
@@ -76,6 +80,25 @@ def _why_invalid(condition: str) -> str:
     return ""
 
 
+def doubt_about(pid: int, wanted: Mapping[str, Any]) -> str:
+    """Return that a line is behind the end of its file, empty if it is not, or if that is unknown.
+
+    Another file can have the same name, so that this is no error.
+    """
+    file, line = str(wanted.get("file", "")), int(wanted.get("line", 0))
+    script = interpreted_script(pid)
+    named = script if os.path.basename(script) == file else file
+    try:
+        with open_regular(path_of(pid, named)) as opened:
+            data = opened.read(_MOST_OF_SCRIPT_BYTES + 1)
+    except OSError:
+        return ""
+    count = len(data.splitlines())
+    if len(data) > _MOST_OF_SCRIPT_BYTES or line <= count:
+        return ""
+    return f"{os.path.basename(file)} has {count} line{'s' * (count != 1)}"
+
+
 class PythonBreakpoints:
     """The breakpoints at Python code of one GDB."""
 
@@ -86,6 +109,8 @@ class PythonBreakpoints:
         """Slot by GDB's number, which is that of the job. Numbers stay when breakpoints are
         deleted, as their last stop may be in flight."""
         self._locations: dict[int, str] = {}
+        self._doubts: dict[int, str] = {}
+        """The reason why the rank may never come to a place, by GDB's number."""
 
     def at(self, payload: Mapping[str, Any]) -> Hit | None:
         """Return what the agent reports at a stop, None for another stop."""
@@ -109,6 +134,8 @@ class PythonBreakpoints:
             del self.agent.points[slot]
             return replace(made, message=f"{command}: {made.message}")
         self._locations[made] = place.location
+        if doubt := await asyncio.to_thread(doubt_about, pid, place.wanted):
+            self._doubts[made] = doubt
         return made
 
     async def catch(self, pid: int, last: int) -> int | Failure:
@@ -169,6 +196,12 @@ class PythonBreakpoints:
         self.agent.is_changed = True
         return None
 
+    def reason(self, number: int) -> str:
+        """Return why a breakpoint has no place in the rank yet."""
+        why = UNKNOWN if self.agent.is_armed else PENDING
+        doubt = self._doubts.get(number)
+        return f"{why}; {doubt}" if doubt else why
+
     def shown(self, made: Sequence[Breakpoint]) -> list[Breakpoint]:
         """Return breakpoints as the user knows them: those at Python code with their places."""
         if not any(each.number in self.slots for each in made):
@@ -212,5 +245,5 @@ class PythonBreakpoints:
             if isinstance(line, int):
                 file = os.path.basename(str(path))
                 return replace(plain, function=str(function), file=file, line=line)
-        why = problem or (UNKNOWN if self.agent.is_armed else PENDING)
+        why = problem or self.reason(made.number)
         return replace(plain, location_count=0, what=f"{location} ({why})")

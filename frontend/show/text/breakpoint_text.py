@@ -169,7 +169,9 @@ def _what(each: Breakpoint) -> str:
     if each.kind == "catchpoint":
         return _caught(each)
     if not each.location_count:
-        return f"<PENDING>  {each.original}"
+        # One at Python code has the reason behind its place.
+        is_reason = each.what.startswith(f"{each.original} (")
+        return f"<PENDING>  {each.what if is_reason else each.original}"
     return _place(each.function, each.file, each.line) or each.what or _location(each)
 
 

@@ -61,6 +61,13 @@ def test_all_that_a_breakpoint_has_is_listed_as_gdb_lists_it() -> None:
                 installed=False,
             ),
             Breakpoint(number=10, kind="breakpoint", original="late", location_count=0),
+            Breakpoint(
+                number=13,
+                kind="breakpoint",
+                original="t.py:9",
+                what="t.py:9 (not armed yet)",
+                location_count=0,
+            ),
         ]
     )
     assert table.splitlines() == [
@@ -91,6 +98,7 @@ def test_all_that_a_breakpoint_has_is_listed_as_gdb_lists_it() -> None:
         "12      tracepoint     keep y   in f at a.c:3",
         "\tpass count 2",
         "\tnot installed on target",
+        "13      breakpoint     keep y   <PENDING>  t.py:9 (not armed yet)",
     ]
 
 
