@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why import matching, words
 from pgdb.frontend.analysis.why.knot import Knot
-from pgdb.frontend.analysis.why.needs import ROOTED
+from pgdb.frontend.analysis.why.needs import ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.mpi_calls import ArrivedMessage, MpiCall
@@ -74,9 +74,10 @@ def unsent_part(knot: Knot) -> Verdict | None:
         absent = (parts - inside) & RankSet.union(
             each.ranks for each in knot.parties if not _is_in(each, made)
         )
-        if not absent:
-            continue
         there = [part(each, absent) for each in knot.parties if not each.ranks.isdisjoint(absent)]
+        # A rank that waits for a message may not have come to the call yet.
+        if not there or not all(any(map(is_meeting, each.calls)) for each in there):
+            continue
         places = " and ".join(
             f"{words.named(each.ranks)} {words.verb(each.ranks, 'is')} {words.in_calls([each])}"
             for each in there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from pgdb.mpi_calls import ArrivedMessage, MpiCallStatus
-from tests.support.why_calls import WORLD, in_call
+from tests.support.why_calls import WORLD, in_call, recv
 from tests.support.why_jobs import BARRIER, Job, explained
 
 
@@ -66,6 +66,11 @@ def test_the_rank_from_which_the_root_still_receives_is_the_cause() -> None:
         "likely",
     )
     assert "for the part of rank 2, but rank 2 is in MPI_Barrier" in found.text
+
+
+def test_a_rank_that_waits_for_a_message_has_not_left_the_call_out() -> None:
+    (found,) = explained({"0": gathers("2"), "1": BARRIER, "2": recv(0, tag=9)}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-receive", "2", "0-1")
 
 
 def test_the_end_of_a_chain_of_receives_is_the_cause() -> None:
