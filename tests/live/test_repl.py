@@ -119,6 +119,7 @@ def test_ctrl_c_interrupts_the_ranks_and_the_job_lives(
             terminal.expect(PROMPT)
         terminal.line("p 1 + 1")
         terminal.expect(r"\[0-1\] 1 \+ 1 = 2")
+        terminal.expect(PROMPT)
         # Ctrl-C at the prompt, with nothing running, does no harm.
         terminal.send("typed")
         terminal.control_c()
