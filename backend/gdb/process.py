@@ -41,7 +41,7 @@ _IN_EVERY_GDB = (
     *("buffering_in_gdb", "command_text_in_gdb", "elements_in_gdb", "fortran_arrays_in_gdb"),
     *("fortran_elements_in_gdb", "fortran_objects_in_gdb", "fortran_parts_in_gdb"),
     "library_printers_in_gdb",
-    *("python_hits_in_gdb", "references_in_gdb"),
+    *("python_hits_in_gdb", "references_in_gdb", "single_steps_in_gdb"),
 )
 _FOR_CALLS = (
     *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "iterators_in_gdb"),
