@@ -28,6 +28,7 @@ from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
+from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.operations import (
     LASTING,
     Operations,
@@ -36,6 +37,7 @@ from pgdb.backend.gdb.operations import (
     prints_unasked,
     prints_values,
 )
+from pgdb.backend.gdb.process import GUARD
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import definitions
 from pgdb.backend.gdb.selected_thread import is_refused
@@ -480,7 +482,7 @@ class GdbDebugger:
         self._process.was_stopped = acquired.was_stopped
         self._executor.stacks.know(acquired.pid, acquired.mapped)
         # Nobody waits for them: GDB carries out commands in their order.
-        self._gdb.ask_together(*definitions(self.rank, acquired.pid))
+        self._gdb.ask_together(*definitions(self.rank, acquired.pid), console(GUARD))
         self._executor.watch(acquired.pid)
         if (end := decode.exit_of(acquired.payload, run=request_id)) is not None:
             self._executor.feed(events.EndLearned(end))

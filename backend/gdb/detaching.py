@@ -11,7 +11,7 @@ from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.interrupting import BLOCKED, DRAIN_TIMEOUT_S, INTERRUPT_TIMEOUT_S, Interrupter
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.process import END_WHEN_FREE
+from pgdb.backend.gdb.process import ALLOW, END_WHEN_FREE
 from pgdb.backend.rank import events
 from pgdb.backend.rank.states import Detached, Detaching
 from pgdb.errors import GdbError
@@ -134,7 +134,8 @@ class Detacher:
         """Have GDB end the process, which must be stopped; return whether GDB has done so."""
         try:
             async with asyncio.timeout(_KILL_S):
-                result = await self._executor.gdb.send(console("kill"))
+                allowed, kill = console(ALLOW.format("kill")), console("kill")
+                result = await self._executor.gdb.send_together(allowed, kill)[1]
         except (GdbError, TimeoutError):
             return False
         return result.kind != "error"

@@ -20,6 +20,7 @@ import msgspec
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.process import ALLOW
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.sbd.mapped_objects import entry_point
@@ -260,7 +261,9 @@ class Following:
             return
         for number, (is_current, _) in live.items():
             if not is_current:
-                await self._gdb.send(console(f"detach inferiors {number}"))
+                allowed = console(ALLOW.format("detach inferiors"))
+                detach = console(f"detach inferiors {number}")
+                await self._gdb.send_together(allowed, detach)[1]
         # GDB looks up a function of the rank in all its inferiors, and a shell has a main, too.
         listed = await self._gdb.send(console("info inferiors"))
         for number in _ENDED.findall(listed.text):

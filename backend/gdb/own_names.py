@@ -10,8 +10,13 @@ _OWN = re.compile(
     r"^\$_pgdb_\w+ = .*(?:\n(?!\$\w+ = ).*)*(?:\n|\Z)"
     # a function in "help function" and "apropos";
     r"|^function _pgdb_\w+ -- .*(?:\n|\Z)"
-    # a candidate of "complete".
+    # a candidate of "complete";
     r"|^.*(?:\$|\bfunction )_pgdb_\w+(?:\n|\Z)"
+    # a hook of the guard in "help user-defined" and "apropos",
+    r"|^.*\bhook-\S+ -- _pgdb_guard(?:\n|\Z)"
+    # and in "complete".
+    r"|^(?:(?:detach|kill) hook-inferiors|target hook-(?:core|exec|extended-remote|native|remote)"
+    r"|hook-(?:attach|core-file|detach|disconnect|kill|quit|run|start|starti))(?:\n|\Z)"
 )
 
 
@@ -23,4 +28,4 @@ def without_own_names(text: str) -> str:
     >>> without_own_names("$_rank = 0\n$_pgdb_typed = {\n  x = 1\n}\n$_element = 1\n")
     '$_rank = 0\n$_element = 1\n'
     """
-    return _OWN.sub("", text) if "_pgdb_" in text else text
+    return _OWN.sub("", text) if "_pgdb_" in text or "hook-" in text else text

@@ -44,7 +44,7 @@ _IN_EVERY_GDB = (
     *("python_hits_in_gdb", "references_in_gdb", "single_steps_in_gdb"),
 )
 _FOR_CALLS = (
-    *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "iterators_in_gdb"),
+    *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "guard_in_gdb", "iterators_in_gdb"),
     *("numbers_in_gdb", "python_frames_in_gdb", "scopes_in_gdb", "tracing_in_gdb"),
 )
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
@@ -54,6 +54,10 @@ _FIRST_TO_END = "1000"
 
 END_WHEN_FREE = "python ending_in_gdb.end_when_free()"
 """GDB command that makes a GDB with Python exit after it has detached from its last process."""
+GUARD = "python guard_in_gdb.watch()"
+"""GDB command that makes a GDB with Python refuse commands that take its rank away."""
+ALLOW = 'python guard_in_gdb.allow("{}")'
+"""GDB command that lets one command of PGDB's pass the guard."""
 
 OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]

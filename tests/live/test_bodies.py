@@ -154,6 +154,31 @@ def test_a_file_is_refused_what_a_line_is(
     assert_ended_well(finished)
 
 
+def test_a_line_that_is_made_at_run_time_is_refused_what_a_line_is(mpi: Mpi, build: Build) -> None:
+    """Only GDB sees the text of an ``eval`` and the one that code computes."""
+    made = (
+        'eval "de%s", "tach"',
+        'python gdb.execute("k" + "")',
+        'python gdb.execute("detach" + " inferiors 1")',
+        'python gdb.execute("target" + " remote :1")',
+        'python gdb.execute("q" + "uit")',
+    )
+    finished = run_json(
+        "launch",
+        *ex("break work", "continue", *made, "help user-defined", "print 40 + 2"),
+        *ex("delete", "continue"),
+        *mpi.line(2, build("bodies.c")),
+        has_tracebacks=True,
+    )
+    for command in made:
+        (found,) = finished.answer(command)["classes"]
+        assert "is refused inside another command" in found["text"], command
+    assert "hook-" not in finished.answer("help user-defined")["classes"][0]["text"]
+    (found,) = finished.answer("print 40 + 2")["classes"]
+    assert (found["ranks"], found["record"]["text"]) == ("0-1", "42")
+    assert_ended_well(finished)
+
+
 def test_a_rank_on_which_a_line_fails_leaves_the_body(mpi: Mpi, build: Build) -> None:
     body = ["define both", "print 10 / rank", "proc 0-1 print 3", "info line", "print 5", "end"]
     finished = run_json(

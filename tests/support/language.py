@@ -328,8 +328,9 @@ def _is_same(gdb: str, pgdb: str, *, is_error: bool) -> bool:
         return True
     if expression.fullmatch(plain):
         return True
-    # PGDB shows the source line of a stop apart from its text.
-    without = "\n".join(each for each in plain.splitlines() if not re.match(r"\d+ ", each))
+    # PGDB shows the source line of a stop apart from its text. GDB 18 warns of one without a file.
+    source = re.compile(r"(warning: )?\d+ ")
+    without = "\n".join(each for each in plain.splitlines() if not source.match(each))
     return bool(without) and expression.fullmatch(without) is not None
 
 

@@ -17,6 +17,8 @@ from pgdb.backend.gdb.own_names import without_own_names
         ("function _element -- E.\nfunction _pgdb_x -- X.\n", "function _element -- E.\n"),
         ("p $_pgdb_death\np $_pid\n", "p $_pid\n"),
         ("help function _pgdb_x\nhelp function _regex", "help function _regex"),
+        ("hook-kill -- _pgdb_guard\nhook-next -- User-defined.\n", "hook-next -- User-defined.\n"),
+        ("hook-kill\ntarget hook-remote\nhook-next\n", "hook-next\n"),
         # A condition stays.
         ("\tstop only if $_pgdb_python_hit(1, 2)\n", "\tstop only if $_pgdb_python_hit(1, 2)\n"),
     ],
