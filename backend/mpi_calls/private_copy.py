@@ -74,6 +74,10 @@ class PrivateCopy:
             raise EmulationError("too much memory is allocated")
         return place
 
+    def is_allocated(self, address: int) -> bool:
+        """Return whether an address is in memory that :meth:`allocate` has returned."""
+        return _HEAP <= address < self._heap
+
     def number(self, address: int, size_bytes: int) -> int:
         """Return an unsigned number of the private copy."""
         return int.from_bytes(self.read(address, size_bytes), "little")

@@ -178,7 +178,9 @@ class RequestSamples:
                 head = emulator.read(start, HEAD_BYTES)
             except EmulationError:
                 continue
-            if is_request(head, handle) and not library.is_stack(start):
+            # Where the process has used up a block of requests, the library allocates another one.
+            is_in_heap = emulator.is_allocated(start) or not library.is_stack(start)
+            if is_request(head, handle) and is_in_heap:
                 return start
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,3 +79,32 @@ def test_an_object_begins_before_the_fields_that_are_read() -> None:
     for references, kind in ((0, 2), (1, 0), (1 << 20, 2), (1, 99)):
         assert not is_request(struct.pack("<Iii", HANDLE, references, kind), HANDLE)
     assert not is_request(struct.pack("<Iii", HANDLE, 1, 2), HANDLE + 1)
+
+
+class OwnBlock:
+    """A private copy in which the library has made a new block of requests."""
+
+    AT, PLACE = 0x7EC01000, 0x7EC00010
+    ON_STACK = 0x7EBFDF00
+
+    @contextmanager
+    def recorded_reads(self) -> Iterator[list[tuple[int, int]]]:
+        yield [(self.ON_STACK + 8, 4), (self.AT + 8, 4)]
+
+    def allocate(self, size_bytes: int) -> int:
+        return self.PLACE
+
+    def is_allocated(self, address: int) -> bool:
+        return address >= self.PLACE
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        is_head = address in (self.AT, self.ON_STACK)
+        return struct.pack("<Iii", HANDLE if is_head else 0, 1, 4)
+
+
+def test_an_object_in_a_new_block_of_the_private_copy_is_found() -> None:
+    """A process with eight open requests has used up the first block of MPICH."""
+    library: Any = SimpleNamespace(
+        emulator=OwnBlock(), query=lambda *_, **__: None, is_stack=lambda address: True
+    )
+    assert RequestSamples(library)._object(library, HANDLE) == OwnBlock.AT
