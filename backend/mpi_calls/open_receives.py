@@ -25,6 +25,8 @@ _LEAST_ADDRESS = 4096
 _MOST_ADDRESSES = 64
 _MOST_STACK_BYTES = 1 << 14
 _MOST_REQUESTS = 256
+_MOST_UNKNOWN = 3
+"""Most words one after the other in an array of requests that may be something else."""
 
 
 def open_receives(
@@ -84,9 +86,15 @@ def _at(
     if (one := reader.at(address)) is not None:
         yield one
         return
+    unknown = 0
     for number in range(_MOST_REQUESTS if is_array else 0):
         word = library.memory.word(address + 8 * number)
         made = reader.at(word) if word else None
-        if made is None:
+        if made is not None:
+            unknown = 0
+            yield made
+        elif word and unknown < _MOST_UNKNOWN:
+            # Open MPI puts one empty request in the place of each message that it has sent at once.
+            unknown += 1
+        else:
             return
-        yield made

@@ -29,9 +29,12 @@ FRAMES = (
 
 
 def found(
-    monkeypatch: pytest.MonkeyPatch, objects: dict[int, Request], stack: tuple[int, ...] = (ONE,)
+    monkeypatch: pytest.MonkeyPatch,
+    objects: dict[int, Request],
+    stack: tuple[int, ...] = (ONE,),
+    array: tuple[int, ...] = (TWO, ONE, 0),
 ) -> str:
-    words = dict(enumerate((TWO, ONE, 0)))
+    words = dict(enumerate(array))
 
     class Reader:
         def __init__(self, library: Any) -> None:
@@ -63,6 +66,14 @@ def test_requests_are_on_the_stack_and_in_arrays(monkeypatch: pytest.MonkeyPatch
     both = {ONE: OPEN, TWO: replace(OPEN, peer=3)}
     assert found(monkeypatch, both, ()) == "2-3"
     assert found(monkeypatch, {ONE: OPEN}, (BAD, ONE)) == "2"
+
+
+def test_messages_that_were_sent_at_once_have_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI has one empty request for all of them, between those of the receives."""
+    both = {ONE: OPEN, TWO: replace(OPEN, peer=3)}
+    assert found(monkeypatch, both, (), (ONE, BAD + 8, TWO, BAD + 8)) == "2-3"
+    assert found(monkeypatch, both, (), (BAD + 8, ONE, 0, TWO)) == "2"
+    assert found(monkeypatch, both, (), (ONE, *[BAD + 8] * 4, TWO)) == "2"
 
 
 @pytest.mark.parametrize(
