@@ -47,7 +47,7 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
         if not victims.isdisjoint(watch.moved) or not {*above} - {*stuck}:
             continue
         waiters = RankSet.union(parties[each.waiter].ranks for each in direct)
-        is_collective = any(each.need.kind == "meeting" for each in direct)
+        is_collective = any(_is_part_of_call(each, parties[each.waiter]) for each in direct)
         kind: VerdictKind = "missing-from-collective" if is_collective else "waits-for-busy-rank"
         confidence, step = _confidence(waiting, number, victims)
         text = f"{words.named(waiters)} {words.verb(waiters, 'waits')} "
@@ -65,6 +65,14 @@ def verdicts(waiting: Waiting, edges: Sequence[Edge], stuck: Sequence[int]) -> I
             evidence=words.evidence([party, *(parties[each] for each in above)]),
             step=step,
         )
+
+
+def _is_part_of_call(edge: Edge, waiter: Party) -> bool:
+    """Return whether a party waits for the part of another one in a collective call."""
+    if edge.need.kind != "others":
+        return edge.need.kind == "meeting"
+    # The members that such a call needs are known to the library alone.
+    return all(each.kind in ("collective", "comm") for each in waiter.calls)
 
 
 def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confidence, Step]:

@@ -380,12 +380,12 @@ def _cause(
 ) -> tuple[RankSet, bool]:
     """Return the ranks to blame, and whether no others explain the waits as well."""
     elsewhere = RankSet.union(each.ranks for each in others)
-    is_known, found = neighbours.missing(waiting, elsewhere)
-    if found is not None:
-        return found, True
-    guess = _to_blame(ranks, others)
+    awaited = neighbours.awaited(waiting, elsewhere)
     # Ranks that have not begun the call, and ranks that have left it, stand at the same place.
-    return guess, not is_known or guess == ranks or len(elsewhere) == 1
+    if not awaited:
+        return _to_blame(ranks, others), awaited is None or len(elsewhere) == 1
+    found = neighbours.missing(awaited)
+    return (found, True) if found is not None else (RankSet.union(awaited), False)
 
 
 def _decided(verdict: Verdict, is_sure: bool) -> Verdict:

@@ -21,6 +21,8 @@ def deadlock(knot: Knot) -> Verdict:
         collectives.connection,
         messages.other_message,
         messages.not_ready,
+        messages.only_sends,
+        mixups.tags_of_groups,
         _peers_unknown,
         messages.cycle,
         messages.other_rank,

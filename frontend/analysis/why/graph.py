@@ -109,3 +109,19 @@ def cycle_in(graph: networkx.DiGraph[int], nodes: Sequence[int]) -> list[int]:
         return [source for source, _ in networkx.find_cycle(part)]
     except networkx.NetworkXNoCycle:
         return []
+
+
+def waiting_for_each_other(
+    graph: networkx.DiGraph[int], nodes: Sequence[int], cycle: Sequence[int]
+) -> list[int]:
+    """Return the nodes among *nodes* that wait for those of a *cycle*, and these for them.
+
+    The nodes of the cycle come first, in their order.
+    """
+    import networkx
+
+    part = graph.subgraph(nodes)
+    for component in networkx.strongly_connected_components(part):
+        if cycle[0] in component:
+            return [*cycle, *sorted(component.difference(cycle))]
+    return [*cycle]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pgdb.frontend.analysis.why import words
 from pgdb.frontend.analysis.why.graph import Edge
@@ -70,6 +70,11 @@ class Knot:
     def open_needs(self, number: int, kinds: str) -> list[Need]:
         """Return the open needs of a member that are of one of *kinds*."""
         return [need for need in self.waiting.open_needs(number) if need.kind in kinds.split()]
+
+    def every_need(self) -> Iterator[Need]:
+        """Yield the open needs of all members."""
+        for each in self.members:
+            yield from self.waiting.open_needs(each)
 
     def calling(self, function: str) -> RankSet:
         """Return the ranks that are in a function."""

@@ -183,26 +183,52 @@ def cycle(knot: Knot) -> Verdict | None:
     misses = untaken.missed(knot, receivers, of_sender=True)
     # A circle of ranks that miss no message is a deadlock of its own.
     others = [each for each in own if each not in misses]
-    found = graph.cycle_in(network, others) or graph.cycle_in(network, own)
-    if not found or not all(
-        isinstance(need.peer, int) for each in found for need in knot.open_needs(each, _MESSAGES)
-    ):
+    among, found = others, graph.cycle_in(network, others)
+    if not found:
+        among, found = own, graph.cycle_in(network, own)
+    known = {each for each in among if _has_known_peers(knot, each)}
+    if not found or not known.issuperset(found):
         return None
     parties = [knot.party(each) for each in found]
     ranks = RankSet.union(each.ranks for each in parties)
     if not misses.keys().isdisjoint(found):
         return _other_came(knot, misses.values(), f"so {_circle(parties, ranks)}")
-    is_sends = not {*receivers} & {*found}
+    # None of them is a victim of the circle only: its ranks wait for it as well.
+    every = graph.waiting_for_each_other(network, [each for each in among if each in known], found)
+    further = [knot.party(each) for each in every[len(found) :]]
+    is_sends = not {*receivers} & {*every}
     if is_sends:
         kind: VerdictKind = "head-to-head-sends"
         rule = "each sends to a rank that is itself in a send, and nobody receives"
     else:
         kind = "cycle"
         rule = "each waits for a send or a receive of the next one, and the last for the first"
-    text = _circle(parties, ranks)
+    text = _circle(parties, ranks, further)
     for each in [*untaken.missed(knot, receivers, of_sender=False).values()][:1]:
         text += f"; {each.text}"
-    return knot.verdict(kind, text, rule, ranks=ranks)
+    return knot.verdict(
+        kind, text, rule, ranks=RankSet.union([ranks, *(each.ranks for each in further)])
+    )
+
+
+def only_sends(knot: Knot) -> Verdict | None:
+    """Find ranks that all wait for receivers of their messages, of which some are unknown."""
+    needs = [*knot.every_need()]
+    if not needs or any(need.kind != "receiver" for need in needs):
+        return None
+    if all(need.is_known for need in needs) or len(knot.ranks) < 2:
+        return None
+    return knot.verdict(
+        "head-to-head-sends",
+        f"{words.named(knot.ranks)} wait until their messages are received, "
+        f"{words.in_calls(knot.parties)}, and none of them waits in a receive",
+        "each waits for a send, and nobody who could receive is able to",
+        known=False,
+    )
+
+
+def _has_known_peers(knot: Knot, number: int) -> bool:
+    return all(isinstance(need.peer, int) for need in knot.open_needs(number, _MESSAGES))
 
 
 def _other_came(
@@ -234,18 +260,27 @@ def _other_came(
     )
 
 
-def _circle(parties: Sequence[Party], ranks: RankSet) -> str:
-    """Return a cycle in words, whose parties are in the order in which they wait."""
+def _circle(parties: Sequence[Party], ranks: RankSet, further: Sequence[Party] = ()) -> str:
+    """Return a cycle in words, whose parties are in the order in which they wait; *further* ones
+    wait for it, and it for them."""
     text = f"{words.named(ranks)} wait for each other"
+    if further:
+        every = RankSet.union([ranks, *(each.ranks for each in further)])
+        return (
+            f"{words.named(every)} wait for each other (one circle of several is "
+            f"{_steps(parties)}), {words.in_calls([*parties, *further])}"
+        )
     if len(parties) == 2:
         return f"{text}: {', '.join(words.short(each) for each in parties)}"
+    length = f" of {len(parties)}" if len(parties) > words.MOST_STEPS else ""
+    return f"{text} in a circle{length} ({_steps(parties)}), {words.in_calls(parties)}"
+
+
+def _steps(parties: Sequence[Party]) -> str:
     steps = [str(each.ranks) for each in parties]
     if len(steps) > words.MOST_STEPS:
-        text += f" in a circle of {len(steps)}"
         steps = [*steps[: words.MOST_STEPS - 1], "…"]
-    else:
-        text += " in a circle"
-    return f"{text} ({' → '.join([*steps, str(parties[0].ranks)])}), {words.in_calls(parties)}"
+    return " → ".join([*steps, str(parties[0].ranks)])
 
 
 def nobody(knot: Knot) -> Verdict | None:

@@ -1,4 +1,5 @@
-"""The rule about a rank that makes a collective call in another communicator than it should."""
+"""Rules about ranks that take another communicator than they should, or join two with different
+tags."""
 
 from __future__ import annotations
 
@@ -47,6 +48,32 @@ def wrong_communicator(knot: Knot) -> Verdict | None:
             step=_OR_LEFT_OUT,
         )
     return None
+
+
+def tags_of_groups(knot: Knot) -> Verdict | None:
+    """Find the two groups of an intercommunicator that give different tags for it."""
+    groups: dict[RankSet | None, list[Call]] = {}
+    for party in knot.parties:
+        for made in party.calls:
+            if made.function != "MPI_Intercomm_create" or not isinstance(made.tag, int):
+                return None
+            groups.setdefault(matching.members_of(made.communicator), []).append((made, party))
+    tags = [{made.tag for made, _ in calls} for calls in groups.values()]
+    if len(groups) != 2 or None in groups or not tags[0].isdisjoint(tags[1]):
+        return None
+    texts = [_tag_of_group(calls) for calls in groups.values()]
+    return knot.verdict(
+        "unmatched-receive",
+        f"{texts[0]}, but {texts[1]}: the leaders of the two groups send each other messages with "
+        "these tags, and none of them is received",
+        "both groups of an intercommunicator give the same tag to MPI_Intercomm_create",
+        known=False,
+    )
+
+
+def _tag_of_group(calls: Sequence[Call]) -> str:
+    ranks = RankSet.union(party.ranks for _, party in calls)
+    return f"{words.named(ranks)} {words.verb(ranks, 'is')} {words.in_calls([calls[0][1]])}"
 
 
 def _pairs(calls: Sequence[Call], stuck: RankSet) -> Iterator[tuple[Call, Call, RankSet]]:

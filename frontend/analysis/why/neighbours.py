@@ -26,26 +26,30 @@ def neighbours_in(call: MpiCall) -> RankSet | None:
     return RankSet.union(known) if known and len(known) == len(sets) else None
 
 
-def missing(waiting: Sequence[Party], others: RankSet) -> tuple[bool, Missing]:
-    """Return whether the neighbours of all *waiting* ranks are known, and which of *others* are
-    missing."""
+def awaited(waiting: Sequence[Party], others: RankSet) -> list[RankSet] | None:
+    """Return the neighbours of the *waiting* ranks that are among *others*, None if some are
+    unknown."""
     found = []
     for party in waiting:
         neighbours = [neighbours_in(each) for each in party.calls]
         known = [each for each in neighbours if each is not None]
         if not known or len(known) < len(neighbours):
-            return False, None
+            return None
         found.append(RankSet.union(known) & others)
     # A rank whose neighbours are all in the call waits behind one of them.
-    found = [each for each in found if each]
+    return [each for each in found if each]
+
+
+def missing(found: Sequence[RankSet]) -> Missing:
+    """Return the ranks that are missing, from those that :func:`awaited` has returned."""
     if not found:
-        return True, None
+        return None
     common = found[0]
     for each in found[1:]:
         common = common & each
     if len(common) == 1:
-        return True, common
+        return common
     alone = RankSet.union(each for each in found if len(each) == 1)
     if all(not each.isdisjoint(alone) for each in found):
-        return True, alone
-    return True, None
+        return alone
+    return None
