@@ -234,7 +234,7 @@ class Operations:
                     operation = replace(operation, expression=other)
                     block = await blocks.read_block(self._gdb, operation, pid)
                 return unset_bounds.reworded(block, expression)
-            case Console(command=command):
+            case Console(command=command, display=display):
                 if records(command) and has_several_threads(pid):
                     return Failure(message=_RECORDS_ONE_THREAD)
                 watch = self._files.watch(command, pid, self._gdb.pid)
@@ -249,7 +249,11 @@ class Operations:
                 is_about_arguments = any(each.match(command) for each in _SHOWS_ARGUMENTS)
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} all")
+                if display:
+                    await self._pass_numbers(display)
                 result = await self._carry_out(command, request_id)
+                if display and result.kind == "done":
+                    self._gdb.displays.made(result.text)
                 if is_about_arguments and self._stacks.arguments.lists_safely:
                     # GDB itself would print the arguments at each stop.
                     self._gdb.send(f"-gdb-set {_FRAME_ARGUMENTS_ARE} scalars")
@@ -298,6 +302,13 @@ class Operations:
                 return await self._breakpoints.list(numbers, kind)
             case _:
                 raise AssertionError(f"{operation} is not carried out here")
+
+    async def _pass_numbers(self, display: int) -> None:
+        """Make GDB pass over the numbers of the displays that only other ranks have."""
+        displays = self._gdb.displays
+        while displays.last < display - 1:
+            displays.made((await self._gdb.console("display 0")).text)
+            await self._gdb.console(f"undisplay {displays.last}")
 
     async def _with_elements(self, text: str, *, is_command: bool = False) -> str:
         """Return an expression or a command in which GDB finds all parts of Fortran variables."""

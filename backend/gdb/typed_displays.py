@@ -14,6 +14,7 @@ from pgdb.patterns import pattern
 _DISPLAY = pattern(r"display(?:/\w+)?\s+(?P<expression>.*\S)", re.S)
 _NUMBER = r"(?m)^(\d+:\s+(?:[yn]\s+)?(?:/\w+ )?)"
 """Text of GDB before an expression, beside its value and in ``info display``."""
+_MADE = pattern(r"\s*(\d+): ")
 
 
 class TypedDisplays:
@@ -27,6 +28,19 @@ class TypedDisplays:
 
     def __init__(self) -> None:
         self._typed: dict[str, str] = {}
+        self.last = 0
+        """The number of GDB's last display, as far as GDB's answers show."""
+
+    def made(self, text: str) -> None:
+        """Note the answer of a ``display`` that GDB has carried out.
+
+        >>> displays = TypedDisplays()
+        >>> displays.made("4: k = 0")
+        >>> displays.last
+        4
+        """
+        match = _MADE.match(text)
+        self.last = int(match[1]) if match is not None else self.last + 1
 
     def take(self, typed: str, sent: str) -> None:
         """Note a command of the user's, and the command that GDB gets in its place."""

@@ -206,9 +206,9 @@ class RankView(RankGroups):
     async def execute_plain(self, line: str, *, timeout_s: float | None = None) -> Answer:
         """Run a GDB command that does not change the session's state."""
         line = for_ranks(line, len(self.set))
-        return await self._session.ask(
-            line, Console(command=line), self.set, timeout_s=timeout_s, of_ended=True
-        )
+        operation = Console(command=line, display=self._session.settings.display_number(line))
+        ranks = self.set & self._session.settings.ranks_with_displays(line) or self.set
+        return await self._session.ask(line, operation, ranks, timeout_s=timeout_s, of_ended=True)
 
     async def gather(self, said: Answer, directory: Path | str) -> list[GatheredFile]:
         """Copy the files that a command has written on the hosts to a directory of this host.

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 import msgspec
 
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, Script
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Failure, Record
+from pgdb.records import Failure, Record, Text
 
 _KEPT = frozenset(
     "display undisplay set unset handle skip directory cd alias macro "
@@ -26,6 +27,10 @@ _ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*(?:->
 _FRAME_INFO = pattern(r"set\s+p(?:r|ri|rin|rint)?\s+frame-i\w*\s+(\S+)\s*\Z")
 _MOST_CALLS = pattern(r"set\s+max-u[a-z-]*\s+(?:=\s*)?(\S+)\s*\Z")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
+_CHANGES_DISPLAYS = pattern(
+    r"(?:undisplay|(?:delete|disable|enable)\s+disp\w*)\s+(?P<numbers>\d+(?:\s+\d+)*)\s*\Z"
+)
+_MADE = pattern(r"\s*(\d+): ")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 
 
@@ -42,6 +47,27 @@ class SettingsJournal:
 
     def __init__(self) -> None:
         self._kept: list[KeptCommand] = []
+        self._last_display = 0
+
+    def display_number(self, line: str) -> int:
+        """Return the job-wide number of the display that a command makes, 0 if it makes none.
+
+        GDB numbers its displays itself. A rank without an earlier one passes over its number.
+        """
+        is_display = gdb_commands.resolve(line) == "display" and argument_of(line)
+        return self._last_display + 1 if is_display else 0
+
+    def ranks_with_displays(self, line: str) -> RankSet:
+        """Return the ranks that have a display that a command names, of those that are known."""
+        match = _CHANGES_DISPLAYS.match(line)
+        if match is None:
+            return RankSet()
+        numbers = {int(each) for each in match["numbers"].split()}
+        return RankSet.union(
+            each.ranks
+            for each in self._kept
+            if isinstance(each.operation, Console) and each.operation.display in numbers
+        )
 
     def take(
         self,
@@ -50,6 +76,7 @@ class SettingsJournal:
         classes: Iterable[EquivalenceClass[Record]],
     ) -> None:
         """Add a command, for the ranks whose GDBs have carried it out."""
+        classes = tuple(classes)
         if not isinstance(operation, Console | Script) or not is_kept(line):
             return
         if any(each.operation is operation for each in self._kept):
@@ -59,6 +86,8 @@ class SettingsJournal:
         )
         if not ranks:
             return
+        if isinstance(operation, Console) and operation.display:
+            self._last_display = max(self._last_display, _number_of(operation, classes))
         ends_displays = _ENDS_DISPLAYS.match(line) is not None
         left: list[KeptCommand] = []
         for each in self._kept:
@@ -101,6 +130,13 @@ class SettingsJournal:
     def kept(self) -> tuple[KeptCommand, ...]:
         """The commands, in order."""
         return tuple(self._kept)
+
+
+def _number_of(operation: Console, classes: Iterable[EquivalenceClass[Record]]) -> int:
+    """Return the number of a display that was made: bodies of the user's make some unseen."""
+    texts = (each.record.text for each in classes if isinstance(each.record, Text))
+    made = [int(match[1]) for text in texts if (match := _MADE.match(text))]
+    return max([operation.display, *made])
 
 
 def is_kept(line: str) -> bool:

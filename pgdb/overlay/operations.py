@@ -276,6 +276,8 @@ class Console(Operation, frozen=True, kw_only=True):
     """Whether the command is the user's own, which can compute without end."""
     passed: tuple[PassedBreakpoint, ...] = ()
     """Breakpoints that a run passes over, as for :class:`Resume`."""
+    display: int = 0
+    """The job-wide number of the display that the command makes; 0 if it makes none."""
 
     @property
     def sets_running(self) -> bool:

@@ -8,7 +8,7 @@ from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
-from pgdb.records import Failure, Record, Value
+from pgdb.records import Failure, Record, Text, Value
 
 RANKS = RankSet(range(4))
 
@@ -48,3 +48,26 @@ def test_a_form_that_gdb_has_refused_changes_nothing() -> None:
     refused = EquivalenceClass[Record](ranks=RANKS, record=Failure(message="Undefined item"))
     journal.take(line, Console(command=line), [refused])
     assert not journal.shows_frames_otherwise(RANKS)
+
+
+def displayed(journal: SettingsJournal, line: str, ranks: RankSet, record: Record) -> int:
+    """Let ranks carry out a ``display``; return the number that it is to have."""
+    operation = Console(command=line, display=journal.display_number(line))
+    journal.take(line, operation, [EquivalenceClass(ranks=ranks, record=record)])
+    return operation.display
+
+
+def test_a_display_that_a_rank_has_made_takes_its_number_from_all() -> None:
+    journal = SettingsJournal()
+    failed, one, three = Failure(message="no i"), RankSet([1]), RankSet([0, 1, 3])
+    assert displayed(journal, "display j", RANKS, failed) == 1
+    assert displayed(journal, "disp i", one, Text(text="1: i = 3")) == 1
+    # Bodies of the user's have made 2 to 4.
+    assert displayed(journal, "display/x j", three, Text(text="5: /x j = 0x3")) == 2
+    assert displayed(journal, "display k", RANKS, Text(text="6: k = 1")) == 6
+    assert journal.display_number("display") == 0
+    assert journal.display_number("info display") == 0
+    assert journal.ranks_with_displays("undisplay 1") == one
+    assert journal.ranks_with_displays("delete display 1 6") == RANKS
+    assert not journal.ranks_with_displays("undisplay 7")
+    assert not journal.ranks_with_displays("undisplay")
