@@ -165,7 +165,7 @@ def _missed(send: Offer, receive: Offer, *, of_pair: bool) -> str | None:
     if of_pair != (misses[1] or misses[2]):
         return None
     if misses[0]:
-        return f"one to rank {send.peer} that is not from rank {receive.peer}"
+        return f"one to rank {send.peer}, and rank {receive.peer} does not"
     if misses[1]:
         return f"it one with tag {send.tag}"
     if misses[2]:

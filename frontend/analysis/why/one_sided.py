@@ -12,6 +12,8 @@ from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
 _LOCKS = "MPI_Win_lock"
+_OF_LOCKS = (_LOCKS, "MPI_Win_unlock", "MPI_Win_flush")
+"""Begins of the names of functions that may wait for a lock."""
 _WITHOUT_LOCK = frozenset({"MPI_Win_fence", "MPI_Win_free", "MPI_Finalize"})
 """Functions that a rank may call only after it has given back its locks."""
 _EXPOSED = frozenset({"MPI_Win_wait", "MPI_Win_test"})
@@ -51,13 +53,26 @@ def one_sided(knot: Knot) -> Verdict | None:
         or _not_exposed(knot, parties)
         or knot.verdict(
             "unmatched-rma",
-            f"{text} for the other side of a one-sided synchronisation, which no rank does",
+            f"{text} {_missing_part(knot, parties, ranks)}",
             "every rank that could do the other part is blocked",
             ranks=ranks,
             known=False,
             step=_HOLDER_UNKNOWN,
         )
     )
+
+
+def _missing_part(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> str:
+    """Return in words what ranks in one-sided synchronisation wait for, and where the others are."""
+    functions = {made.function for each in parties for made in each.calls if made.kind == "rma"}
+    others = [each for each in knot.parties if each.ranks.isdisjoint(ranks)]
+    places = " and ".join(f"{words.named(each.ranks)} {words.states(each)}" for each in others[:2])
+    elsewhere = f": {places}" if places else ""
+    if all(each.startswith(_OF_LOCKS) for each in functions):
+        return f"for a lock that another rank may hold, and that no rank gives back{elsewhere}"
+    if functions <= _EXPOSED:
+        return f"for a rank that does not call MPI_Win_complete for this window{elsewhere}"
+    return f"for the other side of a one-sided synchronisation, which no rank does{elsewhere}"
 
 
 def _locks(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | None:

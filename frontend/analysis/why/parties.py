@@ -102,14 +102,14 @@ def is_read(status: MpiCallStatus) -> bool:
 
 
 def is_one_sided(status: MpiCallStatus) -> bool:
-    """Return whether a rank is in a one-sided call to a target, as in a loop that reads a flag."""
+    """Return whether a rank is in a one-sided call to a target, or waits for one, as in a loop that
+    reads a flag."""
     made = status.call
-    return (
-        made is not None
-        and not made.thread
-        and made.kind == "rma"
-        and made.function.startswith(_TO_TARGETS)
-    )
+    if made is None or made.thread:
+        return False
+    if made.kind == "wait":
+        return any(each.kind == "rma" for each in made.requests)
+    return made.kind == "rma" and made.function.startswith(_TO_TARGETS)
 
 
 def parties_of(

@@ -1,11 +1,11 @@
-"""Calls of which no argument names the missing rank: of neighbours, and of two groups that join."""
+"""Calls of which no argument names the missing rank: of neighbours, windows, groups that join."""
 
 from __future__ import annotations
 
 import pytest
 
 from pgdb.mpi_calls import Communicator, MpiCallStatus
-from tests.support.why_calls import in_call, outside, waits
+from tests.support.why_calls import in_call, outside, waits, win_call
 from tests.support.why_groups import of_neighbours
 from tests.support.why_jobs import BARRIER, LEADERS, LEFT, PAIR, Job, explained
 
@@ -62,3 +62,16 @@ def test_groups_with_one_tag_may_have_named_other_leaders() -> None:
     assert [each.kind for each in explained(job).verdicts] == ["unknown"]
     job = {"0-1": joining(PAIR, 90), "2-3": joining(LEADERS, None)}
     assert [each.kind for each in explained(job).verdicts] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("MPI_Win_lock", "for a lock that another rank may hold, and that no rank gives back"),
+        ("MPI_Win_unlock", "for a lock that another rank may hold, and that no rank gives back"),
+        ("MPI_Win_wait", "for a rank that does not call MPI_Win_complete for this window"),
+    ],
+)
+def test_one_sided_waits_name_the_missing_part(function: str, words: str) -> None:
+    (found,) = explained({"0": win_call(function, dest=2), "1-3": BARRIER}).verdicts
+    assert f"{words}: ranks 1-3 are in MPI_Barrier" in found.text

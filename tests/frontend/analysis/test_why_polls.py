@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis.why.parties import Party
+from pgdb.frontend.analysis.why.parties import Party, is_one_sided
 from pgdb.mpi_calls import ANY_SOURCE, MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
-from tests.support.why_calls import call, outside, polls, recv, request, status, waits
+from tests.support.why_calls import (
+    call,
+    outside,
+    polls,
+    recv,
+    request,
+    status,
+    waits,
+    win_call,
+)
 from tests.support.why_jobs import BARRIER, Job, explained
 
 PROBE = polls("MPI_Iprobe", "probe", source=ANY_SOURCE, tag=30)
@@ -66,3 +75,10 @@ def test_a_rank_inside_a_reduction_keeps_those_that_have_not_left_it() -> None:
     # Without it, the calls of the others differ.
     job = {"0,2": BARRIER, "1": outside(loop="spins"), "3": status(reduction)}
     assert "different-collectives" in [each.kind for each in explained(job).verdicts]
+
+
+def test_a_loop_that_reads_a_window_may_be_stopped_in_the_wait_for_its_read() -> None:
+    assert is_one_sided(waits("MPI_Wait", "all", request("rma", None)))
+    assert not is_one_sided(waits("MPI_Wait", "all", request("recv", 1)))
+    assert not is_one_sided(waits("MPI_Test", "all", request("rma", None)))
+    assert is_one_sided(win_call("MPI_Rget", dest=1)) and not is_one_sided(BARRIER)
