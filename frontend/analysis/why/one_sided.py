@@ -63,7 +63,7 @@ def one_sided(knot: Knot) -> Verdict | None:
 
 
 def _missing_part(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> str:
-    """Return in words what ranks in one-sided synchronisation wait for, and where the others are."""
+    """Return in words what ranks wait for in one-sided calls, and where the others are."""
     functions = {made.function for each in parties for made in each.calls if made.kind == "rma"}
     others = [each for each in knot.parties if each.ranks.isdisjoint(ranks)]
     places = " and ".join(f"{words.named(each.ranks)} {words.states(each)}" for each in others[:2])

@@ -356,7 +356,8 @@ def in_calls(parties: Sequence[Party], *, named_only: bool = False) -> str:
 def wanted(need: Need) -> str:
     """Return a message in words: ``from rank 1 with tag 7 in MPI_COMM_WORLD``."""
     to = "to" if need.kind == "receiver" else "from"
-    peer = f"{to} rank {need.peer}" if isinstance(need.peer, int) else f"{to} any rank"
+    some = "any rank" if need.peer == ANY_SOURCE else "a rank that is unknown"
+    peer = f"{to} rank {need.peer}" if isinstance(need.peer, int) else f"{to} {some}"
     tag = f" with tag {need.tag}" if isinstance(need.tag, int) else ""
     comm = communicator(need.communicator, brief=True)
     return f"{peer}{tag}{f' in {comm}' if comm else ''}"
