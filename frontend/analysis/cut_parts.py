@@ -54,6 +54,7 @@ _EQUAL = Leaf("<equal>")
 """Text for elements that are equal on all ranks."""
 _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
+_COUNT = pattern(r"\b(?:with|of length) (\d+)(?: elements?)?\b")
 _CALL = pattern(r"\w\s*\(")
 
 Trail = tuple[int, ...]
@@ -85,7 +86,8 @@ async def look_at_parts(
     The request for *answer* had that number. Values that are equal as far as their hashes go, and
     differ behind it, are of different classes in the result, and have the whole with the elements
     that differ. At most *read_bytes* of numbers are read to show them. Of parts that are neither
-    arrays of numbers nor strings *part_elements* are looked at.
+    arrays of numbers nor strings *part_elements* are looked at; a number below that of verdicts is
+    for all of these parts together.
     """
     partial = [each for each in answer.classes if _is_partial(each.record)]
     if not partial or sum(len(each.ranks) for each in answer.classes) < 2:
@@ -116,7 +118,17 @@ async def look_at_parts(
             for path, trail in trails[each.ranks].items()
             if isinstance(_part_at(tree, trail), Leaf)
         }
-        if "" in paths and part_elements <= most_elements:
+        if part_elements < whole_values.MOST_ELEMENTS:
+            share = part_elements // max(1, len(paths) - len(texts))
+            part_elements = max(most_elements, share)
+        # Containers that are known to be longer are not printed in vain.
+        too_long = {
+            path
+            for each, tree in trees
+            for path, trail in trails[each.ranks].items()
+            if path not in texts and count_of(_part_at(tree, trail)) > part_elements
+        }
+        if "" in paths and (part_elements <= most_elements or "" in too_long):
             return answer
         looked = {}
         for path, sets in paths.items():
@@ -124,7 +136,11 @@ async def look_at_parts(
                 expression=place_of(expression, path),
                 format=format,
                 raw_pointers=raw_pointers,
-                most_elements=whole_values.MOST_ELEMENTS if path in texts else part_elements,
+                most_elements=whole_values.MOST_ELEMENTS
+                if path in texts
+                else most_elements
+                if path in too_long
+                else part_elements,
                 limit_bytes=limit_bytes,
             )
             looked[path] = await _look(looking, RankSet.union(sets), ask, read_bytes, compute)
@@ -331,6 +347,17 @@ def _is_cut(group: Group) -> bool:
         isinstance(row, Group) and not row.head.text and row.is_array and _is_cut(row)
         for row in rows
     )
+
+
+def count_of(part: Node) -> int:
+    """Return the number of elements that a container says it has, 0 if it says none.
+
+    >>> from pgdb.frontend.analysis.values import parse
+    >>> count_of(parse('std::map with 3000 elements = {[0] = 1...}'))
+    3000
+    """
+    match = _COUNT.search(part.head.text) if isinstance(part, Group) else None
+    return int(match[1]) if match is not None else 0
 
 
 def _part_at(node: Node, trail: Trail) -> Node:

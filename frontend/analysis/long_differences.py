@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import msgspec
@@ -14,7 +15,7 @@ from pgdb.frontend.analysis.diff import Place, compare
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.whole_values import is_known, key_of
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import normalize_values
+from pgdb.merge.normalize import join_slots, normalize_values
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import merge, summarize_array
 from pgdb.patterns import pattern
@@ -66,6 +67,26 @@ def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDiffere
         places = compare([(each.ranks, node_of(each)) for each in classes]).places
         return LongDifferences(tuple(map(_from_difference, places)))
     return _of_blocks(blocks)
+
+
+def one_of_each_value(
+    classes: Iterable[EquivalenceClass[Record]],
+) -> list[EquivalenceClass[Record]]:
+    """Return classes with those joined that have one hash: their addresses alone differ."""
+    members: dict[str, list[EquivalenceClass[Record]]] = {}
+    for number, each in enumerate(classes):
+        digest = each.record.digest if isinstance(each.record, Value) else ""
+        members.setdefault(digest or str(number), []).append(each)
+    return [
+        same[0]
+        if len(same) == 1
+        else replace(
+            same[0],
+            ranks=RankSet.union(each.ranks for each in same),
+            slots=functools.reduce(join_slots, (each.slots for each in same)),
+        )
+        for same in members.values()
+    ]
 
 
 def from_difference(texts: Sequence[str]) -> list[str]:

@@ -8,7 +8,10 @@ from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.values import Node, parse
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_values
+from pgdb.patterns import pattern
 from pgdb.records import SLOT, Block, Record, Value
+
+_ADDRESS = pattern(r'(?:\([^()"]*\) )?0x[0-9a-f]+ (?:<[^<>"]*> )?')
 
 
 class MarkedText(str):
@@ -51,6 +54,19 @@ def node_of(each: EquivalenceClass[Record]) -> Node:
     else:
         text = normalize_values(record.whole, slots)
     return parse(text, [*slots, bounds] if bounds else slots)
+
+
+def whole_string(text: str, record: Value | None) -> str:
+    """Return a string up to its end if that is at hand.
+
+    *text* is the part that GDB has printed of it, with the address of its rank: the whole is that
+    of one rank of those with the value.
+    """
+    whole = record.whole if record is not None else None
+    if not isinstance(whole, str):
+        return text
+    mine, other = _ADDRESS.match(text), _ADDRESS.match(whole)
+    return f"{mine[0]}{whole[other.end() :]}" if mine and other else whole
 
 
 def full_text(record: Value) -> str:

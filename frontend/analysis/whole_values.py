@@ -20,7 +20,7 @@ from pgdb.frontend.analysis.set_differences import content, may_be_unordered
 from pgdb.frontend.analysis.value_nodes import MarkedText
 from pgdb.frontend.analysis.values import parse
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import normalize_values
+from pgdb.merge.normalize import normalize_record, normalize_values
 from pgdb.overlay.messages import Evaluate
 from pgdb.printed_parts import is_cut
 from pgdb.ranks import RankSet
@@ -30,6 +30,8 @@ MOST_ELEMENTS = 100_000
 """Most elements of containers and text that a verdict looks at."""
 MOST_PRINTED = 2_000
 """Most elements of containers and text that ``print`` looks at, which is to answer at once."""
+MOST_OF_PRINTED_PARTS = 20_000
+"""Most elements of the long containers of a value that ``print`` looks at one by one, together."""
 
 _MOST_CONTENTS = 16
 """Most texts of which the content is kept: a verdict asks for that of each side several times."""
@@ -123,6 +125,32 @@ def _with_whole(
     if not isinstance(record, Value) or record.whole is not None or record.digest not in found:
         return each
     return replace(each, record=replace(record, whole=found[record.digest].whole))
+
+
+def with_known(recalled: Answer, before: Answer) -> Answer:
+    """Return a recalled answer with what is known of its values beyond the part that GDB prints.
+
+    Leaves keep their answers as GDB gave them; *before* is the same answer after a look at the
+    whole.
+    """
+    has_format = "/" in before.command.partition(" ")[0]
+    known = [each for each in before.classes if isinstance(each.record, Value)]
+    classes: list[EquivalenceClass[Record]] = []
+    for each in recalled.classes:
+        left = each.ranks
+        if isinstance(each.record, Value) and each.record.is_part:
+            normalized = normalize_record(each.filled, numbers_are_data=has_format)
+            for of_class in known:
+                if common := left & of_class.ranks:
+                    left -= common
+                    classes.append(
+                        EquivalenceClass(
+                            ranks=common, record=of_class.record, slots=normalized.slots
+                        )
+                    )
+        if left:
+            classes.append(each.part(left))
+    return replace(recalled, classes=tuple(classes))
 
 
 def is_known(record: Record) -> bool:

@@ -116,7 +116,7 @@ async def look_to_print(session: Session, answer: Answer) -> Answer:
         answer,
         limit_bytes=_PRINTED_BYTES,
         most_elements=whole_values.MOST_PRINTED,
-        part_elements=whole_values.MOST_PRINTED,
+        part_elements=whole_values.MOST_OF_PRINTED_PARTS,
     )
     values = [each.record for each in answer.classes if isinstance(each.record, Value)]
     keys = await beside(lambda: {*map(whole_values.key_of, values)}, name="keys")

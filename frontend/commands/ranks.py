@@ -11,6 +11,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import truth, where
 from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
+from pgdb.frontend.analysis.whole_values import with_known
 from pgdb.frontend.commands.options import Option, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -219,7 +220,7 @@ async def _expand(call: Call, which: str, *, is_list: bool) -> Outcome:
     if not left:
         return await shown(*await with_whole_arguments(call.session, answer, []))
     first, *further = itertools.islice(pages(left), 2)
-    full = await call.session.recall(answer, first)
+    full = with_known(await call.session.recall(answer, first), answer)
     others = [each for each in answer.classes if not is_kept_back(each)]
     classes = sorted((*others, *full.classes), key=lambda each: each.ranks.first)
     lost = full.missing.lost

@@ -51,7 +51,7 @@ def test_a_difference_behind_the_printed_part_is_found(
     others = ("assert text", "assert word", "compare text 0 with 2", "compare big 0 with 1")
     bounds = ("assert big in 0..8", "assert big in 0..9", "assert positive > 0")
     kept = ("save kept big", "compare big with kept", "compare alike with 2")
-    kept = (*kept, "info locals", "display numbers")
+    kept = (*kept, "info locals", "display numbers", "print text", "expand")
     commands = (f"tbreak {program.at('look')}", "c", *limits, *asked, *others, *bounds, *kept)
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
     said = outputs(finished.out)
@@ -61,6 +61,7 @@ def test_a_difference_behind_the_printed_part_is_found(
             found = [line for line in lines if line.split()[:2] == [place, "[0-1,3]"]]
             assert found, (name, said[f"{word} {name}"])
         assert "FAILED on [2] (1 of 4)" in said[f"assert {name}"]
+    assert "!" in said["expand"], finished.out
     assert "!" in said["assert text"] and "y" in said["assert word"], finished.out
     assert "2 values on one side only" in said["compare text 0 with 2"]
     assert said["compare big 0 with 1"].startswith("big, [0] with [1]: the same values on")

@@ -21,7 +21,12 @@ from pgdb.frontend.analysis.diff import (
     compare,
     leaves,
 )
-from pgdb.frontend.analysis.long_differences import LongDifferences, long_differences
+from pgdb.frontend.analysis.long_differences import (
+    LongDifferences,
+    from_difference,
+    long_differences,
+    one_of_each_value,
+)
 from pgdb.frontend.analysis.outliers import is_outlier
 from pgdb.frontend.analysis.paths import behind
 from pgdb.frontend.analysis.prominence import (
@@ -32,6 +37,7 @@ from pgdb.frontend.analysis.prominence import (
     rate_texts,
 )
 from pgdb.frontend.analysis.set_differences import may_be_unordered
+from pgdb.frontend.analysis.value_nodes import whole_string
 from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
 from pgdb.frontend.analysis.whole_or_parts import are_clearer_whole
 from pgdb.frontend.show.text.layout import (
@@ -157,15 +163,26 @@ def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         for each in said
     ]
     joined = _with_equal_joined(texts)
-    rows: list[Row] = [(each.ranks, f"{label}{each.text}") for each in joined]
-    rating = rate_place(Place("", tuple((each.ranks, each.text) for each in joined)))
     nodes = [(each.ranks, parse(each.text, each.slots)) for each in joined]
+    shown = [
+        whole_string(each.text, each.record) if isinstance(node, Leaf) else each.text
+        for each, (_, node) in zip(joined, nodes, strict=True)
+    ]
+    if any(len(text) > _MOST_TEXT for text in shown):
+        shown = from_difference(shown)
+    rows: list[Row] = _shortened(
+        [(each.ranks, f"{label}{text}") for each, text in zip(joined, shown, strict=True)]
+    )
+    rating = rate_place(Place("", tuple((each.ranks, each.text) for each in joined)))
     if len(nodes) < 2 or not all(isinstance(node, Group) for _, node in nodes):
         return rating, rows
     comparison = compare(nodes)
     beyond = _beyond(joined)
     if beyond is not None and beyond.places:
-        comparison = replace(comparison, places=beyond.places, has_common=True)
+        # The text of one rank stands for all ranks with its value: their addresses are not in it.
+        addresses = [each for each in comparison.places if rate_place(each) == _EQUAL]
+        merged = (*beyond.places, *addresses)
+        comparison = replace(comparison, places=merged, has_common=True)
     has_places = bool(comparison.places) and comparison.has_common
     if not has_places or comparison.common == DIFFERENT:
         return rating, rows
@@ -184,11 +201,11 @@ def rate_place(place: Place) -> Rating:
 def _beyond(said: Sequence[Said]) -> LongDifferences | None:
     """Return the differences of values of which the texts are parts; None for other values."""
     return long_differences(
-        [
+        one_of_each_value(
             EquivalenceClass[Record](each.ranks, each.record, each.slots)
             for each in said
             if each.record is not None
-        ]
+        )
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import compare
-from pgdb.frontend.analysis.cut_parts import before_parts, cut_parts, look_at_parts
+from pgdb.frontend.analysis.cut_parts import before_parts, count_of, cut_parts, look_at_parts
 from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.analysis.long_differences import long_differences
 from pgdb.frontend.analysis.values import parse
@@ -250,3 +250,52 @@ def test_nothing_is_called_again(expression: str) -> None:
 )
 def test_parts_of_which_the_text_is_cut(text: str, paths: list[str]) -> None:
     assert [*cut_parts(parse(text))] == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("std::map with 3000 elements = {[0] = {a = 1}...}", 3000),
+        ("std::vector of length 12, capacity 16 = {{a = 1}...}", 12),
+        ("std::map with 1 element = {[0] = 1}", 1),
+        ("{a = 1}", 0),
+        ("3", 0),
+    ],
+)
+def test_the_number_of_elements_is_known_from_the_head(text: str, count: int) -> None:
+    assert count_of(parse(text)) == count
+
+
+@pytest.mark.parametrize(("count", "most"), [(3000, 8000), (9000, SHOWN)])
+def test_containers_are_printed_again_only_if_all_of_them_can_be(count: int, most: int) -> None:
+    asked: dict[str, int] = {}
+
+    async def ask(
+        command: str, operation: AnyOperation, ranks: RankSet, *, timeout_s: float | None = None
+    ) -> Answer:
+        del timeout_s
+        assert isinstance(operation, Evaluate)
+        asked[operation.expression] = operation.most_elements
+        head = f"std::map with {count} elements = "
+        text = f"{{m = {head}{{[0] = {{a = 1}}...}}, n = {head}{{[0] = {{a = 1}}...}}}}"
+        whole = text if operation.whole else None
+        value = Value(text=text, digest="0x1", whole=whole, looked_at=SHOWN)
+        merger: Merger[Record] = Merger()
+        merger.add(ranks, value, ())
+        return Answer(command=command, ranks=ranks, classes=merger.classes)
+
+    async def look() -> Answer:
+        everyone = RankSet.range(0, 2)
+        answer = await ask("print s", Evaluate(expression="s"), everyone)
+        return await look_at_parts(
+            answer,
+            ask,
+            limit_bytes=1,
+            read_bytes=1,
+            most_elements=SHOWN,
+            part_elements=16000,
+            compute=beside,
+        )
+
+    asyncio.run(look())
+    assert asked == {"s": SHOWN, "s.m": most, "s.n": most}

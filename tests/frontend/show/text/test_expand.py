@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdb.frontend.analysis.whole_values import with_known
 from pgdb.frontend.show.text import render
 from pgdb.records import Text, Value, Variable, Variables
 from tests.support.rendered import by_rank, fields, shown
@@ -68,3 +69,42 @@ def test_expand_keeps_the_lower_bounds_of_fortran() -> None:
     said = [Value(text=f"( a = (1, {rank}, 3), n = 1 )", bounds="-1") for rank in range(2)]
     lines = shown(by_rank("print t", said), whole=True)
     assert [line.split() for line in lines[1:]] == [["%a(0)", "[0]", "0"], ["[1]", "1"]]
+
+
+def test_expand_shows_strings_up_to_their_ends() -> None:
+    def string(rank: int) -> Value:
+        at = f"0x5555555592{rank}0 "
+        end = "b" if rank == 1 else "a"
+        whole = f"0x555555559200 'a' <repeats 300 times>, \"{end}\""
+        return Value(f"{at}'a' <repeats 200 times>...", digest=f"0x{end}", whole=whole)
+
+    lines = shown(by_rank("print s", [string(rank) for rank in range(2)]), whole=True, width=0)
+    assert lines == [
+        "[0] s = 0x555555559200 'a' <repeats 300 times>, \"a\"",
+        "[1] s = 0x555555559210 'a' <repeats 300 times>, \"b\"",
+    ]
+
+
+def test_expand_lists_places_behind_the_printed_part_and_addresses() -> None:
+    def structure(rank: int) -> Value:
+        begin = f"{{p = 0x5555555592{rank}0, x = {{1, 2"
+        third = "nan(0x8000000000000)" if rank == 1 else "3"
+        return Value(
+            f"{begin}...}}}}",
+            digest=f"0x{third}",
+            whole=f"{{p = 0x5555555592f0, x = {{1, 2, {third}}}}}",
+        )
+
+    # The values of a class have one text that is the whole of one rank.
+    before = by_rank("print s", [structure(rank) for rank in range(3)])
+    bare = [Value(each.text) for each in map(structure, range(3))]
+    marked = [Value(each.text, digest="0x1", looked_at=2) for each in bare]
+    recalled = with_known(by_rank("print s", marked), before)
+    lines = [line.split() for line in shown(recalled, whole=True, width=0)]
+    assert lines[1:] == [
+        [".x[2]", "[0,2]", "3"],
+        ["[1]", "nan(0x8000000000000)", "<--", "differs"],
+        [".p", "[0]", "0x555555559200"],
+        ["[1]", "0x555555559210"],
+        ["[2]", "0x555555559220"],
+    ]
