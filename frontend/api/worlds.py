@@ -93,19 +93,25 @@ class Worlds:
     def numbered_on(self, text: str) -> str:
         """Return a rank set with the session's numbers for ``1.0-3``, ranks 0 to 3 of world 1.
 
-        :raises RankSetError: if a world of the session does not have these ranks.
+        :raises RankSetError: if the session does not have the world, or the world these ranks.
         """
 
         def number(match: re.Match[str]) -> str:
-            world = self._known.get(int(match[1]))
+            which = int(match[1])
+            world = self._known.get(which)
+            if world is None and not self._known and which == self.first_number:
+                return match[0].partition(".")[2]  # this world alone, with its own numbers
             if world is None:
-                return match[0]
+                raise RankSetError(
+                    f"no rank {match[0]}: world {which} is not in the session; 'info worlds' lists "
+                    "all worlds, 'worlds add' attaches to one"
+                )
             low, high = int(match[2]), int(match[3] or match[2])
             if not low <= high < world.span:
                 raise RankSetError(f"no rank {match[0]}; world {match[1]} has 0-{world.span - 1}")
             return f"{world.first + low}-{world.first + high}"
 
-        return _OF_WORLD.sub(number, text) if self._known else text
+        return _OF_WORLD.sub(number, text)
 
     async def look(self) -> tuple[World, ...]:
         """Return the worlds of the job that are not in the session.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from pgdb.errors import RankSetError
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.worlds import Worlds
@@ -94,3 +97,10 @@ def test_ranks_that_join_after_the_user_has_given_up_are_guests() -> None:
         assert job.core.guests == OTHER
 
     asyncio.run(scenario())
+
+
+def test_ranks_of_a_world_are_named_or_the_way_to_it() -> None:
+    worlds = Job().worlds
+    assert worlds.numbered_on("0.0-1,3") == "0-1,3"
+    with pytest.raises(RankSetError, match=r"world 1 is not in the session; .*'worlds add'"):
+        worlds.numbered_on("1.0-1")
