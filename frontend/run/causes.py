@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
-from pgdb.frontend.run.messages import Message, messages_in
+from pgdb.frontend.run.messages import Message, before_abort, messages_in
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -114,6 +114,23 @@ _ERROR = pattern(
 _SIZE = pattern(r"(?i)\berror\s*(?:[=<>]|:?\s*[-+]?[\d.]+(?:[ed][-+]?\d+)?\s*%?\Z)")
 """The size of an error, such as ``error = 1e-5``, which is no failure."""
 
+_RULER = pattern(r"-{8}|={8}|\*{8}")
+"""A line drawn around a heading: PETSc draws it around ``Error Message``."""
+_NOTICED = pattern(
+    r"noticed that process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ exited on\s+"
+    r"signal (?P<number>\d+)"
+)
+"""Open MPI's words for the rank whose death made it end the others."""
+
+
+def words_before_abort(*texts: str) -> str:
+    """Return the words by which a job most likely said why it called MPI_Abort.
+
+    >>> words_before_abort("solver: no grid\\nAbort(1) on node 0 (rank 0 in comm 0): …\\n", "step 1\\n")
+    'the last line of the job: solver: no grid'
+    """
+    return last_words(*map(before_abort, texts))
+
 
 def last_words(*texts: str) -> str:
     """Return the words by which a job most likely said why it ended; empty if it said nothing.
@@ -129,7 +146,7 @@ def last_words(*texts: str) -> str:
     outputs = [_lines(each) for each in texts]
     for lines in outputs:
         for at, line in enumerate(lines):
-            if _ERROR.search(line) and not _SIZE.search(line):
+            if _ERROR.search(line) and not _SIZE.search(line) and not _RULER.search(line):
                 # A heading has its message on the next line.
                 more = f" {lines[at + 1]}" if line.endswith(":") and lines[at + 1 :] else ""
                 return f"the job said: {_cut(line + more)}"
@@ -206,7 +223,7 @@ def cause_of(
     # A launcher that kills the others after the death of one has its step cancelled, too.
     if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
         return ended
-    if first.is_by_request and (ended := _ended_together(ends)):
+    if first.is_by_request and (ended := _ended_together(ends, text)):
         return ended
     if not first.signal:
         return _with_status(first, ends)
@@ -233,12 +250,16 @@ def _with_status(first: RankEnd, ends: Sequence[RankEnd]) -> Found:
     return Found("exit-code", what, who=who)
 
 
-def _ended_together(ends: Sequence[RankEnd]) -> Found | None:
+def _ended_together(ends: Sequence[RankEnd], text: str) -> Found | None:
     """Return the end of several ranks by one signal that a launcher or a user sends.
 
-    None of them has failed by itself. A rank that left before can be the reason.
+    None of them has failed by itself. A rank that left before can be the reason. So can the first
+    one that died, if the launcher says in *text* that it has ended the others for that.
     """
     bad = [each for each in ends if each.is_bad]
+    noticed = {(int(each["rank"]), int(each["number"])) for each in _NOTICED.finditer(text)}
+    if bad and not bad[0].world and (bad[0].rank, bad[0].signal) in noticed:
+        return None
     if len(bad) < 2 or len({each.status for each in bad}) > 1:
         return None
     who = RankSet(each.rank for each in bad)

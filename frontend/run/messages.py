@@ -167,6 +167,24 @@ _UNDEFINED = pattern(
     _BEGIN + r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?P<text>runtime error: [^\n]*)"
 )
 
+_FAILED_CHECK = pattern(
+    r"(?m)^"
+    + _PREFIX
+    + r"F(?:\d{4}){1,2} [\d:]+\.\d+\s+(?P<pid>\d+) (?P<file>[^\s:]+):(?P<line>\d+)\] (?P<text>[^\n]+)"
+)
+"""A fatal line of the logs of glog and Abseil, which abort the process."""
+_RUST_PANIC = pattern(
+    r"(?m)^" + _PREFIX + r"thread '[^'\n]*'(?: \(\d+\))? panicked at (?:'(?P<old>[^\n]*)', )?"
+    r"(?P<file>[^\s:']+):(?P<line>\d+):\d+(?::\n" + _PREFIX + r"(?P<text>[^\n]+))?"
+)
+_GSL_ERROR = pattern(
+    r"(?m)^" + _PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)"
+)
+_LAUNCHER_WORDS = pattern(
+    r"(?m)^[^\n]*(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
+)
+"""The begin of what libraries and launchers write when a rank has called MPI_Abort."""
+
 
 class Message(msgspec.Struct, frozen=True):
     """A message by which a library reports the failure of a rank."""
@@ -197,6 +215,12 @@ def messages_in(text: str) -> list[Message]:
     """Return the messages about failures in a job's output, in their order."""
     found = [each for finder in _FINDERS for each in finder(text)]
     return sorted(found, key=lambda each: each.at)
+
+
+def before_abort(text: str) -> str:
+    """Return the part of an output that was written before the words about MPI_Abort."""
+    found = _LAUNCHER_WORDS.search(text)
+    return text[: found.start()] if found else text
 
 
 def _aborts(text: str) -> Iterator[Message]:
@@ -290,6 +314,17 @@ def _assertions(text: str) -> Iterator[Message]:
             )
 
 
+    for each in _FAILED_CHECK.finditer(text):
+        yield Message(
+            "assertion",
+            each["text"].strip(),
+            each.start(),
+            file=each["file"],
+            line=int(each["line"]),
+            pid=int(each["pid"]),
+        )
+
+
 def _exceptions(text: str) -> Iterator[Message]:
     for finder in (_GNU_EXCEPTION, _LLVM_EXCEPTION):
         for each in finder.finditer(text):
@@ -301,6 +336,15 @@ def _exceptions(text: str) -> Iterator[Message]:
     for each in _BARE_TERMINATE.finditer(text):
         yield Message(
             "exception", each[0].replace("terminate called", "std::terminate called"), each.start()
+        )
+    for each in _RUST_PANIC.finditer(text):
+        said = each["old"] or each["text"] or ""
+        yield Message(
+            "exception",
+            f"panic of Rust: {said.strip()}" if said else "panic of Rust",
+            each.start(),
+            file=each["file"],
+            line=int(each["line"]),
         )
     yield from _python_exceptions(text)
 
@@ -396,6 +440,9 @@ def _runtime_errors(text: str) -> Iterator[Message]:
         )
     for each in _ERROR_STOP.finditer(text):
         yield _placed_in_backtrace(text, each.start(), each.end(), each["text"].strip())
+    for each in _GSL_ERROR.finditer(text):
+        said = f"error of GSL: {each['text'].strip()} ({each['place']})"
+        yield Message("runtime-error", said, each.start())
     for each in _GLIBC.finditer(text):
         yield Message("runtime-error", each["text"].strip(), each.start())
 

@@ -20,7 +20,13 @@ from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.causes import RankEnd, cause_of, first_failure, last_words
+from pgdb.frontend.run.causes import (
+    RankEnd,
+    cause_of,
+    first_failure,
+    last_words,
+    words_before_abort,
+)
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
@@ -373,6 +379,8 @@ class Supervisor:
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
             if cause.kind == "exit-code" and (words := self._record.last_words):
                 cause = replace(cause, what=f"{cause.what}; {words}")
+            if cause.where == "MPI_Abort" and (words := words_before_abort(*job.ends)):
+                cause = replace(cause, what=f"{cause.what}; {words}")
         else:
             cause = with_words_of_job(cause, job.text)
         return report_of(
@@ -392,7 +400,12 @@ class Supervisor:
         if job.status == 0:
             return Cause(kind="none", what="the job ended well", who=ranks, severity="note")
         status = exit_status.of_job(job.status)
-        return Cause(kind="lost", what=f"the launcher ended with status {status}", who=ranks)
+        what = f"the launcher ended with status {status}"
+        # A rank that leaves without MPI_Finalize is a reason for a launcher to end the others.
+        gone = RankSet(each.rank for each in self._reports.ends.values() if not each.world)
+        if gone and self._all_ranks() - gone:
+            what += f"; [{gone}] had ended with status 0 before the others"
+        return Cause(kind="lost", what=what, who=ranks)
 
     async def _finish(self, job: JobProcess) -> int:
         """Write the last report; return the exit status."""

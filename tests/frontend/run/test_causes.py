@@ -12,6 +12,7 @@ from pgdb.frontend.run.causes import (
     first_failure,
     last_words,
     said_before,
+    words_before_abort,
 )
 from pgdb.frontend.run.messages import messages_in
 from pgdb.ranks import RankSet
@@ -375,6 +376,63 @@ def test_ranks_that_a_launcher_has_ended_have_not_failed_one_by_one() -> None:
     )
     found = cause_of(term[:1], "")
     assert found is not None and found.what == "rank 2 died of SIGTERM, Terminated"
+
+
+def test_a_signal_that_the_launcher_has_noticed_first_is_of_that_rank() -> None:
+    term = [end(rank, number=signal.SIGTERM) for rank in (1, 3)]
+    said = (
+        "mpirun noticed that process rank 1 with PID 0 on node a exited on signal 15 (Terminated)."
+    )
+    found = cause_of(term, said, has_failed=True)
+    assert found is not None and found.what == "rank 1 died of SIGTERM, Terminated"
+    found = cause_of(term, said.replace("rank 1", "rank 3"))
+    assert found is not None and found.who == RankSet([1, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where"),
+    [
+        (
+            "F20261129 07:50:00.123456   101 halo.cc:88] Check failed: n > 0 (-1 vs. 0)\n*** Check",
+            "Check failed: n > 0 (-1 vs. 0)",
+            "halo.cc:88",
+        ),
+        (
+            "\nthread 'main' panicked at src/a.rs:42:17:\nindex out of bounds\nnote: run",
+            "panic of Rust: index out of bounds",
+            "a.rs:42",
+        ),
+        (
+            "[1] thread 'main' (77) panicked at src/a.rs:42:17:\n[1] no grid\n",
+            "panic of Rust: no grid",
+            "a.rs:42",
+        ),
+        ("thread 'w' panicked at 'it's over', a.rs:4:1\n", "panic of Rust: it's over", "a.rs:4"),
+        (
+            "gsl: lu.c:262: ERROR: matrix is singular\nDefault GSL error handler invoked.\n",
+            "error of GSL: matrix is singular (lu.c:262)",
+            "",
+        ),
+    ],
+)
+def test_words_of_libraries_that_end_the_process(text: str, what: str, where: str) -> None:
+    found = cause_of([end(1, number=signal.SIGABRT)], text)
+    assert found is not None
+    assert (found.what, found.where) == (f"rank 1: {what}", where)
+
+
+@pytest.mark.parametrize("abort", [ABORT_OMPI_4, ABORT_OMPI_5, ABORT_HYDRA])
+def test_what_a_job_has_said_before_it_called_mpi_abort(abort: str) -> None:
+    said = f"step 1\nresidual is nan, giving up\n{abort}\nYOU CAN IGNORE\n"
+    last = "the last line of the job:"
+    assert words_before_abort(said, "step 9\n") == f"{last} residual is nan, giving up"
+    assert words_before_abort(abort, "ERROR: no grid\n") == "the job said: ERROR: no grid"
+    cleaning = "= BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n= EXIT CODE: 9\n"
+    assert words_before_abort(abort, cleaning) == ""
+    petsc = (
+        f"[0]PETSC ERROR: {'-' * 20} Error Message {'-' * 20}\n[0]PETSC ERROR: Zero pivot\n{abort}"
+    )
+    assert words_before_abort(petsc) == "the job said: [0]PETSC ERROR: Zero pivot"
 
 
 def test_the_place_of_an_exception_is_in_the_users_code() -> None:
