@@ -17,6 +17,36 @@ _LOOKS = pattern(
     r"symbol-|list-|info-|environment-pwd|gdb-(?:show|version)|file-list|complete|break-info|"
     r"environment-path -r|trace-(?:status|list))"
 )
+_INSTEAD = {
+    "break-list": "info breakpoints",
+    "break-insert": "break",
+    "break-watch": "watch",
+    "break-condition": "condition",
+    "break-after": "ignore",
+    "break-commands": "commands",
+    "break-passcount": "passcount",
+    "catch": "catch",
+    "dprintf-insert": "dprintf",
+    "exec-run": "restart",
+    "gdb-exit": "quit",
+    "target-detach": "detach",
+}
+"""Commands of PGDB in place of MI's, where the last word of MI's is another one or none."""
+_MI_WORD = pattern(r"-(?P<name>(?:break|exec|target|catch|dprintf|gdb)-?(?P<last>[a-z]+)?[\w-]*)")
+
+
+def _way_out(line: str) -> str:
+    """Return the command of PGDB that does what a command of MI does.
+
+    >>> _way_out("-break-list"), _way_out("-exec-next --reverse"), _way_out("-enable-timings")
+    ("'info breakpoints'", "'next'", 'a command of PGDB')
+    """
+    match = _MI_WORD.match(line)
+    if match is None:
+        return "a command of PGDB"
+    word = _INSTEAD.get(match["name"]) or _INSTEAD.get(match["name"].split("-")[0]) or match["last"]
+    is_known = word and COMMANDS.find(word.partition(" ")[0]) is not None
+    return f"'{word}'" if is_known else "a command of PGDB"
 
 
 @COMMANDS.command(
@@ -115,6 +145,6 @@ async def _interpreter_exec(call: Call) -> Outcome:
     if interpreter not in ("mi", "mi2", "mi3", "mi4"):
         raise CommandError(f"{call.word}: no interpreter {interpreter!r}; there are console and mi")
     if not _LOOKS.match(line):
-        raise UsageError(f"'{line}' is refused: a command of PGDB does this, with all it knows")
+        raise UsageError(f"'{line}' is refused: {_way_out(line)} does this for the whole job")
     escaped = line.replace("\\", "\\\\").replace('"', '\\"')
     return await call.view.execute_plain(f'interpreter-exec {interpreter} "{escaped}"')

@@ -22,6 +22,7 @@ LONG = ", ".join(f"{each}.0625" for each in range(40))
         ((f"{{{LONG}}}", "{" + LONG.replace("625", "626") + "}"), True),
         (("{x = 1, y = 2}", "{x = 1, y = 4}"), False),
         (("1", "2"), True),
+        (("{\n  x = 1,\n  y = 2\n}", "{\n  x = 3,\n  y = 4\n}"), False),
     ],
 )
 def test_long_structures_are_shown_by_part(texts: tuple[str, ...], is_whole: bool) -> None:

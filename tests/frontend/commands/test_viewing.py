@@ -86,7 +86,10 @@ def test_interpreters(typed: Typed) -> None:
     ]
     assert typed("path -r /x") == ['interpreter-exec mi "-environment-path -r /x"']
     for line, says in (
-        ("interpreter-exec mi -exec-run", "'-exec-run' is refused"),
+        ("interpreter-exec mi -exec-run", "'-exec-run' is refused: 'restart' does this"),
+        ("interpreter-exec mi -break-list", "refused: 'info breakpoints' does this"),
+        ("interpreter-exec mi '-exec-next --reverse'", "refused: 'next' does this"),
+        ("interpreter-exec mi -enable-timings", "refused: a command of PGDB does this"),
         ("interpreter-exec tui x", "no interpreter 'tui'"),
         ("interpreter-exec console", "needs a command"),
         ("interpreter-exec console attach 1", "'attach' is refused"),
