@@ -415,7 +415,9 @@ class _Run:
     async def _stop(self) -> None:
         """Stop all ranks that run, where they are."""
         await self._interrupt()
-        self._returned = self._advanced - self._where("interrupted") - self._state.running
+        # A signal stops a rank where it is, in its call.
+        there = self._where("interrupted", "signal-received") | self._state.running
+        self._returned = self._advanced - there
         # A rank behind its call counts as stopped from outside again, as the others do.
         if moved := self._returned & self._where("location-reached"):
             with deadline.unlimited():
@@ -427,11 +429,11 @@ class _Run:
             with deadline.unlimited():
                 await self._session.ranks(running).interrupt()
 
-    def _where(self, reason: str) -> RankSet:
+    def _where(self, *reasons: str) -> RankSet:
         return RankSet.union(
             each.ranks
             for each in self._state.latest(self._ran & self._state.stopped)
-            if isinstance(each.record, Stop) and each.record.reason == reason
+            if isinstance(each.record, Stop) and each.record.reason in reasons
         )
 
     def outcome(self, after: Answer) -> Watch:

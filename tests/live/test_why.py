@@ -276,3 +276,15 @@ def test_a_message_that_has_come_with_another_tag_is_named(
         # Nothing was taken from the ranks themselves.
         (again,) = session.why().verdicts
         assert again.text == only.text
+
+
+def test_a_signal_that_comes_while_the_ranks_run_is_no_return_from_a_call(
+    build: Build, start_job: StartJob
+) -> None:
+    """A launcher sends one to all ranks when another rank ends."""
+    with start_job(RANKS, build("recv_recv.c")) as job, pgdb.attach(job.pid) as session:
+        verdict(session, "cycle")
+        for pid in job.ranks.values():
+            os.kill(pid, signal.SIGUSR1)
+        (only,) = session.why(watch_s=0.5).verdicts
+        assert (only.kind, str(only.ranks), str(only.victims)) == ("cycle", "0-1", "2-3")
