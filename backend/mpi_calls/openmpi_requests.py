@@ -45,6 +45,7 @@ _KINDS: tuple[tuple[str, RequestKind], ...] = (
     ("part_persist_precv", "partitioned recv"),
     ("libnbc", "collective"),
     ("coll", "collective"),
+    ("ompi_comm_request", "collective"),
     ("osc", "rma"),
     ("grequest", "generalized"),
     ("io", "file"),
@@ -70,7 +71,7 @@ class OpenMpiRequests:
         data = self._memory.some(address, _OBJECT_BYTES)
         if len(data) < _GROUP_BYTES:
             return Request()
-        kind = _kind_of_class(self._library.type_name(data))
+        kind = kind_of_class(self._library.type_name(data))
         if kind is None or kind in _ALONE:
             return Request(kind=kind)
         handle = self._communicator_in(data)
@@ -92,7 +93,7 @@ class OpenMpiRequests:
     def handle_at(self, address: int) -> int | None:
         """Return the handle of the request whose object is at an address, None if it is none."""
         data = self._memory.some(address, 8)
-        if len(data) < 8 or _kind_of_class(self._library.type_name(data)) is None:
+        if len(data) < 8 or kind_of_class(self._library.type_name(data)) is None:
             return None
         return address
 
@@ -250,5 +251,6 @@ def _names_anybody(data: bytes, at: int, members: int) -> bool:
     return bool(tag >= _ANY and (peer == _ANY or (0 <= peer < members and not process)))
 
 
-def _kind_of_class(name: str) -> RequestKind | None:
+def kind_of_class(name: str) -> RequestKind | None:
+    """Return the kind of requests of a class of Open MPI, None if it is unknown."""
     return next((kind for part, kind in _KINDS if part in name), None)

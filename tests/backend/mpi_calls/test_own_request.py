@@ -9,6 +9,7 @@ import pytest
 from pgdb.backend.mpi_calls import own_request as module
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.frames import MachineFrame
+from pgdb.backend.mpi_calls.openmpi_requests import kind_of_class
 from pgdb.mpi_calls import Communicator, Request
 from pgdb.mpi_functions import PROTOTYPES
 
@@ -80,3 +81,18 @@ def test_requests_that_differ_give_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     other = Request(kind="recv", communicator=WORLD, peer=1, tag=7, count=3)
     assert find(monkeypatch, {OWN: RECEIVE, 8: other}) is None
     assert find(monkeypatch, {OWN: RECEIVE, 8: RECEIVE}) == RECEIVE
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mca_pml_ob1_recv_request_t", "recv"),
+        ("mca_pml_cm_hvy_send_request_t", "send"),
+        ("ompi_coll_libnbc_request_t", "collective"),
+        # MPI_Comm_idup makes it.
+        ("ompi_comm_request_t", "collective"),
+        ("ompi_request_t", None),
+    ],
+)
+def test_the_class_of_a_request_says_its_kind(name: str, kind: str | None) -> None:
+    assert kind_of_class(name) == kind
