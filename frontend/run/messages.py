@@ -177,9 +177,7 @@ _RUST_PANIC = pattern(
     r"(?m)^" + _PREFIX + r"thread '[^'\n]*'(?: \(\d+\))? panicked at (?:'(?P<old>[^\n]*)', )?"
     r"(?P<file>[^\s:']+):(?P<line>\d+):\d+(?::\n" + _PREFIX + r"(?P<text>[^\n]+))?"
 )
-_GSL_ERROR = pattern(
-    r"(?m)^" + _PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)"
-)
+_GSL_ERROR = pattern(r"(?m)^" + _PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)")
 _LAUNCHER_WORDS = pattern(
     r"(?m)^[^\n]*(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
 )
@@ -312,7 +310,6 @@ def _assertions(text: str) -> Iterator[Message]:
                 f"assertion '{each['text']}' of the C++ library failed{why} ({header})",
                 each.start(),
             )
-
 
     for each in _FAILED_CHECK.finditer(text):
         yield Message(

@@ -9,6 +9,7 @@ import msgspec
 from pgdb.frontend.analysis.prominence import most_prominent_first
 from pgdb.frontend.analysis.text_parts import ANY_HISTORY, Merged, Said, merge_texts
 from pgdb.frontend.analysis.text_sections import merge_sections
+from pgdb.frontend.show.text.display_table import display_table
 from pgdb.frontend.show.text.layout import HANDFUL, Layout
 from pgdb.frontend.show.text.thread_table import thread_switch, thread_table
 from pgdb.frontend.show.text.value_text import choice_rows, place_rows, rate_place
@@ -103,7 +104,8 @@ def notes_on_displays(
 def _structured(said: Sequence[Said], layout: Layout) -> list[str] | None:
     """Return the lines of outputs with a structure of their own; None for all others."""
     if any(_LIST_OF_THREADS not in each.text[:_BEGIN] for each in said):
-        return thread_switch(said, layout) or section_lines(said, layout)
+        found = display_table(said, layout) or thread_switch(said, layout)
+        return found or section_lines(said, layout)
     return thread_table(said, layout)
 
 
