@@ -1,9 +1,10 @@
 """Number of ranks that survive SIGKILL of their GDB at a breakpoint that they reach all the time.
 
-    python bench/kills.py [--rounds N] [--seed N]
+    python bench/kills.py [--rounds N] [--seed N] [--pause-ms MS]
 
-Processes call a function every 0.3 ms, with a breakpoint in it whose condition is never true. They
-lose their GDBs by SIGKILL at random moments, without and with a guard (``--guard`` of ``pgdb``).
+Processes call a function every 0.3 ms, or every MS milliseconds, with a breakpoint in it whose
+condition is never true. They lose their GDBs by SIGKILL at random moments, without and with a guard
+(``--guard`` of ``pgdb``).
 From the second byte of the breakpoint's instruction on there is an instruction that no process
 survives, so a process that is resumed there counts as lost. A Markdown table is printed.
 """
@@ -45,7 +46,7 @@ __attribute__((noinline)) void hit(void)
 }
 int main(void)
 {
-    struct timespec nap = {0, 300000};
+    struct timespec nap = {0, PAUSE_NS};
     for (;;) {
         hit();
         nanosleep(&nap, 0);
@@ -99,7 +100,7 @@ async def kill_one(
         await inferior.detach(DEADLINE_S)
 
 
-async def measure(rounds: int, seed: int) -> None:
+async def measure(rounds: int, seed: int, pause_ms: float) -> None:
     """Print the table."""
     gdb = shutil.which("gdb")
     assert gdb is not None, "there is no GDB"
@@ -108,7 +109,10 @@ async def measure(rounds: int, seed: int) -> None:
         program = Path(folder) / "program"
         (Path(folder) / "program.c").write_text(PROGRAM)
         subprocess.run(
-            ["cc", "-g", "-O1", "-o", program, program.with_suffix(".c")],
+            [
+                *("cc", "-g", "-O1", f"-DPAUSE_NS={round(pause_ms * 1e6)}"),
+                *("-o", program, program.with_suffix(".c")),
+            ],
             check=True,
             stdin=subprocess.DEVNULL,
         )
@@ -133,10 +137,11 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause-ms", type=float, default=0.3, metavar="MS")
     parsed = parser.parse_args()
     report_autogroup()
     logging.disable(logging.WARNING)  # that GDBs die is no news
-    asyncio.run(measure(parsed.rounds, parsed.seed))
+    asyncio.run(measure(parsed.rounds, parsed.seed, parsed.pause_ms))
 
 
 if __name__ == "__main__":

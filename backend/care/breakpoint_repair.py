@@ -28,7 +28,7 @@ from pgdb.process_maps import Mapping, read_mappings
 _PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _AROUND_BYTES = 16
-"""Bytes before and behind a breakpoint in made code that must be as they were."""
+"""Bytes before and behind a breakpoint that must be as they were."""
 PAUSES_S = (0.0, 0.01, 0.04, 0.1)
 """Pauses before each check of the process, in seconds."""
 _INSTRUCTIONS = {
@@ -63,8 +63,10 @@ class RankText:
         self._held: dict[_Key, _Original] = {}
         self._is_outdated = False
         self._places: frozenset[int] = frozenset()
-        self._made: dict[int, tuple[int, bytes]] = {}
-        """By address of a breakpoint in made code: the address and bytes of what is around it."""
+        self._around: dict[int, tuple[int, bytes]] = {}
+        """By address of a breakpoint: the address and bytes of what is around it."""
+        self._made: frozenset[int] = frozenset()
+        """Addresses of the breakpoints in code that no file has."""
         weakref.finalize(self, _release, self._held)
 
     def outdate(self) -> None:
@@ -72,7 +74,7 @@ class RankText:
         self._is_outdated = True
 
     def refresh(self, pid: int, places: frozenset[int] = frozenset()) -> None:
-        """Hold the text that was loaded since the last call, and code at *places* that no file has.
+        """Hold the text that was loaded since the last call, and the code around *places*.
 
         Call it before the process runs on, while no breakpoint is inserted.
 
@@ -87,15 +89,18 @@ class RankText:
             self._hold_made(pid)
 
     def _hold_made(self, pid: int) -> None:
-        self._made.clear()
-        for mapping in _made_code(pid) if self._places else ():
+        made = [*_made_code(pid)] if self._places else []
+        self._made = frozenset(
+            each for each in self._places if any(code.start <= each < code.end for code in made)
+        )
+        self._around = {each: (each, b"") for each in self._places}
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
             for place in self._places:
-                if mapping.start <= place < mapping.end:
-                    begin = max(mapping.start, place - _AROUND_BYTES)
-                    end = min(mapping.end, place + _AROUND_BYTES)
-                    self._made[place] = begin, b""
+                # There may be no memory before the place, or behind it.
+                for begin in (place, max(0, place - _AROUND_BYTES)):
                     with contextlib.suppress(OSError):
-                        self._made[place] = begin, _memory_of(pid, begin, end - begin)
+                        code = os.pread(memory.fileno(), place + _AROUND_BYTES - begin, begin)
+                        self._around[place] = begin, code
 
     def keep(self, pid: int, *, runs: bool = False) -> tuple[str, ...]:
         """Hold the text of each executable mapping; return the paths of what cannot be held.
@@ -119,6 +124,24 @@ class RankText:
                 failed.append(mapping.path)
         self._is_outdated = runs and bool(failed)
         return tuple(dict.fromkeys(failed))
+
+    def restore_places(self, pid: int) -> int:
+        """Restore the breakpoints of the user's in process *pid*; return how many these were.
+
+        This is fast: the next hit of one of them ends a process that has no debugger. The rest, and
+        what cannot be restored in this way, is left to :meth:`repair`.
+        """
+        instruction = _INSTRUCTIONS.get(platform.machine())
+        if not self._around or instruction is None:
+            return 0
+        restored = 0
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+            for address, (begin, original) in self._around.items():
+                with contextlib.suppress(OSError):
+                    restored += _repair_around(
+                        memory.fileno(), address, begin, original, instruction
+                    )
+        return restored
 
     def repair(self, pid: int) -> Repair:
         """Restore the bytes that breakpoint instructions replace in process *pid*.
@@ -145,9 +168,10 @@ class RankText:
                     restored += self._repair_mapping(pid, memory, mapping, instruction)
                 except OSError:
                     unknown.append(mapping.path)
-            for address, (begin, original) in self._made.items():
+            for address in self._made:
+                begin, original = self._around[address]
                 try:
-                    restored += _repair_made(memory, address, begin, original, instruction)
+                    restored += _repair_around(memory, address, begin, original, instruction)
                 except OSError:
                     unknown.append(f"the program's own code at {address:#x}")
         finally:
@@ -196,8 +220,10 @@ def _made_code(pid: int) -> Iterator[Mapping]:
                 yield mapping
 
 
-def _repair_made(memory: int, address: int, begin: int, original: bytes, instruction: bytes) -> int:
-    """Restore one breakpoint in code of the program's own.
+def _repair_around(
+    memory: int, address: int, begin: int, original: bytes, instruction: bytes
+) -> int:
+    """Restore one breakpoint from a copy of the code around it.
 
     :raises OSError: if the code is unknown, has gone, or the program has changed it since.
     """

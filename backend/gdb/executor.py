@@ -81,6 +81,7 @@ class Executor:
         self.process = ProcessWatch()
         self.text = RankText()
         self.gdb = RankGdb(self)
+        self.gdb.when_silent = self._restore_places
         self.gdb_interrupt = GdbInterrupt(self.gdb)
         self.stacks = Stacks(self.gdb, stop_printing)
         self.breakpoints = Breakpoints(self.gdb, self.stacks.python.runtime_of)
@@ -477,6 +478,12 @@ class Executor:
         cleared = done.done() and done.result()
         LOG.warning("rank %d: debug registers cleared: %s", self.machine.rank, cleared)
         return cleared
+
+    def _restore_places(self) -> None:
+        """Remove the user's breakpoints from a rank whose GDB ends, before its next hit."""
+        restored = self.text.restore_places(self.process.pid) if self.process.pid else 0
+        if restored:
+            LOG.warning("rank %d: %d breakpoints removed at once", self.machine.rank, restored)
 
     async def _repair(self, then: Event | None) -> None:
         """Remove what a killed GDB has left in the rank, and let the rank run."""

@@ -104,6 +104,9 @@ class GdbProcess(ABC):
         self._log = ""
         self._late: asyncio.TimerHandle | None = None
         self._is_finished = False
+        self.when_silent: Callable[[], None] = lambda: None
+        """Called when GDB's output has ended. In a GDB that is killed the kernel closes its files
+        before it resumes its rank."""
 
     @property
     @abstractmethod
@@ -284,8 +287,10 @@ class StartedGdb(GdbProcess, asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Finish after the end of GDB's output, if the process has ended (asyncio calls this)."""
-        if fd == 1 and self._ended.is_set():
-            self._finish()
+        if fd == 1:
+            self.when_silent()
+            if self._ended.is_set():
+                self._finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Finish after the end of the process and of all pipes (asyncio calls this)."""
@@ -411,11 +416,13 @@ class ForkedGdb(GdbProcess, asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Close the connection after GDB has closed its end (asyncio calls this)."""
+        self.when_silent()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Finish after the end of the connection, at the latest at the process's end (asyncio calls
         this)."""
+        self.when_silent()
         if not self.ready.done():
             self.ready.set_result(False)
         if self._ended.is_set():

@@ -89,6 +89,8 @@ class GdbSession:
         self.rest_of_code: asyncio.Future[Result] | None = None  # if it has run the inferior
         self.when_running: Callable[[], None] = lambda: None
         """Called when a command has set the inferior running, before the next event."""
+        self.when_silent: Callable[[], None] = lambda: None
+        """Called when GDB's output has ended; GDB ends, or has been killed."""
         self._run_log = ""
         self._is_looking = False
         """Whether GDB is being asked if the inferior is stopped after all."""
@@ -119,6 +121,7 @@ class GdbSession:
         """
         if not self._closing:
             self._process = await start(self._line, self._ended)
+            self._process.when_silent = lambda: self.when_silent()
         if self._closing:
             # This GDB has no rank yet, and another one may be about to attach.
             self.kill()

@@ -278,6 +278,27 @@ def test_code_that_no_file_has_is_restored() -> None:
     as_ordinary_user(check)
 
 
+def test_known_places_are_restored_at_once() -> None:
+    def check() -> None:
+        page, text, pid = Page(), RankText(), os.getpid()
+        before = page.code[:]
+        places = [0, 60, 62, mmap.PAGESIZE - 1]
+        assert text.restore_places(pid) == 0
+        text.refresh(pid, frozenset(page.address + at for at in places))
+        for at in (*places, 200):
+            page.code[at] = 0xCC
+        assert text.restore_places(pid) == len(places)
+        assert page.code[200] == 0xCC, "no breakpoint of the user's"
+        assert text.restore_places(pid) == 0
+        page.code[200:201] = before[200:201]
+        assert page.code[:] == before
+        # The code is no longer that of the copy: its file decides, or it is reported.
+        page.code[58:61] = b"\xe8\x01\xcc"
+        assert text.restore_places(pid) == 0 and page.code[60] == 0xCC
+
+    as_ordinary_user(check)
+
+
 def test_code_that_the_program_has_changed_is_reported() -> None:
     def check() -> None:
         page, text, pid = Page(), RankText(), os.getpid()

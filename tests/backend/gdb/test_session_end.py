@@ -121,6 +121,20 @@ def test_nobody_who_does_not_wait_makes_a_noise(caplog: pytest.LogCaptureFixture
     assert caplog.records == []
 
 
+def test_the_end_of_the_output_is_reported_before_that_of_gdb() -> None:
+    """The rank runs on as soon as its GDB is dead, and must have no breakpoint then."""
+
+    async def test(gdb: GdbSession, events: GdbEvents) -> None:
+        silent: list[bool] = []
+        gdb.when_silent = lambda: silent.append(events.ended.is_set())
+        with pytest.raises(GdbError):
+            await gdb.send("-two")
+        await events.ended.wait()
+        assert silent[:1] == [False]
+
+    run(test, {"-two": ["KILL"]})
+
+
 def test_closing_the_input_ends_gdb() -> None:
     async def test(gdb: GdbSession, events: GdbEvents) -> None:
         await ask(gdb, "-x")
