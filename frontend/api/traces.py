@@ -80,6 +80,8 @@ class Traces:
 
         :raises UsageError: if there is nothing to collect, or a count is wrong.
         """
+        if not all(isinstance(each, str) for each in expressions):
+            raise UsageError("each expression of a trace is a text: trace('f', 'x', 'y')")
         wanted = tuple(each.strip() for each in expressions if each.strip())
         if not place.strip() or not wanted:
             raise UsageError("a trace needs a location and at least one expression")

@@ -46,6 +46,16 @@ class Rest(enum.Enum):
     """Options first; the first other word ends them."""
 
 
+def _is_shown(default: Any) -> bool:
+    """Return whether a default is one that can be typed, and not the absence of a value.
+
+    A whole number of 0 stands for no value; a tolerance can be 0.
+    """
+    if isinstance(default, int):
+        return default != 0
+    return isinstance(default, float) or (isinstance(default, str) and default != "")
+
+
 class Option(msgspec.Struct, frozen=True, kw_only=True):
     """One option of a command."""
 
@@ -159,7 +169,7 @@ class Syntax(msgspec.Struct, frozen=True):
         lines: list[str] = []
         for each, name in zip(self.options, names, strict=True):
             text = each.help
-            if each.value and isinstance(each.default, str | int | float) and each.default != "":
+            if each.value and _is_shown(each.default):
                 default = each.default if isinstance(each.default, str) else f"{each.default:g}"
                 text += f" (default {default})"
             if len(name) + 2 > column:

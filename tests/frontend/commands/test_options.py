@@ -241,3 +241,14 @@ def test_readers_of_values_name_the_option(read: Any, text: str, why: str) -> No
     with pytest.raises(UsageError) as caught:
         read("o", text)
     assert str(caught.value).startswith(why)
+
+
+def test_help_shows_defaults_that_can_be_typed() -> None:
+    def help_of(default: object) -> str:
+        option = Option(name="--first", value="N", help="so many rows", default=default)
+        return Syntax(options=(option,), rest=Rest.NOTHING).help()
+
+    assert help_of(3) == "--first N  so many rows (default 3)"
+    assert help_of(0.0) == "--first N  so many rows (default 0)"
+    for absent in (0, None, ""):
+        assert help_of(absent) == "--first N  so many rows"
