@@ -126,8 +126,8 @@ _NOTICED = pattern(
 def words_before_abort(*texts: str) -> str:
     """Return the words by which a job most likely said why it called MPI_Abort.
 
-    >>> words_before_abort("solver: no grid\\nAbort(1) on node 0 (rank 0 in comm 0): …\\n", "step 1\\n")
-    'the last line of the job: solver: no grid'
+    >>> words_before_abort("no grid\\nAbort(1) on node 0 (rank 0 in comm 0): …\\n", "step 1\\n")
+    'the last line of the job: no grid'
     """
     return last_words(*map(before_abort, texts))
 

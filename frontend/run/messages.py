@@ -170,7 +170,8 @@ _UNDEFINED = pattern(
 _FAILED_CHECK = pattern(
     r"(?m)^"
     + _PREFIX
-    + r"F(?:\d{4}){1,2} [\d:]+\.\d+\s+(?P<pid>\d+) (?P<file>[^\s:]+):(?P<line>\d+)\] (?P<text>[^\n]+)"
+    + r"F(?:\d{4}){1,2} [\d:]+\.\d+\s+(?P<pid>\d+) (?P<file>[^\s:]+):(?P<line>\d+)\] "
+    r"(?P<text>[^\n]+)"
 )
 """A fatal line of the logs of glog and Abseil, which abort the process."""
 _RUST_PANIC = pattern(
@@ -179,7 +180,8 @@ _RUST_PANIC = pattern(
 )
 _GSL_ERROR = pattern(r"(?m)^" + _PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)")
 _LAUNCHER_WORDS = pattern(
-    r"(?m)^[^\n]*(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
+    r"(?m)^[^\n]*"
+    r"(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
 )
 """The begin of what libraries and launchers write when a rank has called MPI_Abort."""
 
