@@ -37,6 +37,8 @@ _NOWHERE = "/proc/self/none"
 # gfortran's "main" only calls the user's program, MAIN__, in which GDB's "start" stops. Python's
 # interpreter has only Py_BytesMain, which its main calls, where main is not exported.
 _MAINS = ("MAIN__", "main", "Py_BytesMain")
+_INITIALIZED = "Py_RunMain"
+"""The function that Python's interpreter calls when it is initialized, before it runs a program."""
 
 Localise = Callable[[RankFiles, int], Awaitable[RankFiles]]
 """Function that brings the files of a process to this host and returns their places."""
@@ -298,7 +300,10 @@ class Attacher:
     ) -> Acquired:
         for function in _MAINS:
             if await self._own.stop_once(function):
-                return self._acquired(pid, "main", await self._run("-exec-continue"), notes)
+                payload = await self._run("-exec-continue")
+                if payload.get("reason") == "breakpoint-hit":
+                    payload = await self._initialize_python(pid, payload)
+                return self._acquired(pid, "main", payload, notes)
         files = await self._gdb.send(console("info files"))
         entry = _ENTRY_POINT.search(files.text)
         pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
@@ -306,6 +311,15 @@ class Attacher:
             if await self._own.stop_once(f"*{entry[1]}"):
                 payload = await self._run("-exec-continue")
         return self._acquired(pid, "entry", payload, notes)
+
+    async def _initialize_python(self, pid: int, payload: dict[str, Any]) -> dict[str, Any]:
+        """Run an interpreter of Python until it could execute the user's first line.
+
+        Breakpoints at Python code need an interpreter that is initialized.
+        """
+        if not Image(pid).is_interpreter or not await self._own.stop_once(_INITIALIZED):
+            return payload
+        return await self._run("-exec-continue")
 
     def _acquired(
         self,

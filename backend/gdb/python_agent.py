@@ -163,7 +163,7 @@ class PythonAgent:
         if isinstance(called, Failure):
             raise CannotArmError(_OLD.format(called.message.rstrip(".")))
         if not called:
-            raise CannotArmError("its interpreter is not initialized")
+            raise CannotArmError(injection.NOT_INITIALIZED)
         self._page = int(called)
 
     def _requests(self, pid: int, lwp: int = 0) -> bool:

@@ -25,6 +25,10 @@ import msgspec
 from pgdb.backend.python import runtime
 from pgdb.backend.python.agent_points import NAME
 
+NOT_INITIALIZED = (
+    "its interpreter is not initialized; 'tbreak Py_RunMain' and 'continue' lead to where it is, "
+    "or another place behind Py_Initialize if the program embeds Python"
+)
 _PLACES = ("/tmp", "/dev/shm", "/var/tmp")
 _NAMED = re.compile(r"pgdb-python-[0-9a-f]{16}\Z")
 _FILES = ("commands", "commands.new", "report", "report.new", "script.py", "script.py.new")
@@ -252,7 +256,7 @@ def interpreter_of(memory: runtime.Memory, address: int, lwp: int = 0) -> Interp
     interpreter = word(address + field["runtime.interpreters_head"])
     main = word(interpreter + field["interpreter.threads_main"]) if interpreter else 0
     if not main:
-        raise CannotArmError("its interpreter is not initialized")
+        raise CannotArmError(NOT_INITIALIZED)
     if not memory(interpreter + support["is_enabled"], 1).strip(b"\0"):
         raise TakesNoRequestsError(
             "its interpreter takes no requests of debuggers: PYTHON_DISABLE_REMOTE_DEBUG or -X "

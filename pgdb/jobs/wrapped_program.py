@@ -29,7 +29,7 @@ _WRAPPERS = frozenset(
 # Only one debugger can trace a process, and valgrind executes the program itself.
 _TRACERS = pattern(r"(?:strace|ltrace|gdb|gdbserver|rr|valgrind(?:\.bin)?)\Z")
 _VALGRIND = pattern(r"[a-z-]+-(?:amd64|x86|arm64|arm|ppc64le|ppc64be|s390x|riscv64)-linux\Z")
-_INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*\Z")
+_INTERPRETER = pattern(r"(?:python|pypy|perl|ruby|julia|lua|Rscript|R|tclsh|guile|node)[\d.]*t?\Z")
 _WITH_A_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})  # Python's
 _SYSTEM = ("/bin/", "/sbin/", "/usr/", "/lib")
 _MPI_IN_SCRIPTS = pattern(

@@ -7,12 +7,14 @@ the rank stays as it is; that is what the tests check there.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgdb.backend.python import reader
 from pgdb.ranks import RankSet
+from tests.support.programs import Mpi
 from tests.support.python_jobs import (
     DOUBLED,
     FILE,
@@ -25,7 +27,7 @@ from tests.support.python_jobs import (
     version,
 )
 from tests.support.pythons import interpreters
-from tests.support.terminal import Finished
+from tests.support.terminal import Finished, ex, run_json
 
 pytestmark = [
     pytest.mark.gdb,
@@ -81,6 +83,23 @@ def test_ranks_stop_at_a_line_and_have_nothing_left_at_the_end(python: str) -> N
     frames = [each["function"] for each in stack["record"]["frames"]]
     assert frames == ["update", "main", "<module>"]
     (value,) = done.answer("print py:count % 7")["classes"]
+    assert value["record"]["text"] == "3"
+
+
+@pytest.mark.mpi
+def test_a_launched_interpreter_takes_breakpoints_before_its_first_line(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    python = sys.executable
+    require_arming(python)
+    script = tmp_path / "begins.py"
+    script.write_text("import sys\nstep = 3\nsys.exit(step)\n")
+    line = mpi.line(RANKS, python, str(script))
+    done = run_json("launch", *ex("break begins.py:3 if step == 3", "c", "p py:step", "c"), *line)
+    first = done.of_type("stop")[0]["classes"][0]
+    assert (first["ranks"], first["frame"]["function"]) == ("0-1", "Py_RunMain")
+    assert set(places(done)) == {("<module>", 3)}
+    (value,) = done.answer("print py:step")["classes"]
     assert value["record"]["text"] == "3"
 
 
