@@ -66,7 +66,7 @@ def same_communicator(one: Communicator | None, other: Communicator | None) -> b
     """Return whether two ranks mean the same communicator; None if that is unknown."""
     if one is None or other is None:
         return None
-    if one == other:
+    if _without_count(one) == _without_count(other):
         return True
     if one.identity and other.identity:
         return one.identity == other.identity
@@ -81,6 +81,13 @@ def same_communicator(one: Communicator | None, other: Communicator | None) -> b
     if are_known and one.name != other.name and _PREDEFINED & {one.name, other.name}:
         return False
     return None
+
+
+def _without_count(communicator: Communicator) -> Communicator:
+    """Return a communicator without the number of calls, which differs between its members."""
+    if communicator.collectives is None:
+        return communicator
+    return replace(communicator, collectives=None)
 
 
 def same_tag(sent: Tag | None, received: Tag | None) -> bool | None:
@@ -156,8 +163,8 @@ def plain(call: MpiCall) -> MpiCall:
     """Return a collective call without the fields in which its members may differ."""
     has_counts = call.function in EQUAL_COUNTS
     communicator = call.communicator
-    if communicator is not None and communicator.collectives is not None:
-        communicator = replace(communicator, collectives=None)
+    if communicator is not None:
+        communicator = _without_count(communicator)
     return MpiCall(
         function=call.function,
         kind=call.kind,

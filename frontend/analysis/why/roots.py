@@ -10,7 +10,7 @@ from pgdb.frontend.analysis.why import matching, words
 from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
-from pgdb.frontend.analysis.why.verdict import Step, Verdict
+from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
 from pgdb.mpi_calls import ArrivedMessage, MpiCall
 from pgdb.ranks import RankSet
 
@@ -82,21 +82,44 @@ def unsent_part(knot: Knot) -> Verdict | None:
             f"{words.named(each.ranks)} {words.verb(each.ranks, 'is')} {words.in_calls([each])}"
             for each in there
         )
+        have_made_it = _have_made_it(made, there)
+        who = words.named(absent)
+        because = {
+            None: f"{who} {words.verb(absent, 'has')} left the call out, or named another root",
+            True: f"{who} {words.verb(absent, 'has')} made this call, and named another root",
+            False: f"{who} {words.verb(absent, 'has')} left the call out",
+        }
+        kind: VerdictKind = "different-roots" if have_made_it else "missing-from-collective"
         found = knot.verdict(
-            "rank-left" if _are_in_finalize(there) else "missing-from-collective",
+            "rank-left" if _are_in_finalize(there) else kind,
             f"{words.named(party.ranks)} {words.verb(party.ranks, 'waits')} "
-            f"{words.in_calls([party])} for the part of {words.named(absent)}, but {places}: "
-            f"{words.named(absent)} {words.verb(absent, 'has')} left the call out, or named "
-            "another root",
+            f"{words.in_calls([party])} for the part of {who}, but {places}: "
+            f"{because[have_made_it]}",
             "the root of a call that gathers, and inner ranks of its tree, receive others' parts",
-            ranks=absent,
+            # The root alone is wrong rather than all others.
+            ranks=inside if have_made_it and len(inside) == 1 else absent,
             known=False,
             step=_COUNTS_OF_CALLS,
         )
-        if len(inside) == 1 and _is_first_in_line(made, absent):
+        if have_made_it is None and len(inside) == 1 and _is_first_in_line(made, absent):
             return replace(found, confidence="cannot tell", step=_ROOT_ALONE)
         return found
     return None
+
+
+def _have_made_it(made: MpiCall, others: Sequence[Party]) -> bool | None:
+    """Return whether *others* are in later calls of a communicator, as the recorder counts them;
+    None if it does not say."""
+    own = made.communicator.collectives if made.communicator is not None else None
+    found = set()
+    for party in others:
+        other = party.call.communicator if party.call is not None else None
+        if not own or other is None or not other.collectives:
+            return None
+        if matching.same_communicator(made.communicator, other) is not True:
+            return None
+        found.add(other.collectives > own)
+    return found.pop() if len(found) == 1 else None
 
 
 def _is_in(party: Party, made: MpiCall) -> bool:

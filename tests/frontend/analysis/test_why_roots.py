@@ -130,3 +130,22 @@ def test_of_two_roots_the_first_rank_is_the_usual_one() -> None:
     job["0"] = in_call("MPI_Scatter", root=1)
     (found,) = explained(job).verdicts
     assert (found.kind, str(found.ranks)) == ("different-roots", "0,3")
+
+
+def counted(status: MpiCallStatus, count: int) -> MpiCallStatus:
+    (made,) = status.calls
+    return replace(status, calls=(replace(made, communicator=replace(WORLD, collectives=count)),))
+
+
+def test_the_counts_of_the_recorder_decide_between_the_root_and_the_first_in_line() -> None:
+    """Without them, a rank that has left the call out and one that named another root are alike."""
+    alone = counted(gathers("0", root=1), 5)
+    (found,) = explained({"0,2-3": counted(BARRIER, 6), "1": alone}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("different-roots", "1", "0,2-3")
+    assert found.confidence == "likely" and "rank 0 has made this call" in found.text
+    job: Job = {"0": counted(BARRIER, 5), "2-3": counted(BARRIER, 6), "1": alone}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks)) == ("missing-from-collective", "0")
+    assert found.confidence == "likely" and found.text.endswith("rank 0 has left the call out")
+    (found,) = explained({"0,2-3": BARRIER, "1": gathers("0", root=1)}).verdicts
+    assert found.confidence == "cannot tell"
