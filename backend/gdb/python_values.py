@@ -29,6 +29,7 @@ _INDICES = r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*"
 _PATH = rf"{_NAME}(?:\.{_NAME}|\[(?:{_INDICES}|'[^']*'|\"[^\"]*\")\])*"
 _ANYWHERE = pattern(rf"(?<![\w:\"'])py:({_PATH})?")
 _WHOLE = pattern(rf"py:{_PATH}\s*\Z")
+_LAYOUT = pattern(r"(?P<array>.+)\.(?P<name>shape|ndim|dtype)(?:\[\s*(?P<index>-?\d+)\s*\])?\s*\Z")
 _SHOWN = 200
 _MOST_SHOWN_BYTES = 1 << 20
 """Largest part of memory that is read to show an array that has gaps."""
@@ -173,8 +174,26 @@ class PythonValues:
             ) from None
 
     async def _value(self, pid: int, text: str, operation: Evaluate) -> Value:
-        interpreter, found = await self._resolved(pid, text)
+        try:
+            interpreter, found = await self._resolved(pid, text)
+        except UnknownError:
+            if (known := await self._layout(pid, text)) is None:
+                raise
+            return Value(text=known)
         return await self._shown(pid, interpreter, found, operation)
+
+    async def _layout(self, pid: int, text: str) -> str | None:
+        """Return the shape or the element type of an array, if *text* names one.
+
+        They are computed attributes in Python, so that they are not in memory by their names.
+        """
+        match = _LAYOUT.match(text)
+        if match is None:
+            return None
+        _, place = await self._resolved(pid, match["array"])
+        if not isinstance(place, ArrayPlace):
+            return None
+        return values.layout_text(place, match["name"], match["index"] or "")
 
     async def _shown(
         self, pid: int, interpreter: Interpreter, found: int | ArrayPlace, operation: Evaluate

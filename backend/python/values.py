@@ -240,6 +240,25 @@ def text_of_numbers(place: ArrayPlace, dtype: str, data: bytes, most: int = _MOS
     return f"{place.kind} of {place.element_name}, shape ({shape}) = {values}"
 
 
+def layout_text(place: ArrayPlace, name: str, index: str = "") -> str | None:
+    """Return an attribute of an array that Python computes, or one number of its shape.
+
+    :param name: ``shape``, ``ndim`` or ``dtype``.
+    :raises UnknownError: if the shape has no such number.
+    """
+    if index:
+        if name != "shape":
+            return None
+        if not -len(place.shape) <= int(index) < len(place.shape):
+            raise UnknownError(f"index {index} is outside of the shape {place.shape}")
+        return str(place.shape[int(index)])
+    return {
+        "shape": str(place.shape),
+        "ndim": str(len(place.shape)),
+        "dtype": place.element_name,
+    }[name]
+
+
 def _number(value: object) -> str:
     if isinstance(value, bool):
         return str(value)

@@ -181,3 +181,13 @@ def test_damaged_objects_give_errors_and_no_loop(tmp_path: Path) -> None:
         with pytest.raises(UnknownError):
             found.shown(0x5000)
             found.resolve(values.parse("x.y"), PythonFrame("f", "/f.py", 1, ()))
+
+
+def test_the_layout_of_an_array_is_that_of_its_computed_attributes() -> None:
+    place = arrays.ArrayPlace("Tensor", "<f4", (2, 3), (12, 4), 0)
+    texts = [values.layout_text(place, name) for name in ("shape", "ndim", "dtype")]
+    assert texts == ["(2, 3)", "2", "float32"]
+    assert values.layout_text(place, "shape", "-1") == "3"
+    with pytest.raises(UnknownError, match=r"index 2 is outside of the shape \(2, 3\)"):
+        values.layout_text(place, "shape", "2")
+    assert values.layout_text(place, "ndim", "0") is None
