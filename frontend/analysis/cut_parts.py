@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -55,6 +56,8 @@ _EQUAL = Leaf("<equal>")
 _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _COUNT = pattern(r"\b(?:with|of length) (\d+)(?: elements?)?\b")
+_SHORT_STRING = pattern(r"\A(?:[^\"]* )?\"((?:[^\"\\]|\\.)*)\"\.\.\.\Z")
+_CHARACTER = pattern(r"\\(?:[0-7]{1,3}|.)|.", re.S)
 _CALL = pattern(r"\w\s*\(")
 
 Trail = tuple[int, ...]
@@ -340,13 +343,29 @@ def cut_parts(tree: Node) -> dict[str, Trail]:
 
 def _is_cut(group: Group) -> bool:
     """Return whether elements of a container, or of a row of an array, are left out."""
-    if group.is_cut:
+    if group.is_cut or _is_cut_behind_a_string(group):
         return True
     rows = [item.value for item in group.items] if group.is_array else []
     return any(
         isinstance(row, Group) and not row.head.text and row.is_array and _is_cut(row)
         for row in rows
     )
+
+
+def _is_cut_behind_a_string(group: Group) -> bool:
+    """Return whether dots behind the last string of a container stand for further elements.
+
+    GDB writes ``{"abc", "abc"...}`` for a cut container and for a cut string. A string is cut at
+    the number of elements at which its container is cut: it is not shorter than the container.
+    """
+    last = group.items[-1].value if group.items else None
+    if not isinstance(last, Leaf) or not last.text.endswith("..."):
+        return False
+    shown = sum(item.count for item in group.items)
+    if count := count_of(group):
+        return count > shown
+    match = _SHORT_STRING.search(last.text) if group.is_array else None
+    return match is not None and len(_CHARACTER.findall(match[1])) < shown
 
 
 def count_of(part: Node) -> int:

@@ -299,3 +299,18 @@ def test_containers_are_printed_again_only_if_all_of_them_can_be(count: int, mos
 
     asyncio.run(look())
     assert asked == {"s": SHOWN, "s.m": most, "s.n": most}
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ('std::vector of length 9, capacity 9 = {"abc", "abc", "abc"...}', [""]),
+        ('{s = std::vector of length 9, capacity 9 = {"abc", "abcd"...}}', [".s"]),
+        ('std::vector of length 2, capacity 2 = {"abc", "abc"...}', ["[1]"]),
+        ('{n = {"ab", "cd", "ef"...}}', [".n"]),
+        ('{n = {"ab", "cdef"...}}', [".n[1]"]),
+        ('std::map with 7 elements = {["a"] = "x", ["b"] = "y"...}', [""]),
+    ],
+)
+def test_dots_behind_the_last_string_are_of_the_container(text: str, paths: list[str]) -> None:
+    assert [*cut_parts(parse(text))] == paths
