@@ -326,15 +326,20 @@ async def run_ranks(
         started = await start()
         answer = await call.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
         answer = await waiting.with_places(call, answer)
-    return await _conclude(dispatcher, answer, ranks, limit_s)
+    if refused := started.missing.running:
+        dispatcher.session.note(
+            f"[{refused}] ran already, so '{started.command}' did nothing there; 'wait' waits for "
+            "their stop, 'interrupt' stops them"
+        )
+    return await _conclude(dispatcher, answer, ranks - refused, limit_s)
 
 
 async def _conclude(
     dispatcher: Dispatcher, answer: Answer, ranks: RankSet, limit_s: float | None
 ) -> Answer:
     """Say why the wait for *ranks* has ended before them, and what their traces have collected."""
-    if limit_s is not None and answer.missing.running:
-        explain_running(dispatcher, answer, limit_s)
+    if limit_s is not None and (running := answer.missing.running & ranks):
+        explain_running(dispatcher, answer, running, limit_s)
     await traces.report(dispatcher, ranks)
     return dispatcher.without_stops(answer)
 
@@ -361,9 +366,11 @@ async def finish_unasked(call: Call, answer: Answer) -> Answer:
     return await _conclude(call.dispatcher, answer, ranks, limit_s)
 
 
-def explain_running(dispatcher: Dispatcher, answer: Answer, limit_s: float) -> None:
+def explain_running(
+    dispatcher: Dispatcher, answer: Answer, running: RankSet, limit_s: float
+) -> None:
     """Tell a user without a prompt how a run command ends before ranks that run on."""
-    running, came = answer.missing.running, RankSet.union(each.ranks for each in answer.classes)
+    came = RankSet.union(each.ranks for each in answer.classes)
     text = f"[{running}] still running {limit_s:g} s after '{answer.command}'"
     session = dispatcher.session
     if not came:
