@@ -170,7 +170,14 @@ async def _edit(call: Call) -> Outcome:
     """
     file, line = await (_place_of(call, call.argument) if call.argument else _selected(call))
     path = await _existing(file)
-    words = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _DEFAULT_EDITOR
+    words = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not words:
+        if not os.isatty(0):
+            raise UsageError(
+                f"edit: {_DEFAULT_EDITOR} needs a terminal, and there is none; set EDITOR to a "
+                "program that needs none, or use 'list'"
+            )
+        words = _DEFAULT_EDITOR
     return await _run(call, f"{words} +{line} {shlex.quote(str(path))}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -239,6 +240,18 @@ def test_edit_opens_a_file_that_no_program_has(
     write_source(tmp_path / "notes")
     assert Typed()("edit notes:4") == f"+4 {tmp_path}/notes\n"
     assert Typed()("edit notes") == f"+1 {tmp_path}/notes\n"
+
+
+def test_edit_starts_no_editor_of_its_own_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A batch run would wait for its user for ever."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").touch()
+    for each in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setattr(os, "isatty", lambda _: False)
+    assert "edit: vi needs a terminal, and there is none" in Typed()("edit notes")
 
 
 def test_edit_says_why_there_is_nothing_to_open() -> None:
