@@ -96,7 +96,7 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
     yield _result(
         cause.kind,
         cause.severity,
-        "; ".join(last_lines(report)),
+        "; ".join(" ".join(each.split()) for each in last_lines(report)),
         location(cause.file, cause.line),
         classes[:8],
     )

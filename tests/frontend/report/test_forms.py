@@ -280,6 +280,7 @@ def test_sarif_has_a_result_with_its_place_and_its_stacks() -> None:
     place = first["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "/src/solver.c"
     assert place["region"] == {"startLine": 41}
+    assert first["message"]["text"].startswith("what: it failed; where: ")
     assert first["stacks"][0]["message"]["text"] == "ranks 0-2"
     assert [each["level"] for each in others] == ["error", "error", "error"]
     kinds = {each["ruleId"] for each in run["results"]}
