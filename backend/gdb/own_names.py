@@ -14,6 +14,8 @@ _OWN = re.compile(
     r"|^.*(?:\$|\bfunction )_pgdb_\w+(?:\n|\Z)"
     # a hook of the guard in "help user-defined" and "apropos",
     r"|^.*\bhook-\S+ -- _pgdb_guard(?:\n|\Z)"
+    # in "show user",
+    r"|^User command \"[^\"\n]*hook-[^\"\n]*\":\n  if \$_pgdb_refuse\(.*\)\n  end(?:\n+|\Z)"
     # and in "complete".
     r"|^(?:(?:detach|kill) hook-inferiors|target hook-(?:core|exec|extended-remote|native|remote)"
     r"|hook-(?:attach|core-file|detach|disconnect|kill|quit|run|start|starti))(?:\n|\Z)"

@@ -19,6 +19,12 @@ from pgdb.backend.gdb.own_names import without_own_names
         ("help function _pgdb_x\nhelp function _regex", "help function _regex"),
         ("hook-kill -- _pgdb_guard\nhook-next -- User-defined.\n", "hook-next -- User-defined.\n"),
         ("hook-kill\ntarget hook-remote\nhook-next\n", "hook-next\n"),
+        (
+            'User command "hook-run":\n  if $_pgdb_refuse("run")\n  end\n\n'
+            'User command "mine":\n  run\n\n'
+            'User command "target hook-core":\n  if $_pgdb_refuse("target core")\n  end\n',
+            'User command "mine":\n  run\n\n',
+        ),
         # A condition stays.
         ("\tstop only if $_pgdb_python_hit(1, 2)\n", "\tstop only if $_pgdb_python_hit(1, 2)\n"),
     ],
