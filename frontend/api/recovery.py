@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import Events, LateAnswer
-from pgdb.frontend.api.settings_journal import SettingsJournal
+from pgdb.frontend.api.settings_journal import KeptCommand, SettingsJournal
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -25,6 +25,7 @@ from pgdb.report_switch import switch, switch_line
 
 _PENDING_ON = "set breakpoint pending on"
 _PENDING_AUTO = "set breakpoint pending auto"
+_NO_SYMBOL = 'No symbol "'
 
 
 class Recovery:
@@ -218,8 +219,9 @@ class Recovery:
         def of(ranks: RankSet) -> RankSet:
             return everybody if before <= ranks else ranks & everybody
 
-        for kept in settings.kept:
-            self._complain(await self._traffic.ask(kept.line, kept.operation, of(kept.ranks)))
+        for kept in (*settings.kept, *settings.put_off):
+            again = await self._traffic.ask(kept.line, kept.operation, of(kept.ranks))
+            self._complain(self._put_display_off(kept, again))
         with self._traffic.making_again(everybody):
             for each in journal.of(before):
                 ranks = of(each.ranks)
@@ -228,6 +230,22 @@ class Recovery:
                     answer = await self._made_pending(answer, each.operation)
                 self._complain(answer)
         await self._start_traces(everybody)
+
+    def _put_display_off(self, kept: KeptCommand, again: Answer) -> Answer:
+        """Keep a display until its ranks are where its variables are; return what else failed."""
+        if not isinstance(kept.operation, Console) or not kept.operation.display:
+            return again
+        ranks = RankSet.union(
+            each.ranks
+            for each in again.errors
+            if isinstance(each.filled, Failure) and _NO_SYMBOL in each.filled.message
+        )
+        if not ranks:
+            return again
+        self._core.settings.put_display_off(kept, ranks)
+        self._core.note(f"[{ranks}] '{kept.line}' begins where its variables are known")
+        others = tuple(each for each in again.classes if each.ranks.isdisjoint(ranks))
+        return replace(again, classes=others)
 
     async def _made_pending(self, answer: Answer, operation: InsertBreakpoint) -> Answer:
         """Set a breakpoint anew that is in a library which is not loaded yet."""

@@ -48,6 +48,7 @@ class SettingsJournal:
     def __init__(self) -> None:
         self._kept: list[KeptCommand] = []
         self._last_display = 0
+        self._put_off: list[KeptCommand] = []
 
     def display_number(self, line: str) -> int:
         """Return the job-wide number of the display that a command makes, 0 if it makes none.
@@ -69,6 +70,35 @@ class SettingsJournal:
             if isinstance(each.operation, Console) and each.operation.display in numbers
         )
 
+    @property
+    def put_off(self) -> tuple[KeptCommand, ...]:
+        """Displays of an earlier launch whose variables no stop of their ranks has shown yet."""
+        return tuple(self._put_off)
+
+    def put_display_off(self, kept: KeptCommand, ranks: RankSet) -> None:
+        """Keep a display for later, for ranks that do not have its variables at present."""
+        self._put_off.append(KeptCommand(kept.line, kept.operation, ranks))
+
+    def display_came(self, kept: KeptCommand, ranks: RankSet) -> None:
+        """Forget a display that was put off, for ranks that have it now."""
+        self._put_off = [
+            KeptCommand(each.line, each.operation, rest)
+            for each in self._put_off
+            if (rest := each.ranks - ranks if each.operation is kept.operation else each.ranks)
+        ]
+
+    def _drop_put_off(self, line: str) -> None:
+        """Forget the displays that were put off and that an ``undisplay`` names."""
+        if _ENDS_DISPLAYS.match(line):
+            self._put_off.clear()
+        elif (match := _CHANGES_DISPLAYS.match(line)) and line.startswith(("und", "del")):
+            numbers = {int(each) for each in match["numbers"].split()}
+            self._put_off = [
+                each
+                for each in self._put_off
+                if not (isinstance(each.operation, Console) and each.operation.display in numbers)
+            ]
+
     def take(
         self,
         line: str,
@@ -79,6 +109,7 @@ class SettingsJournal:
         classes = tuple(classes)
         if not isinstance(operation, Console | Script) or not is_kept(line):
             return
+        self._drop_put_off(line)
         if any(each.operation is operation for each in self._kept):
             return  # repeated for further ranks
         ranks = RankSet.union(

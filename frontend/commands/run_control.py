@@ -341,7 +341,22 @@ async def _conclude(
     if limit_s is not None and (running := answer.missing.running & ranks):
         explain_running(dispatcher, answer, running, limit_s)
     await traces.report(dispatcher, ranks)
+    await _begin_displays(dispatcher, ranks)
     return dispatcher.without_stops(answer)
+
+
+async def _begin_displays(dispatcher: Dispatcher, ranks: RankSet) -> None:
+    """Begin displays of an earlier launch on ranks that have stopped where their variables are."""
+    session = dispatcher.session
+    for each in session.settings.put_off:
+        if there := each.ranks & ranks & session.state.stopped:
+            answer = await session.ranks(there).execute_plain(each.line)
+            well = tuple(one for one in answer.classes if not one.is_error)
+            if well:
+                came = RankSet.union(one.ranks for one in well)
+                session.settings.display_came(each, came)
+                dispatcher.display.flush()  # the stops come first
+                await dispatcher.show(replace(answer, ranks=came, classes=well))
 
 
 async def finish_unasked(call: Call, answer: Answer) -> Answer:

@@ -119,6 +119,28 @@ def test_breakpoints_settings_and_displays_outlive_the_job(
     assert finished.status == 5, "rank 1 has ended by SIGABRT before the last launch"
 
 
+def test_displays_of_local_variables_begin_where_these_are_known(mpi: Mpi, build: Build) -> None:
+    commands = ("break hit", "continue", "proc 1 display i", "display/x i", "restart")
+    finished = run_json(
+        "launch",
+        *ex(*commands, "continue", "restart", "continue", "info display"),
+        *mpi.line(2, build("storm.c")),
+    )
+    begun = [
+        (each["ranks"], each["text"])
+        for line in finished.of_type("answer")
+        if line["command"] in ("display i", "display/x i")
+        for each in line["classes"]
+    ]
+    # Another launch counts from its first display that has a value.
+    assert [(ranks, text.partition(": ")[2]) for ranks, text in begun] == [
+        ("1", "i = 0"),
+        ("0-1", "/x i = 0x0"),
+    ] * 3
+    notes = "".join(each["text"] for each in finished.of_type("output"))
+    assert "[1] 'display i' begins where its variables are known" in notes
+
+
 def test_plain_gdb_reads_the_file(mpi: Mpi, program: Program, tmp_path: Path) -> None:
     saved = tmp_path / "saved breakpoints"
     run_json("launch", *ex(*MADE, f"save breakpoints '{saved}'"), *mpi.line(2, program))

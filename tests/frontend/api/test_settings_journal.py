@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdb.frontend.api.settings_journal import SettingsJournal
+from pgdb.frontend.api.settings_journal import KeptCommand, SettingsJournal
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console
 from pgdb.ranks import RankSet
@@ -71,3 +71,27 @@ def test_a_display_that_a_rank_has_made_takes_its_number_from_all() -> None:
     assert journal.ranks_with_displays("delete display 1 6") == RANKS
     assert not journal.ranks_with_displays("undisplay 7")
     assert not journal.ranks_with_displays("undisplay")
+
+
+def test_displays_wait_for_their_variables() -> None:
+    journal = SettingsJournal()
+    kept = [
+        KeptCommand(f"display {name}", Console(command=f"display {name}", display=number), RANKS)
+        for number, name in enumerate("ij", 1)
+    ]
+    for each in kept:
+        journal.put_display_off(each, RankSet([0, 1]))
+    first, second = journal.put_off
+    journal.display_came(first, RankSet([1]))
+    journal.display_came(second, RankSet())
+    assert [(each.line, each.ranks) for each in journal.put_off] == [
+        ("display i", RankSet([0])),
+        ("display j", RankSet([0, 1])),
+    ]
+    journal.display_came(second, RankSet([1]))
+    assert journal.put_off[1].ranks == RankSet([0])
+    gone = EquivalenceClass[Record](ranks=RANKS, record=Failure(message="No display number 1."))
+    journal.take("undisplay 1", Console(command="undisplay 1"), [gone])
+    assert [each.line for each in journal.put_off] == ["display j"]
+    journal.take("undisplay", Console(command="undisplay"), [gone])
+    assert not journal.put_off
