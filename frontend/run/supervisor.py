@@ -195,21 +195,27 @@ class Supervisor:
             self._begin(self._leaving)
 
     async def _watch_leaving(self) -> None:
-        """Say why the job does not end if its launcher outlives the ranks.
+        """End a launcher that outlives the ranks of a job that is to end; say so of others.
 
         Launchers wait until the output of all ranks is closed, MPICH's also until their connections
-        to it are. A process that a rank has left behind inherits both.
+        to it are. A process that a rank has left behind inherits both. Open MPI's launcher can also
+        stand still for ever behind a second SIGTERM.
         """
         await asyncio.sleep(LEAVING_S)
         job = self._job
-        if job is not None and job.status is None:
-            text = (
-                f"all ranks have ended, but their launcher (process {job.pid}) has not: it waits "
-                "for a process that a rank has left behind, such as a daemon, with the rank's "
-                "output or connection"
+        if job is None or job.status is not None:
+            return
+        text = f"all ranks have ended, but their launcher (process {job.pid}) has not"
+        if self._record.ended_by:
+            text += f" within {LEAVING_S:g} s: pgdb run ends it by SIGKILL"
+            job.send_signal(signal.SIGKILL)
+        else:
+            text += (
+                ": it waits for a process that a rank has left behind, such as a daemon, with the "
+                "rank's output or connection, or it stands still"
             )
-            self._record.note(text)
-            self._publisher.say(f"{text}; 'kill {job.pid}' ends the launcher")
+        self._record.note(text)
+        self._publisher.say(text if self._record.ended_by else f"{text}; 'kill {job.pid}' ends it")
 
     async def _wait_end(self, job: JobProcess) -> None:
         status = await job.wait()

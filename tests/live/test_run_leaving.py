@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Build
-from tests.support.processes import wait_until
+from tests.support.processes import programs_with, wait_until
 from tests.support.programs import Builder, Mpi, find_mpi
-from tests.support.terminal import FrontEnd, run_pgdb
+from tests.support.terminal import MARK, FrontEnd, run_pgdb
 
 DEADLINE_S = 300.0
 
@@ -32,6 +33,36 @@ def test_a_launcher_that_waits_for_a_daemon_of_a_rank_is_named(
     report = json.loads(file.read_bytes())
     assert report["cause"]["kind"] == "none"
     assert any("a process that a rank has left behind" in each for each in report["notes"])
+
+
+STANDING_STILL = """#!/bin/sh
+[ "$1" = --version ] && exec {0} "$@"
+{0} "$@" &
+job=$!
+trap 'kill -TERM $job' TERM
+wait $job
+wait $job
+while :; do sleep 1; done
+"""
+
+
+@pytest.mark.any_mpi
+def test_a_launcher_that_stands_still_behind_the_end_of_its_job_is_ended(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    """As Open MPI's now and then behind a second SIGTERM; only a signal to the job allows it."""
+    launcher, file, said = tmp_path / "mpirun", tmp_path / "report.json", tmp_path / "said"
+    launcher.write_text(STANDING_STILL.format(mpi.launcher))
+    launcher.chmod(0o755)
+    program = build("unattended.c")
+    line = [str(launcher), *mpi.line(2, program, "sleep")[1:]]
+    with open(said, "wb") as errors, FrontEnd("run", "-o", file, "--", *line, stderr=errors) as run:
+        mark = f"{MARK}={run.mark}"
+        wait_until(lambda: len(programs_with(mark, program)) == 2, "the ranks run", DEADLINE_S)
+        run.send_signal(signal.SIGTERM)
+        run.wait(DEADLINE_S)
+        assert b"pgdb run ends it by SIGKILL" in said.read_bytes()
+    assert "SIGTERM" in json.loads(file.read_bytes())["cause"]["what"]
 
 
 @pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
