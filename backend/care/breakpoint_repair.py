@@ -86,9 +86,9 @@ class RankText:
             self.keep(pid)
         if not is_known:
             self._places = places
-            self._hold_made(pid)
+            self._hold_places(pid)
 
-    def _hold_made(self, pid: int) -> None:
+    def _hold_places(self, pid: int) -> None:
         made = [*_made_code(pid)] if self._places else []
         self._made = frozenset(
             each for each in self._places if any(code.start <= each < code.end for code in made)
