@@ -114,6 +114,8 @@ _ERROR = pattern(
 _SIZE = pattern(r"(?i)\berror\s*(?:[=<>]|:?\s*[-+]?[\d.]+(?:[ed][-+]?\d+)?\s*%?\Z)")
 """The size of an error, such as ``error = 1e-5``, which is no failure."""
 
+# Open MPI 4's launcher prints a message of its ranks, and now and then cannot read it.
+_LOST = pattern(r"ORTE_ERROR_LOG: .*\bshow_help\.c\b")
 _RULER = pattern(r"-{8}|={8}|\*{8}")
 """A line drawn around a heading: PETSc draws it around ``Error Message``."""
 _NOTICED = pattern(
@@ -142,6 +144,8 @@ def last_words(*texts: str) -> str:
     'the job said: ERROR: no grid 7'
     >>> last_words("step 1\\napp: no grid\\n\\n")
     'the last line of the job: app: no grid'
+    >>> last_words("step 1\\n[a:1] [[2,0],0] ORTE_ERROR_LOG: Out of it in file show_help.c")
+    'Open MPI has lost the message that says why (ORTE_ERROR_LOG in show_help.c)'
     """
     outputs = [_lines(each) for each in texts]
     for lines in outputs:
@@ -150,6 +154,8 @@ def last_words(*texts: str) -> str:
                 # A heading has its message on the next line.
                 more = f" {lines[at + 1]}" if line.endswith(":") and lines[at + 1 :] else ""
                 return f"the job said: {_cut(line + more)}"
+    if any(_LOST.search(each) for each in texts):
+        return "Open MPI has lost the message that says why (ORTE_ERROR_LOG in show_help.c)"
     last = next((lines[-1] for lines in outputs if lines), "")
     return f"the last line of the job: {_cut(last)}" if last else ""
 
@@ -159,7 +165,7 @@ def _lines(text: str) -> list[str]:
     texts = [each for each in lines if _is_text(each)]
     if 2 * len(texts) < len(lines):
         return []  # binary data can have lines that look like text
-    return [each for each in texts if any(map(str.isalnum, each))]
+    return [each for each in texts if any(map(str.isalnum, each)) and not _LOST.search(each)]
 
 
 def _cut(line: str) -> str:

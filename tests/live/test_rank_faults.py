@@ -93,8 +93,8 @@ def test_a_rank_that_a_command_has_let_go_is_reported_and_taken_again(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:
-        # PGDB refuses the word where it can read it.
-        let_go = "proc 1 python gdb.execute('de' + 'tach')"
+        # PGDB refuses the words where it can read them, and GDB's hooks do not see those of MI.
+        let_go = """proc 1 python gdb.execute('interpreter-exec mi "-target-de' + 'tach"')"""
         commands = (let_go, "p 6 * 7", "reattach 1", "p 6 * 8")
         finished = run_pgdb("attach", "--batch", *ex(*commands), job.pid)
         lost = "[1] lost: a command has made GDB detach from it; the rank runs without a debugger"

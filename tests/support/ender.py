@@ -90,11 +90,24 @@ def end_all(targets: list[tuple[str, str]]) -> bool:
         time.sleep(POLL_S)
 
 
+def keep_namespace(value: str) -> None:
+    """Keep a network namespace while this process lives.
+
+    The kernel gives the number of one that is gone to the next one, which can be another test's.
+    """
+    for pid in members("net", value):
+        with suppress(OSError):
+            os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+            return
+
+
 def main(directory: str) -> int:
     """Read until the input's end, then end everything."""
     targets = []
     for line in sys.stdin:
         kind, _, value = line.rstrip("\n").partition(" ")
+        if kind == "net":
+            keep_namespace(value)
         targets.append((kind, value))
     is_done = end_all(targets)
     shutil.rmtree(directory, ignore_errors=True)
