@@ -12,7 +12,8 @@ import pgdb
 
 STEPS = 50
 TIMEOUT_S = 60.0
-SETTLE_S = 10.0
+STEP_S = 15.0
+"""A step that takes longer waits for a rank that is held."""
 
 
 def main() -> int:
@@ -30,7 +31,7 @@ def main() -> int:
             session.ranks(others).hold()
             print(f"held: [{others}]")
             for _ in range(STEPS):
-                found = session.ranks(pair).lockstep("next", timeout_s=TIMEOUT_S, settle_s=SETTLE_S)
+                found = session.ranks(pair).lockstep("next", timeout_s=STEP_S)
                 for way in found.ways:
                     print(f"[{way.ranks}] {way.text}")
                 if found.end != "complete":
