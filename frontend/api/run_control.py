@@ -97,7 +97,8 @@ class RunControl:
             operation = replace(operation, passed=passed)
         self.has_run = True
         self._note_word(operation.command.partition(" ")[0], stopped)
-        self.interrupted -= stopped
+        # A held rank would run as well: the interrupt that it stopped for is over.
+        self.interrupted -= stopped | held
         state.start_run(number, stopped)
         try:
             answer = await self._traffic.ask(

@@ -82,6 +82,28 @@ def test_an_interrupt_ends_a_barrier_that_lets_its_ranks_run_on() -> None:
     run(job, test)
 
 
+def test_a_run_command_is_behind_the_interrupt_of_held_ranks_too() -> None:
+    """Rank 2 comes to the barrier at the moment of the interrupt, and is held there."""
+    job = job_of(r2=[None, CAME], r3=[None, CAME, CAME])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release", times=1)
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-1")
+        interrupt = asyncio.create_task(session.ranks("2-3").interrupt())
+        await until(lambda: bool(session.runs.interrupted))
+        job.happen({2: CAME})
+        job.happen({3: Stop(reason="interrupted", frame=frame(61))})
+        await interrupt
+        assert held(session) == "0-2" and not reader.lines
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: bool(reader.lines))
+        assert reader.lines[0].endswith("they run on"), reader.lines
+
+    run(job, test)
+
+
 def test_ranks_are_held_until_all_have_come() -> None:
     job = job_of(r3=[None])
 
