@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import struct
@@ -97,6 +98,15 @@ class _Thread:
         return bool(number == signal.SIGTRAP and code <= 0)
 
 
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    """Return the C library; each stop needs it."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.ptrace.restype = ctypes.c_long
+    library.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    return library
+
+
 def end_single_steps(pid: int, thread: int) -> bool:
     """Clear the flags of a thread that may have been single-stepped; return whether it was done.
 
@@ -105,10 +115,7 @@ def end_single_steps(pid: int, thread: int) -> bool:
 
     :raises OSError: if the kernel refuses a part of it.
     """
-    library = ctypes.CDLL(None, use_errno=True)
-    library.ptrace.restype = ctypes.c_long
-    library.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-    stopped = _Thread(library, pid, thread)
+    stopped = _Thread(_library(), pid, thread)
     before = stopped.signal_that_stopped_it()
     number, _, code = struct.unpack_from("iii", before)
     was_stepped = number == signal.SIGTRAP and code in _BY_STEP

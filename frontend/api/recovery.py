@@ -235,11 +235,7 @@ class Recovery:
         """Keep a display until its ranks are where its variables are; return what else failed."""
         if not isinstance(kept.operation, Console) or not kept.operation.display:
             return again
-        ranks = RankSet.union(
-            each.ranks
-            for each in again.errors
-            if isinstance(each.filled, Failure) and _NO_SYMBOL in each.filled.message
-        )
+        ranks = _failed_with(_NO_SYMBOL, again)
         if not ranks:
             return again
         self._core.settings.put_display_off(kept, ranks)
@@ -249,11 +245,7 @@ class Recovery:
 
     async def _made_pending(self, answer: Answer, operation: InsertBreakpoint) -> Answer:
         """Set a breakpoint anew that is in a library which is not loaded yet."""
-        ranks = RankSet.union(
-            each.ranks
-            for each in answer.errors
-            if isinstance(each.filled, Failure) and _PENDING_ON in each.filled.message
-        )
+        ranks = _failed_with(_PENDING_ON, answer)
         if not ranks:
             return answer
         await self._traffic.ask(_PENDING_ON, Console(command=_PENDING_ON), ranks)
@@ -276,6 +268,15 @@ class Recovery:
         while ranks := self._core.transport.unacquired - tried:
             tried |= ranks
             await self._reattach_and_report(ranks & self._core.state.lost)
+
+
+def _failed_with(words: str, answer: Answer) -> RankSet:
+    """Return the ranks that have failed with a message in which *words* stand."""
+    return RankSet.union(
+        each.ranks
+        for each in answer.errors
+        if isinstance(each.filled, Failure) and words in each.filled.message
+    )
 
 
 def _reads_its_input(each: EquivalenceClass[Record]) -> bool:

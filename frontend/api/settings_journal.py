@@ -41,6 +41,11 @@ class KeptCommand(msgspec.Struct, frozen=True):
     operation: Console | Script
     ranks: RankSet
 
+    @property
+    def display(self) -> int:
+        """Job-wide number of the display that the command makes; 0 if it makes none."""
+        return self.operation.display if isinstance(self.operation, Console) else 0
+
 
 class SettingsJournal:
     """The commands that the GDBs of a new job get again."""
@@ -60,15 +65,8 @@ class SettingsJournal:
 
     def ranks_with_displays(self, line: str) -> RankSet:
         """Return the ranks that have a display that a command names, of those that are known."""
-        match = _CHANGES_DISPLAYS.match(line)
-        if match is None:
-            return RankSet()
-        numbers = {int(each) for each in match["numbers"].split()}
-        return RankSet.union(
-            each.ranks
-            for each in self._kept
-            if isinstance(each.operation, Console) and each.operation.display in numbers
-        )
+        named = _displays_in(line)
+        return RankSet.union(each.ranks for each in self._kept if each.display in named)
 
     @property
     def put_off(self) -> tuple[KeptCommand, ...]:
@@ -91,13 +89,9 @@ class SettingsJournal:
         """Forget the displays that were put off and that an ``undisplay`` names."""
         if _ENDS_DISPLAYS.match(line):
             self._put_off.clear()
-        elif (match := _CHANGES_DISPLAYS.match(line)) and line.startswith(("und", "del")):
-            numbers = {int(each) for each in match["numbers"].split()}
-            self._put_off = [
-                each
-                for each in self._put_off
-                if not (isinstance(each.operation, Console) and each.operation.display in numbers)
-            ]
+        elif line.startswith(("undisplay", "del")):
+            named = _displays_in(line)
+            self._put_off = [each for each in self._put_off if each.display not in named]
 
     def take(
         self,
@@ -161,6 +155,12 @@ class SettingsJournal:
     def kept(self) -> tuple[KeptCommand, ...]:
         """The commands, in order."""
         return tuple(self._kept)
+
+
+def _displays_in(line: str) -> frozenset[int]:
+    """Return the numbers of the displays that a command changes or ends."""
+    match = _CHANGES_DISPLAYS.match(line)
+    return frozenset(map(int, match["numbers"].split())) if match is not None else frozenset()
 
 
 def _number_of(operation: Console, classes: Iterable[EquivalenceClass[Record]]) -> int:

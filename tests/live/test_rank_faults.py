@@ -18,7 +18,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop
 from tests.conftest import Build, StartJob
 from tests.support.jobs import Orders, gdb_of
-from tests.support.losses import Heard, attached, count_traced, forked_gdbs, stopped_at
+from tests.support.losses import Heard, attached, count_traced, forked_gdbs, lose_gdb, stopped_at
 from tests.support.processes import is_alive, require_calls, status, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, run_pgdb, wait_broken
 
@@ -298,9 +298,7 @@ def test_a_rank_with_breakpoints_in_code_of_no_file_survives_its_gdb(
                 "breakpoints are in the code of rank 1",
                 DEADLINE_S,
             )
-            os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
-            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+            lose_gdb(job, 1, heard)
         for pid in job.ranks.values():
             os.kill(pid, signal.SIGUSR1)
         assert job.process.wait(DEADLINE_S) == 0
@@ -319,9 +317,7 @@ def test_a_rank_with_a_watchpoint_survives_its_gdb(
             session.watch("touched").check()
             session.continue_(wait=False).check()
             wait_until(lambda: status(job.ranks[1], "State")[:1] in "RS", "rank 1 runs")
-            os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
-            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+            lose_gdb(job, 1, heard)
         for pid in job.ranks.values():
             os.kill(pid, signal.SIGUSR1)
         assert job.process.wait(DEADLINE_S) == 0

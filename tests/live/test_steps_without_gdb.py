@@ -13,11 +13,8 @@ import pytest
 
 import pgdb
 from pgdb.overlay.operations import RunWord
-from pgdb.ranks import RankSet
-from pgdb.records import Gone
 from tests.conftest import Build, StartJob
-from tests.support.jobs import gdb_of
-from tests.support.losses import Heard
+from tests.support.losses import Heard, lose_gdb
 from tests.support.processes import status, wait_until
 from tests.support.terminal import DEADLINE_S, assert_untouched
 
@@ -45,9 +42,7 @@ def test_a_rank_that_stands_behind_a_step_survives_its_gdb(
             session.run(step, count).check()
             # GDB sees the signal of its step.
             assert session.evaluate("$_siginfo.si_signo").values == {0: 5, 1: 5}
-            os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
-            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+            lose_gdb(job, 1, heard)
             assert_untouched({1: job.ranks[1]})
         assert_untouched(job.ranks)
 
@@ -60,9 +55,7 @@ def test_a_step_that_was_interrupted_is_no_danger_either(build: Build, start_job
             session.run("next", wait=False).check()
             wait_until(lambda: status(job.ranks[1], "State")[:1] in "Rt", "rank 1 is stepped")
             session.interrupt().check()
-            os.kill(gdb_of(job, 1), signal.SIGKILL)
-            wait_until(lambda: heard.of(Gone) == RankSet([1]), "the loss is reported", DEADLINE_S)
-            assert "SIGTRAP" not in "".join(heard.why_gone(1))
+            lose_gdb(job, 1, heard)
         for pid in job.ranks.values():
             os.kill(pid, signal.SIGUSR1)
         assert job.process.wait(DEADLINE_S) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +12,8 @@ import pgdb
 from pgdb.frontend.api.notifications import Notification
 from pgdb.ranks import RankSet
 from pgdb.records import Gone, Stop
-from tests.support.jobs import Job
-from tests.support.processes import command_of, is_traced, parent_of, status
+from tests.support.jobs import Job, gdb_of
+from tests.support.processes import command_of, is_traced, parent_of, status, wait_until
 from tests.support.terminal import DEADLINE_S
 
 # Far more than it takes, and far less than what a silent GDB cost before it was ended by force.
@@ -53,6 +55,16 @@ class Heard:
             for each in reported.classes
             if rank in each.ranks and isinstance(each.filled, Gone)
         ]
+
+
+def lose_gdb(job: Job, rank: int, heard: Heard) -> None:
+    """Kill the GDB of a rank, and wait until the session has reported the loss of this rank alone.
+
+    The loss must not say that a breakpoint may be left in the rank.
+    """
+    os.kill(gdb_of(job, rank), signal.SIGKILL)
+    wait_until(lambda: heard.of(Gone) == RankSet([rank]), "the loss is reported", DEADLINE_S)
+    assert "SIGTRAP" not in "".join(heard.why_gone(rank))
 
 
 @contextmanager
