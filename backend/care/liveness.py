@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import signal
 import struct
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from pgdb.backend.gdb.session import GdbSession
@@ -106,9 +108,27 @@ def has_ended(pid: int) -> bool:
     return not any(procfs.is_alive(int(each)) for each in _threads(pid))
 
 
-def _threads(pid: int) -> list[str]:
+def is_dying(pid: int, proc: Path = procfs.PROC) -> bool:
+    """Return whether each thread has ended, is exiting or has a pending SIGKILL.
+
+    Until killed threads obey, GDB can neither read them nor let them run.
+    """
+    folder = proc / str(pid) / "task"
+    return all(_is_dying(int(each), folder) for each in _threads(pid, proc))
+
+
+def _is_dying(thread: int, folder: Path) -> bool:
+    stat = procfs.read_stat(thread, folder)
+    if stat is None or stat.has_ended or stat.is_exiting:
+        return True
+    # The kernel makes a SIGKILL pending for each thread.
+    status = procfs.status_fields(folder / str(thread) / "status") or {}
+    return signal.SIGKILL in procfs.signals_in(status.get("SigPnd", "0"))
+
+
+def _threads(pid: int, proc: Path = procfs.PROC) -> list[str]:
     try:
-        return os.listdir(f"/proc/{pid}/task")
+        return os.listdir(proc / str(pid) / "task")
     except OSError:
         return []
 

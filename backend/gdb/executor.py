@@ -353,7 +353,7 @@ class Executor:
                 self._send_interrupt()
             case events.ReportStop():
                 self._report(action)
-            case events.ReportRefusedRun() if liveness.has_ended(self.process.pid):
+            case events.ReportRefusedRun() if liveness.is_dying(self.process.pid):
                 pass  # its end is about to be reported
             case events.ReportRefusedRun(why=why, run=run):
                 self.stops.restore()

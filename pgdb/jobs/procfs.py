@@ -22,7 +22,7 @@ PROC = Path("/proc")
 """The directory of the kernel's processes; tests replace it by a tree of their own."""
 
 # include/linux/sched.h; the flags are the ninth field of /proc/PID/stat.
-_PF_KTHREAD = 0x00200000
+_PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 # include/uapi/linux/capability.h
 _CAP_SYS_PTRACE = 19
 # include/net/tcp_states.h
@@ -63,6 +63,7 @@ class ProcessStat(msgspec.Struct, frozen=True):
     tracer_pid: int
     """Pid of the debugger that traces it, or 0."""
     is_kernel_thread: bool
+    is_exiting: bool
 
     @property
     def has_ended(self) -> bool:
@@ -132,6 +133,7 @@ def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
         uid=int(status.get("Uid", "0 0").split()[1]),
         tracer_pid=int(status.get("TracerPid", "0")),
         is_kernel_thread=bool(int(rest[6]) & _PF_KTHREAD),
+        is_exiting=bool(int(rest[6]) & _PF_EXITING),
     )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,44 @@ def test_one_that_lives_has_not_ended() -> None:
     assert not liveness.has_ended(os.getpid())
     with closing(liveness.ProcessEnd(os.getpid())) as watched:
         assert watched.how(0) is None
+
+
+EXITING = 0x4
+KILLED = f"{1 << (signal.SIGKILL - 1):016x}"
+
+
+@pytest.mark.parametrize(
+    ("threads", "dying"),
+    [
+        ([("t", 0, "0"), ("t", 0, "0")], False),
+        ([("t", 0, KILLED), ("R", 0, KILLED)], True),
+        ([("Z", EXITING, "0"), ("R", EXITING, "0"), ("t", 0, KILLED)], True),
+        # A thread that exits alone.
+        ([("t", 0, "0"), ("R", EXITING, "0")], False),
+        ([("Z", 0, "0"), ("t", 0, f"{1 << (signal.SIGTERM - 1):016x}")], False),
+        ([], True),
+    ],
+)
+def test_a_process_is_dying_if_all_threads_are(
+    tmp_path: Path, threads: list[tuple[str, int, str]], dying: bool
+) -> None:
+    for number, (state, flags, pending) in enumerate(threads, 7):
+        folder = tmp_path / "7" / "task" / str(number)
+        folder.mkdir(parents=True)
+        fields = " ".join([state, "1", "0", "0", "0", "0", str(flags), *["0"] * 40])
+        (folder / "stat").write_text(f"{number} (app) {fields}\n")
+        (folder / "status").write_text(f"Uid:\t0 0 0 0\nTracerPid:\t0\nSigPnd:\t{pending}\n")
+    assert liveness.is_dying(7, tmp_path) is dying
+
+
+def test_one_that_runs_is_not_dying_and_one_that_is_gone_is() -> None:
+    assert not liveness.is_dying(os.getpid())
+    process = subprocess.Popen(SLEEPER)
+    process.kill()
+    wait_until(lambda: not is_alive(process.pid), "it has ended", DEADLINE_S)
+    assert liveness.is_dying(process.pid)
+    process.wait()
+    assert liveness.is_dying(process.pid)
 
 
 @pytest.mark.parametrize("watch", [liveness.watch_end, liveness.watch_end_of_traced])
