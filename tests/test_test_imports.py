@@ -1,4 +1,7 @@
-"""No test module serves another: `tests/support` and `tests/fakes` hold what tests share."""
+"""Rules for test modules: none serves another, and none replaces a private constant.
+
+`tests/support` and `tests/fakes` hold what tests share.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +57,17 @@ def test_no_module_imports_a_test_module() -> None:
         if path.name != "test_test_imports.py" and (imports := imported_tests(source))
     }
     assert found == {}
+
+
+def test_no_test_replaces_a_private_constant() -> None:
+    """A constant that a test sets has a public name, so that its readers know of the test."""
+    private = re.compile(r'setattr\([^()]*"(?:[\w.]*\.)?_[A-Z][A-Z0-9_]*"')
+    assert private.search('monkeypatch.setattr(module, "_LIMIT_S", 0)')
+    assert private.search('monkeypatch.setattr("pgdb.module._LIMIT_S", 0)')
+    assert not private.search('monkeypatch.setattr(module, "LIMIT_S", 0)')
+    found = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if path.name != "test_test_imports.py" and private.search(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

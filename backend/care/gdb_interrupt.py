@@ -21,7 +21,7 @@ from pgdb.jobs import procfs
 _TIMES = 3
 _WAIT_S = 1.0
 """Time that a GDB may take to answer before it is interrupted, in seconds."""
-_IGNORES_AFTER_S = 3.0
+IGNORES_AFTER_S = 3.0
 """Time after which a GDB that has not reacted to an interrupt is taken to ignore it, in seconds."""
 IGNORES = (
     "its GDB computes without end and ignores interrupts; 'reattach' gives the rank another GDB "
@@ -66,7 +66,7 @@ class GdbInterrupt:
                 answer = self._gdb.ping_after_interrupt()
                 answer.add_done_callback(self._on_answer)
                 loop = asyncio.get_running_loop()
-                loop.call_later(_IGNORES_AFTER_S, self._find_whether_ignored, pid, answer)
+                loop.call_later(IGNORES_AFTER_S, self._find_whether_ignored, pid, answer)
         return True
 
     def _on_answer(self, answer: asyncio.Future[Result]) -> None:

@@ -22,7 +22,7 @@ _DEPTH = "print max-depth"
 _ELEMENTS = "200"
 _LONGEST = 100
 """Longest value of an argument, in characters: that of a line."""
-_LIMIT_S = 10.0
+LIMIT_S = 10.0
 """Time for the values of arguments, in seconds; then frames are shown as ``f (...)``."""
 _ONLY_SCALARS = f"-gdb-set {_DEPTH} 0"
 
@@ -125,7 +125,7 @@ class FrameArguments:
 
         :raises GdbError: if GDB ends.
         """
-        limit = asyncio.get_running_loop().call_later(_LIMIT_S, self._stop_printing)
+        limit = asyncio.get_running_loop().call_later(LIMIT_S, self._stop_printing)
         try:
             return await asked
         except GdbError as error:

@@ -22,9 +22,9 @@ from pgdb.overlay.breakpoint_operations import ListTrace
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Record, Variables, Various, parse_number
 
-_RANKS_AT_ONCE = 1000
+RANKS_AT_ONCE = 1000
 """Ranks of one request, so that each answer comes apart: fewer than are summed up."""
-_CELLS_AT_ONCE = 2000
+CELLS_AT_ONCE = 2000
 
 
 class TraceValue(msgspec.Struct, frozen=True):
@@ -264,7 +264,7 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
     _, most = _totals(counted)
     there = RankSet.union(each.ranks for each in counted.classes if not each.is_error)
     width = len(expressions)
-    step = max(1, _CELLS_AT_ONCE // width)
+    step = max(1, CELLS_AT_ONCE // width)
     found: dict[int, list[list[int | float | str]]] = {rank: [] for rank in there}
     errors: Merger[Record] = Merger()
     errors.add_classes(counted.errors)
@@ -289,8 +289,8 @@ async def read_data(ask: Ask, number: int, expressions: Sequence[str], ranks: Ra
 
 def _parts(ranks: RankSet) -> list[RankSet]:
     listed = list(ranks)
-    starts = range(0, len(listed), _RANKS_AT_ONCE)
-    return [RankSet(listed[start : start + _RANKS_AT_ONCE]) for start in starts]
+    starts = range(0, len(listed), RANKS_AT_ONCE)
+    return [RankSet(listed[start : start + RANKS_AT_ONCE]) for start in starts]
 
 
 def _put(

@@ -297,7 +297,7 @@ class Partial:
 
     def _fault(self, digest: bytes) -> str:
         if digest and digest != self.digest():
-            return "it was damaged on its way"
+            return "it was damaged in transit"
         if self.size_bytes != self._version.size_bytes:
             return f"it has {self.size_bytes} bytes instead of {self._version.size_bytes}"
         if not _has_build_id(self._open_file, self._key):

@@ -61,7 +61,7 @@ _OTHER_PARALLEL = (
 )
 _ELF = b"\x7fELF"
 _MOST_OF_SCRIPT_BYTES = 1 << 20
-_PIECE_BYTES = 1 << 22
+PIECE_BYTES = 1 << 22
 """Size of the pieces in which a program is searched: other threads run between two of them."""
 _OVERLAP_BYTES = 64
 _MOST_KNOWN = 1024
@@ -290,6 +290,6 @@ def _mentions(path: str, marks: tuple[re.Pattern[bytes], ...]) -> bool:
 def _is_in(data: mmap.mmap, mark: re.Pattern[bytes]) -> bool:
     # The overlap is longer than any match with the characters around it.
     return any(
-        mark.search(data, max(0, begin - _OVERLAP_BYTES), begin + _PIECE_BYTES) is not None
-        for begin in range(0, len(data), _PIECE_BYTES)
+        mark.search(data, max(0, begin - _OVERLAP_BYTES), begin + PIECE_BYTES) is not None
+        for begin in range(0, len(data), PIECE_BYTES)
     )

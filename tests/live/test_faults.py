@@ -94,7 +94,7 @@ def test_a_gdb_that_hangs_costs_its_own_rank_alone(build: Build, start_job: Star
             assert isinstance(back.for_rank(1), Stop)
             assert stopped_at(session.continue_(timeout_s=DEADLINE_S).check(), 1) == session.set
 
-            # One that is stopped answers late, when it is let go on.
+            # One that is stopped answers late, when it runs on.
             gdb = gdb_of(job, 2)
             os.kill(gdb, signal.SIGSTOP)
             answer = session.evaluate("6 * 7", timeout_s=1)
@@ -131,7 +131,9 @@ def test_what_is_not_done_in_time_is_done_later(build: Build, start_job: StartJo
             answer = session.detach(timeout_s=1)
             assert answer.missing.late == RankSet([1]) and answer.elapsed_s < 20
             os.kill(gdb, signal.SIGCONT)
-            wait_until(lambda: "[1] detached; they run on" in notices(), "it is let go", DEADLINE_S)
+            wait_until(
+                lambda: "[1] detached; they run on" in notices(), "it is detached", DEADLINE_S
+            )
             session.reattach().check()
 
             # Whether a GDB hangs takes longer to find out than the command has.

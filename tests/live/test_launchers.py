@@ -413,7 +413,7 @@ def test_jobs_and_the_choice_of_one(builder: Builder, four_hosts: Hosts) -> None
 
 SITE_MPIRUN = """\
 #!/bin/sh
-# What a site puts before its mpirun: an option of its own, which mpirun itself does not know.
+# An option that a wrapper of the site takes and that mpirun itself does not know.
 if [ "$1" = --site-queue ]; then
     shift 2
 fi

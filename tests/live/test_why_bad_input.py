@@ -198,7 +198,7 @@ def test_an_aggregator_that_dies_while_ranks_are_watched(
                 killed.result()
             assert all(each.confidence == "cannot tell" for each in found), found
         for each in pids:
-            wait_until(lambda rank=each: status(rank, "TracerPid") == "0", f"{each} is let go")
+            wait_until(lambda rank=each: status(rank, "TracerPid") == "0", f"{each} is detached")
             assert not is_traced_stop(each)
 
 

@@ -241,7 +241,7 @@ def wait_progress(pid: int) -> None:
     """Wait until a process that sleeps now and then has done so some times more."""
     # Being stopped is such a switch too, but one only.
     wanted = switches_of(pid) + 10
-    wait_until(lambda: switches_of(pid) >= wanted, f"process {pid} gets on")
+    wait_until(lambda: switches_of(pid) >= wanted, f"process {pid} progresses")
 
 
 def switches_of(pid: int) -> int:

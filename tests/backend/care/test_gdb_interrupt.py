@@ -40,7 +40,7 @@ class BusyGdb(GdbSession):
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_IGNORES_AFTER_S", 0.0)
+    monkeypatch.setattr(module, "IGNORES_AFTER_S", 0.0)
     monkeypatch.setattr(module.procfs, "blocked_in_all_threads", lambda pid, number: False)
 
 

@@ -151,7 +151,7 @@ def test_a_long_string_takes_a_line_unless_the_user_asks_for_more(
 def test_frames_are_shown_without_arguments_that_gdb_does_not_print_in_time(
     monkeypatch: pytest.MonkeyPatch, is_alive: bool
 ) -> None:
-    monkeypatch.setattr(module, "_LIMIT_S", 0.0)
+    monkeypatch.setattr(module, "LIMIT_S", 0.0)
 
     async def carry_out() -> None:
         asked: asyncio.Future[Result] = asyncio.get_running_loop().create_future()

@@ -137,8 +137,8 @@ def test_equal_numbers_of_values_that_differ_are_kept(value: str, text: str, sho
 
 
 def test_all_values_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_tables, "_CELLS_AT_ONCE", 4)
-    monkeypatch.setattr(trace_tables, "_RANKS_AT_ONCE", 2)
+    monkeypatch.setattr(trace_tables, "CELLS_AT_ONCE", 4)
+    monkeypatch.setattr(trace_tables, "RANKS_AT_ONCE", 2)
     ranks = Ranks({rank: [(str(i), f"{rank}.5") for i in range(5)] for rank in range(3)})
     data = asyncio.run(read_data(ranks, 1, ("i", "u"), RankSet(range(3))))
     assert data.by_rank == {rank: tuple((i, rank + 0.5) for i in range(5)) for rank in range(3)}
@@ -164,7 +164,7 @@ class FailingLater(Ranks):
 def test_ranks_that_fail_later_are_named(
     monkeypatch: pytest.MonkeyPatch, requests: int, rows: int
 ) -> None:
-    monkeypatch.setattr(trace_tables, "_CELLS_AT_ONCE", 4)
+    monkeypatch.setattr(trace_tables, "CELLS_AT_ONCE", 4)
     asked = RankSet([0, 1])
     data = asyncio.run(read_data(FailingLater(requests), 1, ("i", "u"), asked))
     assert {rank: len(values) for rank, values in data.by_rank.items()} == {0: 3, 1: rows}

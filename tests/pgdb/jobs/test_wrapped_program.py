@@ -158,7 +158,7 @@ def test_a_script_that_mentions_the_launchers_variables_is_no_program_of_mpi(
 def test_marks_are_found_at_the_ends_of_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
 ) -> None:
-    monkeypatch.setattr(wrapped_program, "_PIECE_BYTES", 128)
+    monkeypatch.setattr(wrapped_program, "PIECE_BYTES", 128)
     for before in range(120, 136):
         program = tmp_path / str(before)
         program.write_bytes(b"\x7fELF" + before * b"\0" + mark.encode() + 200 * b"\0")
