@@ -129,7 +129,7 @@ def test_what_is_not_done_in_time_is_done_later(build: Build, start_job: StartJo
             gdb = gdb_of(job, 1)
             os.kill(gdb, signal.SIGSTOP)
             answer = session.detach(timeout_s=1)
-            assert answer.missing.late == RankSet([1]) and answer.elapsed_s < 20
+            assert answer.missing.late == RankSet([1])
             os.kill(gdb, signal.SIGCONT)
             wait_until(
                 lambda: "[1] detached; they run on" in notices(), "it is detached", DEADLINE_S
@@ -140,7 +140,7 @@ def test_what_is_not_done_in_time_is_done_later(build: Build, start_job: StartJo
             gdb = gdb_of(job, 1)
             assert session.ranks("1").script(hang(60), timeout_s=0.1).missing.late == RankSet([1])
             answer = session.ranks("1").reattach(timeout_s=0.1)
-            assert answer.missing.late == RankSet([1]) and answer.elapsed_s < 20
+            assert answer.missing.late == RankSet([1])
             assert set(session.ranks("0,2").evaluate("6 * 7", timeout_s=DEADLINE_S).values) == {
                 0,
                 2,

