@@ -8,7 +8,9 @@ when events come, so that a barrier of many ranks costs what their stops cost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -83,6 +85,9 @@ class Barriers:
         self.quiet_s = QUIET_S
         """Time without an event after which PGDB looks where the others are."""
         self._delay_s = QUIET_S
+        self._pauses = 0
+        self._is_due_later = False
+        """Whether to start the timer after the last pause."""
 
     # -- calls -------------------------------------------------------------------------------
 
@@ -177,6 +182,24 @@ class Barriers:
                 kept = ranks if before._core.state.ranks <= point.ranks else point.ranks & ranks
                 self._points[number] = replace(point, ranks=kept, reported=())
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Say nothing about ranks that have not come while a command stops and continues them.
+
+        Ranks that arrive or can never come count at once.
+        """
+        self._is_due_later |= self._stop_timer()
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                was_due, self._is_due_later = self._is_due_later, False
+                self.on_change()
+                if was_due and self._timer is None:
+                    self._start_timer()
+
     # -- what happens ------------------------------------------------------------------------
 
     def on_events(self, news: Events) -> None:
@@ -201,7 +224,7 @@ class Barriers:
                 self._met(point, arrived, never)
                 continue
             stopped = out & self._core.state.stopped - self._core.state.passing
-            if point.awaited != (awaited := (arrived, out, stopped)):
+            if not self._pauses and point.awaited != (awaited := (arrived, out, stopped)):
                 # The last report about ranks that may come is out of date.
                 point.awaited, point.is_stuck = awaited, False
                 point.reported = tuple(each for each in point.reported if each.kind in _FOR_EVER)
@@ -209,8 +232,9 @@ class Barriers:
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.reported = never
                 self._notify(point, "absent", fresh)
-            pending.append((point.number, awaited))
-        self._look_soon(tuple(pending))
+            pending.append((point.number, point.awaited))
+        if not self._pauses:
+            self._look_soon(tuple(pending))
 
     def _hold(self, point: _Point, ranks: RankSet) -> None:
         if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
@@ -271,11 +295,19 @@ class Barriers:
         self._delay_s = self.quiet_s
         self._start_timer()
 
+    def _stop_timer(self) -> bool:
+        """Return whether the timer was running."""
+        if self._timer is None:
+            return False
+        self._timer.cancel()
+        self._timer = None
+        return True
+
     def _start_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._awaited and not self._core.is_over:
+        self._stop_timer()
+        if self._pauses:
+            self._is_due_later = True
+        elif self._awaited and not self._core.is_over:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._delay_s, self._due)
 

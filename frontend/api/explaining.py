@@ -109,7 +109,11 @@ async def explain_waits(
     if not durations.is_time(watch_s):
         raise UsageError(f"why: {watch_s:g} s is no time; {durations.in_words()} is one")
     line = call_text("why", look_only=look_only, watch_s=watch_s)
-    with session.one_call(f"{JOB}.{line}"), session.hushed(session.set, _is_ours):
+    with (
+        session.one_call(f"{JOB}.{line}"),
+        session.hushed(session.set, _is_ours),
+        session.all_barriers.paused(),
+    ):
         explainer = _Explainer(session, elsewhere, look_only=look_only, watch_s=watch_s)
         found = await explainer.run()
     if session.is_recorded or session.mode == "core":

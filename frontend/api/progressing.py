@@ -58,7 +58,7 @@ async def observe(
     taken: list[Sample] = []
     begun_s = time.monotonic()
     # Stops and continuations for a sample are no news for the user.
-    with session.hushed(ranks):
+    with session.hushed(ranks), session.all_barriers.paused():
         while True:
             at_s = time.monotonic() - begun_s if taken else 0.0
             with deadline.renewed():

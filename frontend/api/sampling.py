@@ -102,7 +102,7 @@ async def _take(
     is_over = False
     begun_s = time.monotonic()
     # Stops and continuations for a sample are no news for the user.
-    with session.hushed(ranks):
+    with session.hushed(ranks), session.all_barriers.paused():
         while True:
             at_s = time.monotonic() - begun_s if trees else 0.0
             with deadline.renewed():

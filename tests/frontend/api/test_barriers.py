@@ -292,6 +292,37 @@ def test_where_the_others_are_is_reported_when_nothing_happens() -> None:
     run(job, test)
 
 
+def test_a_command_that_looks_at_the_others_repeats_no_report() -> None:
+    job = job_of(r3=[None] * 9)
+    job.calls = {3: recv(0)}
+
+    async def test(session: Session) -> None:
+        barriers, reader = session.all_barriers, Reader(session)
+        barriers.quiet_s = 0.0
+        await all_but_one_come(session)
+        await until(lambda: len(reader.news) == 1)
+        with barriers.paused():
+            await session.ranks("3").interrupt()
+            # Time for a look, which a timer of no duration would begin.
+            await asyncio.sleep(0.05)
+            await session.runs.start("continue", "", ranks("3"))
+        await asyncio.sleep(0.05)
+        assert len(reader.news) == 1, reader.lines
+        # A rank that stays stopped is reported after the pause, one that has come at once.
+        with barriers.paused():
+            await session.ranks("3").interrupt()
+            await asyncio.sleep(0.05)
+            assert len(reader.news) == 1, reader.lines
+        await until(lambda: len(reader.news) == 2)
+        assert "[3] is stopped" in reader.lines[1]
+        with barriers.paused():
+            await session.runs.start("continue", "", ranks("3"))
+            job.happen({3: CAME})
+            await until(lambda: session.barriers[0].met == 1)
+
+    run(job, test)
+
+
 def test_a_rank_that_waits_for_another_at_work_ends_no_wait() -> None:
     """Rank 2 may come, and then send to rank 3; later both wait for held ranks."""
     job = job_of(r2=[None, None], r3=[None, None])

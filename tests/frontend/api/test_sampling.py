@@ -80,6 +80,14 @@ class FakeSession:
     def runs(self) -> FakeSession:
         return self
 
+    @property
+    def all_barriers(self) -> FakeSession:
+        return self
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        yield
+
     async def start(self, word: str, argument: str, ranks: RankSet, *, held_too: bool) -> None:
         assert (word, argument, held_too) == ("continue", "", True)
         self.run_count += 1
