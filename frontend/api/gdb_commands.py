@@ -113,6 +113,8 @@ def _kind_and_inner(word: str, line: str) -> tuple[Kind, str]:
         return Kind.FREE, ""
     if word == "info" and _lets_run(argument):
         return Kind.REFUSED, ""
+    if word == "python-interactive" and argument:
+        return Kind.FREE, ""  # it reads no lines then
     if word == "record" and _RESTORES_RECORD.match(argument):
         return Kind.REFUSED, ""
     if word in _CARRIERS and (match := _CARRIERS[word].match(argument)):

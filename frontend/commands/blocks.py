@@ -137,11 +137,13 @@ async def _alias(call: Call) -> Outcome:
             raise UsageError(f"alias: {name!r} is no name for a command of PGDB's: one word is")
         if word in gdb_words.KINDS or word in gdb_words.ALIASES or COMMANDS.find(word):
             raise CommandError(f"alias: '{name}' is a command already")
-        user.set_alias(name, command)
+        user.set_alias(name, command, in_gdb=False)
         return None
     answer = await call.view.execute_plain(call.line)
-    if not _failed_everywhere(answer) and " " not in name:
-        user.set_alias(name, command)
+    if not _failed_everywhere(answer):
+        first, *behind = name.split()
+        word = gdb_words.resolve(first) if behind else first
+        user.set_alias(" ".join((word, *behind)), command, in_gdb=True)
     return answer
 
 
@@ -382,6 +384,7 @@ OWN = {
     "alias": _alias,
     "define-prefix": _define_prefix,
     "python": _code,
+    "python-interactive": _code,
     "guile": _code,
 }
 """The commands of GDB that the front end takes note of."""

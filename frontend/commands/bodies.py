@@ -106,7 +106,7 @@ class Checker:
             word, command = resolve(gdb_words.first_word(text), self._user.names)
         except UsageError:
             return False  # GDB or the dispatcher says so where the line is carried out
-        if word in ("python", "guile"):
+        if word in ("python", "guile") or (word == "python-interactive" and argument_of(text)):
             self._code(line, word)
             return False
         why = self._why_refused(word, command, text)
@@ -159,7 +159,7 @@ class Checker:
         else:
             lines = [each.text for each in node.body if isinstance(each, Line)]
             code, first = "\n".join(lines), node.number + 1
-        for at, text in executed(code) if word == "python" else executed_by_guile(code):
+        for at, text in executed_by_guile(code) if word == "guile" else executed(code):
             _check_executed(self._user, self._title, text, first + at - 1 if first else 0)
 
     def _error(self, line: Line, why: str) -> UsageError:

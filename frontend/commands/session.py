@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 
+from msgspec.structs import replace
+
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, find_changeable
@@ -48,6 +50,10 @@ async def _help(call: Call) -> Outcome:
     user = call.workspace.user
     if (own := user.get(call.argument)) is not None and own.is_ours:
         return own.help
+    if (meant := user.alias(call.argument)) is not None:
+        call.dispatcher.say(f"alias {call.argument} = {meant}")
+        word = gdb_commands.first_word(meant)
+        return await _help(replace(call, argument=word, line=f"help {word}"))
     first = gdb_commands.first_word(call.argument)
     command = COMMANDS.find(first) or COMMANDS.find(gdb_commands.resolve(call.argument))
     rest = call.argument[len(first) :].strip()
@@ -65,6 +71,8 @@ async def _help(call: Call) -> Outcome:
         if summaries := user.summaries:
             text = f"User-defined commands that PGDB carries out:\n\n{summaries}\n"
             call.dispatcher.say(text)
+    elif "aliases".startswith(first) and len(first) > 1 and (summaries := user.alias_summaries):
+        call.dispatcher.say(f"Aliases that PGDB carries out:\n\n{summaries}\n")
     return await call.session[ranks.first].execute_plain(call.line)
 
 

@@ -51,6 +51,8 @@ class UserCommands:
     def __init__(self) -> None:
         self._commands: dict[str, UserCommand] = {}
         self._aliases: dict[str, str] = {}
+        self._only_here: set[str] = set()
+        """The aliases that the GDBs do not have."""
         self.prefixes: set[str] = set()
         """The words that ``define-prefix`` has made."""
         self.known: set[str] = set()
@@ -83,6 +85,7 @@ class UserCommands:
         """Add a command, in the place of one of that name."""
         self._commands[command.name] = command
         self._aliases.pop(command.name, None)
+        self._only_here.discard(command.name)
 
     def document(self, name: str, text: str) -> bool:
         """Give a command of the front end its help; return False if there is none of that name."""
@@ -98,9 +101,22 @@ class UserCommands:
         words -= {*gdb_words.KINDS, *gdb_words.ALIASES, *gdb_words.NEWER, ""}
         self.known |= words - self.names
 
-    def set_alias(self, name: str, command: str) -> None:
-        """Let *name* stand for the beginning of a line."""
+    def set_alias(self, name: str, command: str, *, in_gdb: bool) -> None:
+        """Let *name* stand for the beginning of a line; *in_gdb* if the GDBs know it, too."""
         self._aliases[name] = command
+        self._only_here.discard(name)
+        if not in_gdb:
+            self._only_here.add(name)
+
+    def alias(self, name: str) -> str | None:
+        """Return what an alias stands for that the GDBs do not have; None for all other names."""
+        return self._aliases[name] if name in self._only_here else None
+
+    @property
+    def alias_summaries(self) -> str:
+        """A line for each alias that the GDBs do not have."""
+        names = sorted(self._only_here)
+        return "\n".join(f"alias {name} = {self._aliases[name]}" for name in names)
 
     def get(self, name: str) -> UserCommand | None:
         """Return the command of exactly this name."""
@@ -120,10 +136,10 @@ class UserCommands:
         :raises CommandError: if aliases stand for each other.
         """
         for _ in range(len(self._aliases) + 1):
-            word = self._word(line, has)
-            if word in self._commands or word not in self._aliases:
+            if (found := self._alias_in(line, has)) is None:
                 return line
-            line = f"{self._aliases[word]}{line.strip()[len(gdb_words.first_word(line)) :]}"
+            name, rest = found
+            line = f"{self._aliases[name]}{rest}"
         raise CommandError(f"'{line.split()[0]}': the aliases stand for each other")
 
     def find(self, line: str, has: Callable[[str], bool]) -> tuple[UserCommand, str] | None:
@@ -137,6 +153,25 @@ class UserCommands:
                 for word in words[1:count]:
                     rest = rest[len(word) :].strip()
                 return found, rest
+        return None
+
+    def _alias_in(self, line: str, has: Callable[[str], bool]) -> tuple[str, str] | None:
+        """Return the alias that a line begins with, and what follows it; None if there is none."""
+        word = self._word(line, has)
+        rest = line.strip()[len(gdb_words.first_word(line)) :]
+        if word in self._commands:
+            return None
+        if word in self._aliases:
+            return word, rest
+        first = gdb_words.resolve(word)
+        for name in self._aliases:
+            prefix, _, behind = name.partition(" ")
+            words = rest.split(maxsplit=behind.count(" ") + 1)
+            if behind and prefix == first and words[: behind.count(" ") + 1] == behind.split():
+                after = rest
+                for each in behind.split():
+                    after = after.lstrip()[len(each) :]
+                return name, after
         return None
 
     def _word(self, line: str, has: Callable[[str], bool]) -> str:

@@ -14,6 +14,21 @@ from tests.support.terminal import ex, run_pgdb
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
 
+def test_memory_maps_are_one_list(mpi: Mpi, build: Build) -> None:
+    program = build("shapes.cpp")
+    commands = ("info proc mappings", "proc 1 info proc mappings")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    lines = shown(finished.out, "info proc mappings")
+    # Libraries are in another order on each rank, and the program begins with one header.
+    first = [line for line in lines if re.search(rf" 0x0 +r--p +{program.path}\Z", line)]
+    assert len(first) == 1 and not re.match(r"\[[0-2]\]", first[0]), lines
+    assert any(line.endswith("[stack]") for line in lines)
+    assert "0x7f" not in "".join(lines)
+    assert "'proc N info proc mappings' shows those of a rank" in lines[-1]
+    of_one = "\n".join(shown(finished.out, "proc 1 info proc mappings"))
+    assert re.search(r"Start Addr +End Addr", of_one) and "0x7f" in of_one
+
+
 def test_threads_and_frames_of_ranks_in_other_functions(mpi: Mpi, build: Build) -> None:
     program = build("shapes.cpp")
     commands = (

@@ -9,8 +9,10 @@ import msgspec
 from pgdb.frontend.analysis.prominence import most_prominent_first
 from pgdb.frontend.analysis.text_parts import ANY_HISTORY, Merged, Said, merge_texts
 from pgdb.frontend.analysis.text_sections import merge_sections
+from pgdb.frontend.analysis.values import Leaf
 from pgdb.frontend.show.text.display_table import display_table
 from pgdb.frontend.show.text.layout import HANDFUL, Layout
+from pgdb.frontend.show.text.mapping_table import mapping_table
 from pgdb.frontend.show.text.thread_table import thread_switch, thread_table
 from pgdb.frontend.show.text.value_text import choice_rows, place_rows, rate_place
 from pgdb.merge.classes import EquivalenceClass
@@ -32,6 +34,7 @@ class TextBlock(msgspec.Struct, frozen=True):
 
 _INDENT = "    "
 _LIST_OF_THREADS = " Target Id "
+_MEMORY_MAP = "Start Addr "
 _BEGIN = 80
 _TOO_LARGE = "max-value-size>"
 _DISPLAY = pattern(r"[0-9]+: (?:/\w+ )?(?P<name>\S.*?) = (?P<value>.*)")
@@ -103,10 +106,26 @@ def notes_on_displays(
 
 def _structured(said: Sequence[Said], layout: Layout) -> list[str] | None:
     """Return the lines of outputs with a structure of their own; None for all others."""
-    if any(_LIST_OF_THREADS not in each.text[:_BEGIN] for each in said):
-        found = display_table(said, layout) or thread_switch(said, layout)
-        return found or section_lines(said, layout)
-    return thread_table(said, layout)
+    if all(_LIST_OF_THREADS in each.text[:_BEGIN] for each in said):
+        return thread_table(said, layout)
+    if all(_MEMORY_MAP in each.text for each in said):
+        return mapping_table(said, layout, lambda parts: _whole_or_merged(parts, layout))
+    found = display_table(said, layout) or thread_switch(said, layout)
+    return found or section_lines(said, layout)
+
+
+def _whole_or_merged(said: Sequence[Said], layout: Layout) -> list[str]:
+    """Return the lines of texts, with those together that can be merged."""
+    lines: list[str] = []
+    for merged in merge_texts(said):
+        ranks = RankSet.union(said[number].ranks for number in merged.members)
+        if len(merged.members) > 1:
+            lines += _lines(merged, ranks, layout)
+            continue
+        only = said[merged.members[0]]
+        text = Leaf(only.text, only.slots).filled
+        lines += [layout.brackets(ranks), *(layout.fit(line) for line in text.split("\n"))]
+    return lines
 
 
 def section_lines(said: Sequence[Said], layout: Layout) -> list[str] | None:

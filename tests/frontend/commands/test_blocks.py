@@ -143,10 +143,17 @@ def test_aliases(typed: Typed) -> None:
     assert typed("alias print = proc 0") == [] and "is a command already" in typed.errors
 
 
+def test_an_alias_of_several_words(typed: Typed) -> None:
+    assert typed("alias i elx y = show print elements") == ["alias i elx y = show print elements"]
+    assert typed("info elx y 3") == ["show print elements 3"]
+    assert typed("inf  elx  y") == ["show print elements"]
+    assert typed("info elx") == ["info elx"]
+
+
 def test_aliases_of_each_other_are_an_error(typed: Typed) -> None:
     user = UserCommands()
-    user.set_alias("aa", "bb")
-    user.set_alias("bb", "aa")
+    user.set_alias("aa", "bb", in_gdb=False)
+    user.set_alias("bb", "aa", in_gdb=False)
     with pytest.raises(PgdbError, match="stand for each other"):
         user.expanded("aa 1", lambda word: False)
 

@@ -51,6 +51,14 @@ def test_code_in_other_places_may_not_end_ranks(typed: Typed, text: str) -> None
     assert "'kill' is refused" in typed.errors
 
 
+def test_a_line_for_interactive_python_is_carried_out(typed: Typed) -> None:
+    assert typed("pi 1 + 2") == ["python-interactive 1 + 2"]
+    assert typed('pi gdb.execute("kill")') == []
+    assert "'kill' is refused" in typed.errors
+    assert typed("python-interactive") == []
+    assert "it would wait for lines" in typed.errors
+
+
 def test_commands_of_python_are_learnt(typed: Typed) -> None:
     typed.session.texts["complete "] = "print\ngo\ntree\nbreak"
     code = "python\nclass Go(gdb.Command):\n  pass\nend"

@@ -55,6 +55,19 @@ def test_user_defined_commands_of_ours_are_listed(typed: Typed) -> None:
     assert "foo -- Show x." in typed.errors
 
 
+def test_aliases_that_gdb_does_not_have_have_their_help(typed: Typed) -> None:
+    typed("alias mygo = continue 2\nhelp mygo")
+    assert "alias mygo = continue 2" in typed.errors and "continue the ranks" in typed.errors
+    typed("define foo\nproc 0 ptype x\nend\ndocument foo\nShow x.\nend\nalias bar = foo\nhelp bar")
+    assert "alias bar = foo\nShow x." in typed.errors
+    assert typed("help aliases") == ["[0] help aliases"]
+    assert "alias bar = foo\nalias mygo = continue 2\n" in typed.errors
+
+
+def test_help_of_an_alias_that_gdb_has_is_gdbs(typed: Typed) -> None:
+    assert typed("alias spr = ptype -o\nhelp spr") == ["alias spr = ptype -o", "[0] help spr"]
+
+
 @pytest.mark.parametrize(
     ("line", "value", "status"),
     [("quit 3", "", 3), ("exit 259", "", 3), ("q $code", "7", 7), ("quit -1", "-1", 255)],
