@@ -26,7 +26,7 @@ _ROW = pattern(
 
 
 class Mapping(msgspec.Struct, frozen=True, order=True):
-    """What an area of memory has in common on all ranks."""
+    """An area of memory without its addresses."""
 
     file: str
     """The path of a file, or ``[heap]`` and the like; empty if the area has no name."""
