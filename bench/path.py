@@ -4,7 +4,8 @@
 
 The prompt's own code carries out the command on a process under a real aggregator and a real GDB.
 Both processes record each visit of one of our files. A first run of the command, which loads
-modules and fills caches, is not counted.
+modules and fills caches, is not counted. Files that hand the command or its answer on, in place of
+answering a question of another file, are listed at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from inside.visits import Visits
+from inside.visits import HANDS_ON, Visits
 
 from pgdb import aio
 from pgdb.frontend.show.display import TextDisplay
@@ -81,6 +82,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pgdb-bench-") as folder:
         shown, visits = asyncio.run(trace(given.command, Path(folder)))
+    handing = [name.removeprefix(HANDS_ON) for _, name in visits if name.startswith(HANDS_ON)]
+    visits = [each for each in visits if not each[1].startswith(HANDS_ON)]
     files = {where: list(dict.fromkeys(n for w, n in visits if w == where)) for where, _ in visits}
     if not given.markdown:
         print(f"{given.command}: {shown.strip()}\n")
@@ -91,7 +94,8 @@ def main() -> None:
             print(f"{number}. `{name}`" if given.markdown else f"{counts[name]:4} {name}")
         print()
     everything = dict.fromkeys(name for _, name in visits)
-    print(f"{len(everything)} files in all")
+    print(f"{len(everything)} files in all; these hand the command on:\n")
+    print("\n".join(sorted(set(handing))))
     if given.visits:
         print("\n".join(f"{where}: {name}" for where, name in visits))
 

@@ -1,4 +1,8 @@
-"""Visits of files: the moments at which a process goes from one of our files to another."""
+"""Visits of files: the moments at which a process goes from one of our files to another.
+
+A file hands a command on if it is on the stack when the command or its answer goes to another
+process, another task or the screen. The other files are called by those, and return.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ from types import FrameType
 
 ROOT = os.path.realpath(Path(__file__).resolve().parent.parent.parent)
 PARTS = ("pgdb", "frontend", "backend")
+HANDS_ON = "> "
+"""Prefix of the name of a file that hands the command on."""
+_TRANSFERS = ("write", "writelines", "send", "sendmsg", "set_result")
 
 
 class Visits:
@@ -34,17 +41,31 @@ class Visits:
         threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
 
     def _note(self, frame: FrameType, event: str, argument: object) -> None:
-        del argument
+        if event == "c_call" and getattr(argument, "__name__", "") in _TRANSFERS:
+            self._note_stack(frame)
         if event != "call":
             return
         code = frame.f_code
-        name = self._names.get(code.co_filename)
-        if name is None:
-            name = self._names[code.co_filename] = _own_name(code.co_filename)
+        name = self._name(code.co_filename)
         # The body of a module or a class runs once, when it is loaded.
         if name and name != self._last and not code.co_name.startswith("<module"):
             self._last = name
             self._on_visit(time.monotonic(), name)
+
+    def _note_stack(self, frame: FrameType | None) -> None:
+        found: dict[str, None] = {}
+        while frame is not None:
+            # The body of a module is the start of a process.
+            if frame.f_code.co_name != "<module>":
+                found[self._name(frame.f_code.co_filename)] = None
+            frame = frame.f_back
+        for name in filter(None, found):
+            self._on_visit(time.monotonic(), HANDS_ON + name)
+
+    def _name(self, path: str) -> str:
+        if (name := self._names.get(path)) is None:
+            name = self._names[path] = _own_name(path)
+        return name
 
 
 def _own_name(path: str) -> str:
