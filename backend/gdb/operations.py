@@ -278,6 +278,8 @@ class Operations:
                 return await asyncio.to_thread(read)
             case MachineQuery(command="python source", arguments=arguments):
                 return await self._python.source(pid, " ".join(arguments))
+            case MachineQuery(command="python frame"):
+                return await self._python.frame(pid)
             case MachineQuery():
                 return await machine_queries.ask(self._gdb, operation)
             case Explore():

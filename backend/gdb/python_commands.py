@@ -12,7 +12,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Record, Stack, Text
+from pgdb.records import Failure, Frame, Record, Stack, Text
 from pgdb.regular_files import open_regular
 
 _MOVES = pattern(
@@ -94,6 +94,24 @@ class PythonCommands:
         outer = (each for each in mixed.python[current:] if each is not None)
         return next(outer, None) or Failure(message=NO_FRAMES)
 
+    async def frame(self, pid: int) -> Record:
+        """Return the selected Python frame, or the next one outside of the selected C frame."""
+        frame = await self.selected(pid)
+        if isinstance(frame, Failure):
+            return frame
+        return Stack(
+            frames=(
+                Frame(
+                    level=0,
+                    function=frame.name,
+                    file=frame.filename,
+                    fullname=frame.filename,
+                    line=frame.line,
+                    language="python",
+                ),
+            )
+        )
+
     async def source(self, pid: int, argument: str) -> Record:
         """List the lines around the selected Python frame, or those of ``FIRST,LAST``."""
         frame = await self.selected(pid)
@@ -115,10 +133,8 @@ class PythonCommands:
         shown = range(max(1, first), min(last, len(lines), first + _MOST_LINES) + 1)
         if not shown:
             return Failure(message=f"{frame.filename} has {len(lines)} lines")
-        text = [
-            f"{'>' if number == frame.line else ' '}{number:>4}    {lines[number - 1]}".rstrip()
-            for number in shown
-        ]
+        # The form of GDB's ``list``: the front end joins the parts of ranks at different lines.
+        text = [f"{number}\t{lines[number - 1].rstrip()}" for number in shown]
         if _has_changed(pid, frame.filename):
             text.append(f"({frame.filename} has changed since the rank began: lines may differ)")
         return Text(text="\n".join(text))

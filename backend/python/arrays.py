@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 
 import msgspec
 
+from pgdb.backend.python import object_text
 from pgdb.backend.python.objects import Objects, UnknownError
 
 _MOST_DIMENSIONS = 32
@@ -47,6 +49,10 @@ _NAMES = {
     "c8": "complex64",
     "c16": "complex128",
 }
+_OTHER_NAMES = {"O": "object", "M": "datetime64", "m": "timedelta64", "V": "void"}
+_MOST_ITEM_BYTES = 4096
+_MOST_OF_ELEMENT = 20
+"""Most elements of a container that is an element of an array."""
 _SCALARS = {name: kind for kind, name in _NAMES.items()}
 _TORCH = {0: "u1", 1: "i1", 2: "i2", 3: "i4", 4: "i8", 5: "f2", 6: "f4", 7: "f8", 9: "c8"} | {
     10: "c16",
@@ -58,6 +64,10 @@ _INLINE = 5
 """Most dimensions of a tensor whose sizes and strides are in the tensor itself."""
 _IMPL_WORDS = 25
 _CPU = 0
+
+
+class NoNumbersError(UnknownError):
+    """The elements of an array are no numbers."""
 
 
 class ArrayPlace(msgspec.Struct, frozen=True):
@@ -151,11 +161,54 @@ def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
     letter, order = (chr(each) for each in objects.read(objects.word(address + 56) + 25, 2))
     kind = _LETTERS.get(letter)
     if kind is None:
-        raise UnknownError(f"{name} of shape {shape} with elements {letter!r} has no numbers")
+        raise NoNumbersError(f"{name} of shape {shape} with elements {letter!r} has no numbers")
     if count > _MOST_DIMENSIONS:
         raise UnknownError(f"{name} has {count} dimensions; {_MOST_DIMENSIONS} can be read")
     sign = ">" if order == ">" else "|" if kind[1:] == "1" else "<"
     return ArrayPlace(name, sign + kind, tuple(shape), strides, data)
+
+
+class OtherArray(msgspec.Struct, frozen=True):
+    """Texts, objects or other elements of an array of NumPy that are no numbers."""
+
+    element_name: str
+    shape: tuple[int, ...]
+    elements: tuple[str, ...] | None
+    """The first elements as Python writes them, None if they are of another kind."""
+
+
+def others(objects: Objects, address: int, most: int) -> OtherArray:
+    """Return the first elements of an array of NumPy whose elements are no numbers."""
+    data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
+    shape = objects.words(objects.word(address + 32), min(count, _MOST_DIMENSIONS))
+    strides = struct.unpack(
+        f"<{len(shape)}q", objects.read(objects.word(address + 40), 8 * len(shape))
+    )
+    described = objects.word(address + 56)
+    letter, order = (chr(each) for each in objects.read(described + 25, 2))
+    # NumPy 1 has the size in 32 bits, and no subarray behind it; NumPy 2 has flags there.
+    size = objects.word(described + 40) or objects.integer32(described + 32)
+    name = _OTHER_NAMES.get(letter, f"elements {letter!r}")
+    if letter == "U":
+        name = f"str of {size // 4} characters"
+    elif letter == "S":
+        name = f"bytes of {size}"
+    if letter not in "USO" or order == ">" or not 0 <= size <= _MOST_ITEM_BYTES:
+        return OtherArray(name, shape, None)
+    places = [
+        data + sum(at * step for at, step in zip(index, strides, strict=True))
+        for index in itertools.islice(itertools.product(*map(range, shape)), most)
+    ]
+    return OtherArray(name, shape, tuple(_other(objects, each, letter, size) for each in places))
+
+
+def _other(objects: Objects, place: int, letter: str, size: int) -> str:
+    if letter == "O":
+        return object_text.shown(objects, objects.word(place), _MOST_OF_ELEMENT)
+    data = objects.read(place, size)
+    if letter == "S":
+        return repr(data.rstrip(b"\0"))
+    return repr(data.decode("utf-32-le", "replace").rstrip("\0"))
 
 
 def stands_as_it_is(keys: int) -> bool:

@@ -5,7 +5,6 @@ The layouts are those of CPython's releases for 64-bit processors, with the GIL.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterator
 
@@ -16,11 +15,12 @@ from pgdb.errors import CommandError
 
 _MOST_TEXT_BYTES = 1 << 20
 _MOST_ITEMS = 1 << 20
-_MOST_DEPTH = 6
 _MOST_BASES = 64
 _TYPE, _SIZE = 8, 16
 _NAME_AT, _BASIC_SIZE_AT, _FLAGS_AT, _DICT_AT = 24, 32, 168, 264
-_DICT_OFFSET_AT, _MRO_AT = 288, 344
+_GET_AT, _DICT_OFFSET_AT, _MRO_AT = 272, 288, 344
+_MEMBERS_OF_OBJECTS = (6, 16)
+"""Types of members that are objects: ``_Py_T_OBJECT`` and ``Py_T_OBJECT_EX``."""
 _INLINE_VALUES, _MANAGED_DICT = 1 << 2, 1 << 4
 _SUBCLASSES = {
     "int": 1 << 24,
@@ -97,12 +97,13 @@ class Objects:
             name = self._types[kind] = text.partition(b"\0")[0].decode("utf-8", "replace")
         return name
 
-    def _flags(self, address: int) -> int:
+    def flags(self, address: int) -> int:
+        """Return the flags of an object's type."""
         return self.word(self.word(address + _TYPE) + _FLAGS_AT)
 
     def is_a(self, address: int, kind: str) -> bool:
         """Return whether an object is of a built-in type, or of a type derived from it."""
-        return bool(self._flags(address) & _SUBCLASSES[kind])
+        return bool(self.flags(address) & _SUBCLASSES[kind])
 
     def bases(self, address: int) -> list[str]:
         """Return the names of an object's type and of all its bases."""
@@ -215,7 +216,10 @@ class Objects:
         """Yield the addresses of the elements of a set, in no order."""
         mask, table = self.word(address + 32), self.word(address + 40)
         entries = self.words(table, 2 * (mask + 1))
-        yield from (key for key in entries[::2] if key)
+        # The hash of an entry that was removed is -1, which no key has.
+        removed = (1 << 64) - 1
+        pairs = zip(entries[::2], entries[1::2], strict=True)
+        yield from (key for key, number in pairs if key and number != removed)
 
     def base_bytes(self, address: int) -> int:
         """Return the size of an object without what varies in size."""
@@ -261,8 +265,16 @@ class Objects:
                     return found
         return None
 
-    def _of_class(self, address: int, name: str) -> int | None:
-        """Return a value that the class has, or one of its bases; the value of a slot."""
+    def own_attributes(self, address: int) -> dict[str, int]:
+        """Return the addresses of the attributes in the dictionary of an object, by their names."""
+        return {
+            self.text(key): value
+            for key, value in self._attributes(address)
+            if self.is_a(key, "str")
+        }
+
+    def of_class(self, address: int, name: str) -> int | None:
+        """Return what the class of an object has by a name, or one of its bases."""
         kind = self.word(address + _TYPE)
         mro = self.word(kind + _MRO_AT)
         for each in self._tuple(mro)[:_MOST_BASES] if mro else ():
@@ -270,17 +282,43 @@ class Objects:
             if not table:
                 continue  # of a static type; those of the interpreter are elsewhere
             found = self.find(self.items(table), name)
-            if found is None:
-                continue
-            kind_name = self.type_name(found)
-            if kind_name == "member_descriptor":
-                member = self.word(found + 40)
-                offset = self._signed(member + 16)
-                return self.word(address + offset) or None
-            if kind_name in ("property", "getset_descriptor", "function", "method_descriptor"):
-                return None
-            return found
+            if found is not None:
+                return found
         return None
+
+    def slot(self, address: int, name: str) -> int | None:
+        """Return the value of an attribute of ``__slots__``; None if there is none."""
+        found = self.of_class(address, name)
+        if found is None or self.type_name(found) != "member_descriptor":
+            return None
+        member = self.word(found + 40)
+        if self.integer32(member + 8) not in _MEMBERS_OF_OBJECTS:
+            return None
+        return self.word(address + self._signed(member + 16)) or None
+
+    def _part_of_torch_module(self, address: int, table: int, key: int | str) -> int:
+        """Return a part of a ``Sequential``, a ``ModuleList`` or a ``ModuleDict`` of PyTorch."""
+        parts = {self.text(each): part for each, part in self.items(table)}
+        place = str(key)
+        if isinstance(key, int) and key < 0:
+            place = str(len(parts) + key)
+        if place not in parts:
+            raise UnknownError(f"the {self.type_name(address)} has no part {key!r}")
+        return parts[place]
+
+    def _of_class(self, address: int, name: str) -> int | None:
+        """Return a value that the class has, or one of its bases; the value of a slot."""
+        found = self.of_class(address, name)
+        if found is None:
+            return None
+        kind_name = self.type_name(found)
+        if kind_name == "member_descriptor":
+            return self.slot(address, name)
+        if kind_name.endswith("._tuplegetter") and self.is_a(address, "tuple"):
+            elements, at = self.elements(address), self.word(found + 16)
+            return elements[at] if at < len(elements) else None
+        # A descriptor computes the value: a property, a function, a cached property.
+        return None if self.word(self.word(found + _TYPE) + _GET_AT) else found
 
     def element(self, address: int, key: int | str) -> int:
         """Return the address of an element of a list, a tuple or a dictionary.
@@ -296,6 +334,10 @@ class Objects:
                 if is_it:
                     return value
             raise UnknownError(f"the dict has no key {key!r}")
+        if "Module" in self.bases(address):
+            table = self.find(self._attributes(address), "_modules")
+            if table is not None and self.is_a(table, "dict"):
+                return self._part_of_torch_module(address, table, key)
         if not (self.is_a(address, "list") or self.is_a(address, "tuple")):
             raise UnknownError(f"{self.type_name(address)} is no list, tuple or dict")
         elements = self.elements(address)
@@ -304,56 +346,6 @@ class Objects:
         if not -len(elements) <= key < len(elements):
             raise UnknownError(f"index {key} is outside of {len(elements)} elements")
         return elements[key]
-
-    # -- text of a value ---------------------------------------------------------------------
-
-    def shown(self, address: int, most: int, depth: int = 0) -> str:
-        """Return the value of an object as Python writes it; ``<T at 0x…>`` of most types.
-
-        :param most: most elements of each container.
-        """
-        name = self.type_name(address)
-        if name == "NoneType":
-            return "None"
-        if name == "bool":
-            return str(bool(self.integer(address)))
-        if name == "int":
-            return str(self.integer(address))
-        if name == "float":
-            return _float(self.number(address))
-        if name == "complex":
-            real, imaginary = self.number(address), self.number(address + 8)
-            return str(complex(real, imaginary))
-        if name == "str":
-            return repr(self.text(address))
-        if name == "bytes":
-            size = self.word(address + _SIZE)
-            return repr(self.read(address + 32, min(size, most))) + "..." * (size > most)
-        if name in ("list", "tuple", "dict") and depth >= _MOST_DEPTH:
-            return {"list": "[...]", "tuple": "(...)", "dict": "{...}"}[name]
-        if name in ("list", "tuple"):
-            elements = self.elements(address)
-            parts = [self.shown(each, most, depth + 1) for each in elements[:most]]
-            inner = ", ".join(parts) + "..." * (len(elements) > most)
-            if name == "list":
-                return f"[{inner}]"
-            return f"({inner},)" if len(elements) == 1 else f"({inner})"
-        if name == "dict":
-            pairs = []
-            for at, (key, value) in enumerate(self.items(address)):
-                if at == most:
-                    pairs.append("...")
-                    break
-                one, other = (self.shown(each, most, depth + 1) for each in (key, value))
-                pairs.append(f"{one}: {other}")
-            return f"{{{', '.join(pairs)}}}"
-        return f"<{name} at {address:#x}>"
-
-
-def _float(value: float) -> str:
-    if math.isnan(value):
-        return "nan"
-    return repr(value)
 
 
 class Module(msgspec.Struct, frozen=True):

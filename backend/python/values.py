@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from pgdb.backend.python import arrays, runtime, scopes
-from pgdb.backend.python.arrays import ArrayPlace
+from pgdb.backend.python import arrays, object_text, runtime, scopes
+from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError
 from pgdb.backend.python.objects import Objects, UnknownError, modules
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.runtime import Memory
@@ -120,8 +120,14 @@ class Interpreter:
             else:
                 address = objects.element(address, key)
         if place is None:
-            place = arrays.find(objects, address)
+            place = self._numbers(address)
         return address if place is None else place
+
+    def _numbers(self, address: int) -> ArrayPlace | None:
+        try:
+            return arrays.find(self.objects, address)
+        except NoNumbersError:
+            return None
 
     def scope(self, thread: PythonThread, frame: PythonFrame) -> Scope:
         """Return the variables that a frame of a thread sees.
@@ -190,7 +196,7 @@ class Interpreter:
 
         :raises UnknownError: if they cannot be read.
         """
-        return arrays.find(self.objects, address) or address
+        return self._numbers(address) or address
 
     def tasks(self, table: int) -> list[Task]:
         """Return the tasks of asyncio; *table* is its table of offsets, 0 for none.
@@ -201,8 +207,18 @@ class Interpreter:
         return tasks_of(self.objects, self.memory, loaded, self.runtime_at, table)
 
     def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
-        """Return the value of an object that is no array."""
-        return self.objects.shown(address, most)
+        """Return the value of an object that is no array of numbers."""
+        objects = self.objects
+        if "numpy.ndarray" not in objects.bases(address):
+            return object_text.shown(objects, address, most)
+        other = arrays.others(objects, address, most)
+        shape = ", ".join(map(str, other.shape)) + "," * (len(other.shape) == 1)
+        head = f"{objects.type_name(address)} of {other.element_name}, shape ({shape})"
+        if other.elements is None:
+            return head
+        if not other.shape:
+            return other.elements[0]
+        return f"{head} = {_nested(iter(other.elements), other.shape, [len(other.elements)])}"
 
 
 def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:

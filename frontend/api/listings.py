@@ -1,4 +1,4 @@
-"""Source lines with the places of ranks and breakpoints."""
+"""Source lines with the places of ranks and breakpoints, in C and in Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import NotRecordedError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.line_marks import Listing, listed_files, marks
+from pgdb.frontend.analysis.line_marks import Listing, listed_files, marks, marks_of_frames
 from pgdb.frontend.system import deadline
 from pgdb.ranks import RankSet
-from pgdb.records import Text
+from pgdb.records import Stack, Text
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.rank_view import RankView
@@ -37,3 +37,28 @@ async def list_source(
     stops = session.state.latest(session.state.stopped)
     found = Listing(listed_files(source.classes), marks(stops, breakpoints))
     return replace(answer, listing=found)
+
+
+async def list_python(
+    view: RankView, session: Session, lines: str, *, timeout_s: float | None = None
+) -> Answer:
+    """List source lines of Python, and find the marks of the selected Python frames."""
+    with deadline.within(timeout_s):
+        answer = await view.machine_query("python source", [lines])
+        listed = RankSet.union(each.ranks for each in answer if isinstance(each.record, Text))
+        if not listed:
+            return answer
+        some = session.ranks(listed)
+        try:
+            selected = await some.machine_query("python frame")
+            has_some = session.has_breakpoints(listed)
+            breakpoints = (await some.breakpoints()).classes if has_some else ()
+        except NotRecordedError:
+            return answer
+    frames = [
+        (each.ranks, each.filled.frames[0])
+        for each in selected.classes
+        if isinstance(each.filled, Stack) and each.filled.frames
+    ]
+    files = tuple((ranks, frame.fullname) for ranks, frame in frames)
+    return replace(answer, listing=Listing(files, marks_of_frames(frames, breakpoints)))

@@ -131,10 +131,6 @@ class RankData:
         """List the local variables of the selected Python frame."""
         return await verdicts.variables(self._session, "python", self.set, timeout_s)
 
-    async def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
-        """List the source around the selected Python frame, or *lines*, such as ``10,20``."""
-        return await self.machine_query("python source", [lines], timeout_s=timeout_s)
-
     async def stat(
         self,
         expression: str,

@@ -224,6 +224,11 @@ class RankView(RankGroups):
         are."""
         return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
 
+    async def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
+        """List the source around the selected Python frame, or *lines*, such as ``10,20``; the
+        answer's ``listing`` has the lines of the selected frames."""
+        return await listings.list_python(self, self._session, lines, timeout_s=timeout_s)
+
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.
 

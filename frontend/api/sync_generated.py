@@ -141,10 +141,6 @@ class Ranks:
         """List the local variables of the selected Python frame."""
         return self._loop.call(lambda: self._view.python_locals(timeout_s=timeout_s))
 
-    def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
-        """List the source around the selected Python frame, or *lines*, such as ``10,20``."""
-        return self._loop.call(lambda: self._view.python_source(lines, timeout_s=timeout_s))
-
     def stat(
         self,
         expression: str,
@@ -526,6 +522,11 @@ class Ranks:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
         are."""
         return self._loop.call(lambda: self._view.list_source(line, timeout_s=timeout_s))
+
+    def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
+        """List the source around the selected Python frame, or *lines*, such as ``10,20``; the
+        answer's ``listing`` has the lines of the selected frames."""
+        return self._loop.call(lambda: self._view.python_source(lines, timeout_s=timeout_s))
 
     def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
         """Run several lines as one GDB script: ``define`` … ``end``, ``python`` … ``end``.

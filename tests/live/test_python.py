@@ -14,7 +14,7 @@ import pytest
 from pgdb.backend.python import reader
 from tests.support.programs import ROOT
 from tests.support.pythons import interpreters
-from tests.support.terminal import ex, run_json
+from tests.support.terminal import ex, run_json, run_pgdb
 
 pytestmark = [
     pytest.mark.gdb,
@@ -250,6 +250,25 @@ def test_a_script_that_is_gone_or_changed_is_named(tmp_path: Path) -> None:
         (gone,) = {each["record"]["message"] for each in done.of_type("answer")[0]["classes"]}
         assert gone == f"{program}: No such file or directory"
         assert all(record["frames"] for record in records(done.answer("py-bt")).values())
+
+
+def test_listed_lines_of_python_have_the_ranks_that_stand_there() -> None:
+    with ranks() as pids:
+        done = attach(pids, "py-list", "proc 2 py-up", "py-list", "py-list 1,3")
+        shown = run_pgdb("attach", "--pids", pids, "--batch", *ex("py-list"))
+    source = PROGRAM.read_text("utf-8").splitlines()
+    whole, moved, head = (each for each in done.of_type("answer") if "source" in each["command"])
+    marks = {each["ranks"]: each["line"] for each in whole["marks"]}
+    reads = {number for number, text in enumerate(source, 1) if "os.read(" in text}
+    assert set("".join(marks)) == set("0-12"), done.out
+    assert set(marks.values()) <= reads
+    assert len(moved["marks"]) == len(marks) + ("0-2" in marks)
+    (first,) = head["classes"]
+    assert first["record"]["text"] == "\n".join(
+        f"{number}\t{text}" for number, text in enumerate(source[:3], 1)
+    )
+    for where, line in marks.items():
+        assert f"▶ [{where}]" in shown.out and f"{line}\t{source[line - 1]}" in shown.out
 
 
 def test_values_of_python_in_other_commands(tmp_path: Path) -> None:

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 """Objects of all kinds in one frame; a test reads them from outside."""
 
+import argparse
+import collections
+import dataclasses
+import datetime
+import enum
 import os
 import sys
 
@@ -44,6 +49,19 @@ class Derived(Plain):
     pass
 
 
+Pair = collections.namedtuple("Pair", "x y")
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Settings:
+    rate: float
+    name: str
+
+
 def numbers():
     straight = np.arange(6.0).reshape(2, 3)
     turned = straight.T
@@ -53,8 +71,10 @@ def numbers():
     empty = np.zeros((0, 3))
     texts = np.array(["a"])
     swapped = np.array([1, 2], dtype=">i4")
+    things = np.array([[1, "x"], [None, (2,)]], dtype=object)
+    days = np.array(["2026-01-01"], dtype="datetime64[D]")
     wait()
-    return straight, turned, backwards, single, truths, empty, texts, swapped
+    return straight, turned, backwards, single, truths, empty, texts, swapped, things, days
 
 
 def tensors():
@@ -78,10 +98,29 @@ def objects(argument):
     mixed = (1, "\u20acuro", b"by", 3 - 2j, float("nan"))
     zero, least = 0, -1
     long_list = list(range(1000))
+    pair = Pair(1, "b")
+    color, settings = Color.RED, Settings(0.5, "n")
+    spaces = argparse.Namespace(steps=3)
+    ordered = collections.OrderedDict(a=1)
+    grouped = collections.defaultdict(list, k=[1])
+    queue = collections.deque(range(70))
+    queue.popleft()
+    short_queue = collections.deque([1, "b"])
+    members, no_members, frozen = {3, 1, 2}, set(), frozenset(["b", "a"])
+    members.add(9)
+    members.remove(9)
+    buffer, steps, slices = bytearray(b"xy"), range(0, 9, 2), slice(1, None)
+    buffer.extend(b"z")
+    error = ValueError("bad", 3)
+    day, moment = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4, 5, 6)
+    span = datetime.timedelta(1, 2, 3)
+    circle = [1]
+    circle.append(circle)
+    cube = [[[0] * 100 for _ in range(100)] for _ in range(100)]
     if np:
         numbers()
     wait()
-    return plain, derived, opened, mixed, zero, least, long_list
+    return locals()
 
 
 def wait():

@@ -16,7 +16,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
 
 STANDS, BREAKPOINT, DISABLED = "▶", "●", "○"
-_LINE = pattern(r"(\d+)\t")
+_LINE = pattern(r"(\d+)(?:\t|\Z)")
 _TAB = 8
 _PLAIN = str.maketrans({STANDS: ">", BREAKPOINT: "*", DISABLED: "o"})
 Lines = dict[int, str]
@@ -41,12 +41,15 @@ def source_blocks(said: Answer, layout: Layout) -> tuple[list[str], frozenset[in
     if listing is None:
         return [], frozenset()
     blocks: list[tuple[RankSet, str, Lines]] = []
+    notes: dict[str, None] = {}
     taken = set()
     for number, each in enumerate(said.classes):
-        lines = _numbered(each)
+        lines, note = _numbered(each)
         if not lines:
             continue
         taken.add(number)
+        if note:
+            notes[note] = None
         ranks, file = each.ranks, listing.file_of(each.ranks)
         for other in [
             each for each in blocks if file and each[1] == file and _meet(each[2], lines)
@@ -58,21 +61,24 @@ def source_blocks(said: Answer, layout: Layout) -> tuple[list[str], frozenset[in
     for ranks, _, lines in blocks:
         shown.append(layout.brackets(ranks) + layout.mark(ranks))
         shown += _marked(lines, listing.marks_of(RankSet([ranks.first])), layout)
-    return shown, frozenset(taken)
+    return [*shown, *notes], frozenset(taken)
 
 
-def _numbered(each: EquivalenceClass[Record]) -> Lines:
-    """Return source lines by number; none if the record has other lines, too."""
+def _numbered(each: EquivalenceClass[Record]) -> tuple[Lines, str]:
+    """Return source lines by number, and the note below them in parentheses; no lines if the record
+    has others, too."""
     record = each.filled
     if not isinstance(record, Text):
-        return {}
+        return {}, ""
+    *numbered, last = record.text.split("\n")
+    note = last if numbered and last.startswith("(") else ""
     found = {}
-    for line in record.text.split("\n"):
+    for line in numbered if note else [*numbered, last]:
         match = _LINE.match(line)
         if match is None:
-            return {}
+            return {}, ""
         found[int(match[1])] = line
-    return found
+    return found, note
 
 
 def _meet(one: Lines, other: Lines) -> bool:

@@ -99,6 +99,16 @@ def test_lines_without_a_mark_stay_as_gdb_has_them() -> None:
     assert render.answer(said) == "[0-3]\n20\tline 20;\n21\tline 21;"
 
 
+def test_a_note_below_the_lines_and_lines_without_text_are_shown() -> None:
+    said = listed(record("0-3", Text("5\tx\n6\n(it has changed)")), stops=(stop("1", 5),))
+    assert render.answer(said).split("\n") == [
+        "[0-3]",
+        "▶ [1] ●1 ●3     5\tx",
+        "                6",
+        "(it has changed)",
+    ]
+
+
 def test_a_terminal_without_the_signs_has_plain_ones() -> None:
     text = "▶ [0] ●1 ○2 5\tx"
     assert without_signs(text, "iso-8859-1") == "> [0] *1 o2 5\tx"
