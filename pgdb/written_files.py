@@ -103,6 +103,20 @@ _FORMS = (
 )
 
 
+_RESTORE = pattern(rf"{_START}{abbreviations('restore', 4)}\s+(?P<name>\S+)")
+"""The command that reads what ``dump`` has written."""
+
+
+def read_by(command: str) -> tuple[int, int] | None:
+    """Return the place of the file that ``restore`` reads, None for any other command.
+
+    >>> read_by("restore u.bin.{rank} binary &u"), read_by("print u")
+    ((8, 20), None)
+    """
+    match = _RESTORE.match(command, innermost_at(command))
+    return None if match is None else match.span("name")
+
+
 @lru_cache(maxsize=64)  # each rank of a host is asked for the same
 def file_of(command: str) -> WrittenFile | None:
     """Return the place of the file that a GDB command writes, None for any other command.

@@ -52,7 +52,7 @@ class Breakpoints:
         self._there: dict[int, Breakpoint] = {}
         self._settings: dict[int, dict[str, Any]] = {}  # GDB's description at the latest hit
         self.is_asked = True
-        """Whether GDB carries out an operation, or attaches."""
+        """Whether GDB carries out an operation that sets nothing running, or attaches."""
         self._temporary: set[int] = set()
         self._made: list[Breakpoint] = []
         self._deleted: list[int] = []

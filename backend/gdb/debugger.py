@@ -202,7 +202,9 @@ class GdbDebugger:
                 if isinstance(operation, LASTING):
                     limit = self._limit(operation, timeout_s)
             self._given_up = ""
-            self._executor.breakpoints.is_asked = True
+            # "continue 2" sets an ignore count that its own run uses up, and its hits delete
+            # temporary breakpoints: neither is a change that the user has asked for.
+            self._executor.breakpoints.is_asked = not operation.sets_running
             try:
                 record = await self._perform(operation, request_id)
                 return self._in_words(record) if isinstance(record, Failure) else record

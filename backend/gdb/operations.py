@@ -272,7 +272,10 @@ class Operations:
                         return written
                 if result.text and lists_kernels(command):
                     result.text = with_invocations(result.text)
-                return await self._text(result, request_id)
+                answer = await self._text(result, request_id)
+                if isinstance(answer, Failure):
+                    answer = self._files.with_own_file(command, answer, self._gdb.pid)
+                return answer
             case ReadFile():
                 read = functools.partial(self._files.read, operation, pid, self._gdb.pid)
                 return await asyncio.to_thread(read)

@@ -12,8 +12,11 @@ from pgdb.overlay.operations import ReadFile
 from pgdb.patterns import pattern
 from pgdb.records import Block, Failure, FileWritten, Record
 from pgdb.regular_files import open_regular
-from pgdb.written_files import HOST, PROCESS, RANK, file_of
+from pgdb.written_files import HOST, PROCESS, RANK, file_of, read_by
 
+_NOT_OPENED = pattern(r"Failed to open .*: No such file or directory")
+_NOT_CLOSED = pattern(r"^warning: cannot close \".*\": (?P<why>.*)$", re.M)
+"""GDB's words for a file that it has made and could not fill."""
 _SAVED = pattern(r"^Saved core ?file [^\n]*\n?", re.M)
 
 
@@ -25,12 +28,23 @@ class FileNames:
         self._host = socket.gethostname()
 
     def filled(self, command: str, pid: int) -> str:
-        """Return a command with this rank's name of the file that it writes."""
+        """Return a command with this rank's name of the file that it writes, or restores."""
         found = file_of(command)
-        if found is None:
+        place = read_by(command) if found is None else (found.begin, found.end)
+        if place is None:
             return command
-        name = self._own(command[found.begin : found.end], pid)
-        return f"{command[: found.begin]}{name}{command[found.end :]}"
+        begin, end = place
+        return f"{command[:begin]}{self._own(command[begin:end], pid)}{command[end:]}"
+
+    def with_own_file(self, command: str, failed: Failure, gdb_pid: int) -> Failure:
+        """Return the error of a ``restore`` with the way to the file that this rank has written."""
+        if (place := read_by(command)) is None or _NOT_OPENED.match(failed.message) is None:
+            return failed
+        name = command[slice(*place)]
+        if not os.path.exists(f"{_absolute(_unquoted(name), gdb_pid)}.{self._rank}"):
+            return failed
+        way_out = f"each rank has a file of its own: restore {name}.{RANK} …"
+        return Failure(message=f"{failed.message.rstrip('.')}; {way_out}", output=failed.output)
 
     def filled_lines(self, lines: Sequence[str], pid: int) -> tuple[str, ...]:
         """Return the lines of a script with this rank's names of the files that they write."""
@@ -76,8 +90,10 @@ class Watch:
         self._path, self._shown, self._host, self._pid = path, shown, host, pid
         self._before = self._state()
 
-    def written(self, text: str) -> FileWritten | None:
+    def written(self, text: str) -> FileWritten | Failure | None:
         """Return the record of the file if GDB has written it since; *text* is GDB's output."""
+        if (failed := _NOT_CLOSED.search(text)) is not None:
+            return Failure(message=f"{self._shown} is not written: {failed['why']}")
         if self._state() == self._before:
             return None
         rest = _SAVED.sub("", text).strip("\n")

@@ -119,6 +119,20 @@ def test_breakpoints_settings_and_displays_outlive_the_job(
     assert finished.status == 5, "rank 1 has ended by SIGABRT before the last launch"
 
 
+def test_the_count_of_a_continue_is_used_up(mpi: Mpi, program: Program) -> None:
+    lines = ("break work", "break nosuch_before", "continue", "continue 2", "info breakpoints")
+    finished = run_json(
+        "launch",
+        *ex(*lines, "restart", "info breakpoints", "continue", "print i"),
+        *mpi.line(2, program),
+    )
+    assert all(
+        each.get("ignore", 0) == 0 for made in listed(finished) for _, t in made for each in t
+    )
+    assert stops_at(finished, "work") == [1, 1, 1]
+    assert [each["record"]["text"] for each in finished.answer("print i")["classes"]] == ["0"]
+
+
 def test_displays_of_local_variables_begin_where_these_are_known(mpi: Mpi, build: Build) -> None:
     commands = ("break hit", "continue", "proc 1 display i", "display/x i", "restart")
     finished = run_json(

@@ -25,6 +25,7 @@ FILES = FileNames(5)
         ("dump value m.%r grid%rho + n%p", "dump value m.5 grid%rho + n%p"),
         ("record save my log.{rank}", "record save my log.5"),
         ("save tracepoints d.{rank}", "save tracepoints d.5"),
+        ("restore m.{rank} binary &x", "restore m.5 binary &x"),
         ('printf "%r {rank}\\n", 3', 'printf "%r {rank}\\n", 3'),
     ],
 )
@@ -41,6 +42,29 @@ def test_a_written_file_is_named_for_all_ranks(tmp_path: Path) -> None:
     assert watch.written(f"warning: a\nSaved corefile {tmp_path}/core.5.77\n") == FileWritten(
         path=f"{tmp_path}/core.{{rank}}.{{pid}}", host=HOST, process="77", text="warning: a"
     )
+
+
+def test_a_file_that_gdb_could_not_fill_is_not_written(tmp_path: Path) -> None:
+    watch = FILES.watch(f"dump ihex value {tmp_path}/i.{{rank}} x", 77, os.getpid())
+    (tmp_path / "i.5").write_bytes(b"")
+    assert watch is not None
+    said = f'BFD: address out of range\nwarning: cannot close "{tmp_path}/i.5": bad value\n'
+    # The same on all ranks, whose files have other names.
+    assert watch.written(said) == Failure(f"{tmp_path}/i.{{rank}} is not written: bad value")
+
+
+def test_restore_without_the_rank_names_the_file_of_the_rank(tmp_path: Path) -> None:
+    command = f"restore {tmp_path}/m binary &x"
+    failed = Failure(f"Failed to open {tmp_path}/m: No such file or directory")
+    assert FILES.with_own_file(command, failed, os.getpid()) == failed
+    (tmp_path / "m.5").write_bytes(b"")
+    found = FILES.with_own_file(command, failed, os.getpid())
+    assert found.message.endswith(
+        f"; each rank has a file of its own: restore {tmp_path}/m.{{rank}} …"
+    )
+    other = Failure("Invalid offset")
+    assert FILES.with_own_file(command, other, os.getpid()) == other
+    assert FILES.with_own_file("print x", failed, os.getpid()) == failed
 
 
 def test_names_are_relative_to_the_directory_of_gdb(tmp_path: Path) -> None:
