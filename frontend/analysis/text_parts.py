@@ -121,8 +121,10 @@ def _without_history(texts: Sequence[Said]) -> Sequence[Said]:
     """Return texts without the numbers of GDB's history of values, where these differ.
 
     A rank that has printed more than others counts further, so that all its lines would differ.
+    Lists that begin with the same number keep them, also if one has more values than another.
     """
-    if len({tuple(HISTORY.findall(each.text)) for each in texts}) < 2:
+    rows = zip(*(HISTORY.findall(each.text) for each in texts), strict=False)
+    if all(len({*row}) == 1 for row in rows):
         return texts
     return [
         msgspec.structs.replace(each, text=HISTORY.sub(ANY_HISTORY, each.text)) for each in texts

@@ -21,6 +21,7 @@ from pgdb.frontend.commands.table import (
     Group,
     Outcome,
 )
+from pgdb.frontend.commands.value_history import note_on_lengths
 from pgdb.frontend.commands.worlds import list_worlds
 from pgdb.frontend.transport import deliveries
 from pgdb.patterns import pattern
@@ -172,6 +173,7 @@ async def _print(call: Call) -> Outcome:
     expression, letters = printed.expression or "$", call.letters or printed.letters
     if printed.options:
         expression = f"{printed.options} -- {expression}"
+    await note_on_lengths(call, expression)
     answer = await call.view.evaluate(expression, format=letters, of_ended=True)
     return await verdicts.look_to_print(call.session, answer)
 

@@ -24,6 +24,7 @@ from pgdb.frontend.commands.transcripts import (
     show_commands,
     show_logging,
 )
+from pgdb.frontend.commands.value_history import line_for_last_values
 from pgdb.frontend.store.recorder import listing
 from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.system.typed_names import typed_path
@@ -245,6 +246,8 @@ async def _show(call: Call) -> Outcome:
         return show_logging(call, rest.strip())
     if len(name) > 3 and "commands".startswith(name):
         return show_commands(call, rest.strip())
+    if len(name) > 2 and "values".startswith(name) and not rest.strip():
+        return await call.view.execute_plain(await line_for_last_values(call))
     setting = find_changeable(argument)
     if setting is None:
         return await call.view.execute_plain(call.line)

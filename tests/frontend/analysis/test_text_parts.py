@@ -34,6 +34,13 @@ def registers(rax: int, sp: int, at: str, flags: str) -> str:
     )
 
 
+def test_lists_of_values_keep_their_numbers_where_one_is_longer() -> None:
+    found = merged("$3 = 1\n$4 = 5\n$5 = 7", "$3 = 1\n$4 = 6", "$3 = 1\n$4 = 5\n$5 = 7")
+    assert found.common == "$3 = 1\n$4 = …\n…"
+    found = merged("$3 = 1\n$4 = 5", "$7 = 1\n$8 = 6")
+    assert found.common == "$… = 1\n$… = …"
+
+
 def test_registers() -> None:
     stacks = [0x7FFC36004710 + (rank << 20) for rank in range(4)]
     texts = [registers(1, sp, "look(Cell&, int)+12", "PF ZF") for sp in stacks]
