@@ -73,6 +73,7 @@ _COMPUTED_TOO_LONG = "interrupted at the end of the command's time (set timeout)
 _QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
 _INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
+_THREAD_RUNS = "Selected thread is running."
 _NO_REGISTERS = "Couldn't get registers: No such process"
 _NO_REGISTERS_AT_ALL = "No registers."
 _NO_FRAME = pattern(
@@ -413,7 +414,7 @@ class GdbDebugger:
             return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
         if self.state == "running":
             # The kernel's answer about a process that runs; GDB says it for "gcore" and others.
-            if record.message.startswith(_NO_REGISTERS):
+            if record.message.startswith(_NO_REGISTERS) or record.message == _THREAD_RUNS:
                 raise NeedsStopError
             # GDB has no frame of a process that runs, and looks for names without one.
             if isinstance(operation, Console) and _NO_FRAME.match(record.message):

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.python_calls import ask
+from pgdb.backend.gdb.python_values import is_python
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.operations import Evaluate, Explore, ReadBlock, Reduce
 from pgdb.patterns import pattern
@@ -14,6 +15,10 @@ from pgdb.records import Failure
 
 _NO_SYMBOL = pattern(r"No symbol \"(\w+)\" in current context\.\Z")
 _MOST_NAMES = 4
+_OF_PYTHON = (
+    "A value of Python has no type of GDB's: 'print', 'py-print', 'stat', 'plot', 'dump', "
+    "'assert', 'compare' and 'save' take it."
+)
 
 
 async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Failure:
@@ -28,6 +33,8 @@ async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Fail
     has_frames = isinstance(operation, Evaluate | Explore | ReadBlock | Reduce)
     text = operation.expression if has_frames else getattr(operation, "command", "")
     name = missing[1]
+    if name == "py" and is_python(text):
+        return replace(failure, message=f"{failure.message} {_OF_PYTHON}")
     found = await ask(gdb, "scopes_in_gdb.find", name, text, has_frames, needed_for="finds names")
     if isinstance(found, Failure):
         return failure

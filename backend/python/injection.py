@@ -26,8 +26,8 @@ from pgdb.backend.python import runtime
 from pgdb.backend.python.agent_points import NAME
 
 NOT_INITIALIZED = (
-    "its interpreter is not initialized; 'tbreak Py_RunMain' and 'continue' lead to where it is, "
-    "or another place behind Py_Initialize if the program embeds Python"
+    "its interpreter is not initialized yet, or has ended; 'tbreak Py_RunMain' and 'continue' lead "
+    "to where it is initialized, or another place behind Py_Initialize if the program embeds Python"
 )
 _PLACES = ("/tmp", "/dev/shm", "/var/tmp")
 _NAMED = re.compile(r"pgdb-python-[0-9a-f]{16}\Z")

@@ -100,6 +100,9 @@ def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
             assert await words(gdb, "inner") == found.format("look")
             assert await words(gdb, "steps") == found.format("MAIN__")
             assert await words(gdb, "nowhere") == ""
+            of_python = await words(gdb, "", command="whatis py:loss")
+            assert of_python.startswith("A value of Python has no type of GDB's: 'print'")
+            assert await words(gdb, "", command="whatis py") == ""
             await gdb.send(console("up"))
             assert await words(gdb, "total") == "Another scope has phys::total."
             assert await words(gdb, "gap / 2") == "Another scope has phys::deep::gap."
