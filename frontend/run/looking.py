@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,10 @@ MOST_SAMPLED = 512
 """Most ranks that are sampled for progress; the answers of all ranks differ."""
 
 _POLL_S = 0.5
+_MORE_SAMPLES = 6
+"""Samples that tell a loop that computes from one that polls."""
+_SHORT_S = 0.1
+"""Time between them."""
 
 
 class Running:
@@ -197,20 +201,27 @@ async def _report_of(
 
 async def look_for_progress(session: Session, gap: Running) -> RankSet:
     """Return the ranks that make progress between samples; all are stopped before and after."""
-    ranks = session.ranks(session.set)
-    before = await _sample(session)
+    samples = [await _sample(session)]
     for _ in range(SAMPLES - 1):
-        with session.hushed(ranks.set):
-            await ranks.continue_(wait=False)
-            await gap.wait()
-            await ranks.interrupt()
-        after = await _sample(session)
-        if moved := progress.moving(before, after):
+        samples.append(await _later_sample(session, gap.wait))
+        if moved := progress.moving(*samples[-2:]):
             return moved
         if gap.is_over():
-            return ranks.set
-        before = after
-    return await _leaving_mpi(session, gap)
+            return session.set
+    if not progress.computing(samples):
+        return await _leaving_mpi(session, gap)
+    for _ in range(_MORE_SAMPLES):
+        samples.append(await _later_sample(session, lambda: asyncio.sleep(_SHORT_S)))
+    return progress.computing(samples) or await _leaving_mpi(session, gap)
+
+
+async def _later_sample(session: Session, wait: Callable[[], Awaitable[None]]) -> Sample:
+    ranks = session.ranks(session.set)
+    with session.hushed(ranks.set):
+        await ranks.continue_(wait=False)
+        await wait()
+        await ranks.interrupt()
+    return await _sample(session)
 
 
 async def _leaving_mpi(session: Session, gap: Running) -> RankSet:

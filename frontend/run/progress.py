@@ -4,11 +4,18 @@ A rank in a loop that calls MPI_Test for ever returns from MPI again and again, 
 progress. A rank that computes may be at the same line in each sample. So a sample has the places of
 the user's code on the stack, and a checksum of the stack's memory and of the registers that the
 user's innermost function keeps across calls. A counter of a loop is in one of them.
+
+A loop may keep what it changes elsewhere: in other registers, or in the frames of a library or of
+an interpreter. So a sample also has a checksum of these of each thread that is not waiting, that
+is: in no system call, MPI call or the like. It counts for threads that wait in none of many
+samples; a loop of Python that polls MPI is seen inside MPI after a few of them.
+
+A rank can also wait for a process that it has started. CPU time of that process is progress.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,7 +24,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Stack
 
 _CODE = r"""
-import os, zlib
+import os, re, time, zlib
 MAINS = ('main', 'MAIN__')
 def _place(frame):
     try:
@@ -29,6 +36,17 @@ def _place(frame):
 def _older(frame):
     try: return frame.older()
     except gdb.error: return None
+KEPT = ('rbx', 'rbp', 'r12', 'r13', 'r14', 'r15', 'x19', 'x20', 'x21', 'x22', 'x23',
+        'x24', 'x25', 'x26', 'x27', 'x28', 'x29', 'r30', 'r31')
+OWN = ('rax', 'rcx', 'rdx', 'rsi', 'rdi', 'r8', 'r9', 'r10', 'r11',
+       *('x%d' % n for n in range(19)),
+       *('xmm%d' % n for n in range(16)), *('v%d' % n for n in range(32)))
+WAITS = re.compile(
+    r'P?MPI_[A-Z]|p?mpi_\w+_$|ompi_|opal_|PMIx_|_*(?:pthread_|lll_|sched_|clock_|vdso_|sem_|'
+    r'futex|time$|gettimeofday$)')
+WAITING = re.compile(
+    r'/(?:lib(?:p?mpi|open-|pmix|prrte|event|uc[mpst]\b|fabric|psm|ibverbs|cuda|nccl|rccl|amdhip|'
+    r'hsa|ze_|g?omp\b|iomp|tbb)|mca_|openmpi/|mpi4py/)')
 def _user(is_first):
     last = frame = gdb.newest_frame()
     while frame is not None:
@@ -37,12 +55,18 @@ def _user(is_first):
         if not (frame.name() or '').startswith(('_start', '__libc_start', 'clone')): last = frame
         frame = _older(frame)
     return (last, str(last.name())) if is_first else (None, '')
-def _word(frame):
+def _registers(frame, names):
     total = 0
-    for name in ('rbx', 'rbp', 'r12', 'r13', 'r14', 'r15', 'x19', 'x20', 'x21', 'x22', 'x23',
-                 'x24', 'x25', 'x26', 'x27', 'x28', 'x29', 'r30', 'r31'):
-        try: total = zlib.crc32(str(int(frame.read_register(name))).encode(), total)
-        except (gdb.error, ValueError): pass
+    for name in names:
+        try:
+            value = frame.read_register(name)
+            total = zlib.crc32(str(int(value)).encode(), total)
+        except (gdb.error, ValueError):
+            try: total = zlib.crc32(value.format_string(format='x').encode(), total)
+            except (gdb.error, ValueError, UnboundLocalError): pass
+    return total
+def _word(frame):
+    total = _registers(frame, KEPT)
     try:
         begin, outer, count = int(frame.read_register('sp')), frame, 0
         while outer.name() not in MAINS and _older(outer) is not None and count < 64:
@@ -53,23 +77,70 @@ def _word(frame):
             total = zlib.crc32(gdb.selected_inferior().read_memory(begin, size), total)
     except (gdb.error, ValueError): pass
     return total
+MEMORY = re.compile(r'_*(?:mmap|munmap|s?brk|mremap|madvise|mprotect)')
+def _in_system_call(frame):
+    if MEMORY.match(frame.name() or ''): return False
+    try:
+        memory = gdb.selected_inferior().read_memory(frame.pc() - 4, 4).tobytes()
+        return memory[2:] in (b'\x0f\x05', b'\xcd\x80') or memory == b'\x01\x00\x00\xd4'
+    except (gdb.error, ValueError): return True
+def _own(user):
+    # None where the thread waits: what it changes then is no progress.
+    newest = frame = gdb.newest_frame()
+    if _in_system_call(newest): return None
+    outermost, count = frame, 0
+    while frame is not None and frame != user and count < 200:
+        if WAITS.match(frame.name() or '') or WAITING.search(gdb.solib_name(frame.pc()) or ''):
+            return None
+        outermost, frame, count = frame, _older(frame), count + 1
+    total = _registers(newest, KEPT + OWN)
+    try:
+        begin = int(newest.read_register('sp'))
+        size = int((frame or outermost).read_register('sp')) - begin
+        if 0 < size < 1 << 22:
+            total = zlib.crc32(gdb.selected_inferior().read_memory(begin, size), total)
+    except (gdb.error, ValueError): pass
+    return total
+def _read(path):
+    try:
+        with open(path) as file: return file.read()
+    except (OSError, UnicodeDecodeError): return ''
+def _cpu_s(pid, first):
+    fields = _read('/proc/%d/stat' % pid).rpartition(')')[2].split()
+    return sum(map(int, fields[first:15])) / os.sysconf('SC_CLK_TCK')
+def _children_s(pid, depth=0):
+    # Ranks that a rank has started, for example by MPI_Comm_spawn, spin while they wait.
+    total = 0
+    try: tasks = os.listdir('/proc/%d/task' % pid)
+    except OSError: tasks = []
+    for task in tasks:
+        for child in _read('/proc/%d/task/%s/children' % (pid, task)).split():
+            if re.search('/lib(mpi|mpich|pmpi)', _read('/proc/%s/maps' % child)): continue
+            total += _cpu_s(int(child), 11)
+            if depth < 8: total += _children_s(int(child), depth + 1)
+    return total
 def _all():
-    chosen, kept, out = gdb.selected_thread(), gdb.selected_frame(), []
+    chosen, kept, out, own = gdb.selected_thread(), gdb.selected_frame(), [], []
     for thread in sorted(gdb.selected_inferior().threads(), key=lambda each: each.num):
         try:
             thread.switch()
             frame, place = _user(thread.num == 1)
             if frame is not None: out.append('%s:%08x' % (place, _word(frame)))
+            # An interpreter's main has no source.
+            word = _own(frame if frame is not None and frame.find_sal().symtab else None)
+            if word is not None: own.append('%d:%08x' % (thread.num, word))
         except (gdb.error, RuntimeError): pass
     if chosen is not None: chosen.switch()
     try: kept.select()
     except gdb.error: pass
     print('progress ' + '|'.join(out))
+    print('own ' + ' '.join(own))
+    pid = gdb.selected_inferior().pid
+    print('children %.2f %.2f' % (_cpu_s(pid, 13) + _children_s(pid), time.monotonic()))
 _all()
 """
 COMMAND = f"python exec({_CODE!r})"
 """GDB's command that prints the sample of a rank."""
-PREFIX = "progress "
 _CALLER = r"""
 import re
 _call = re.compile(r'P?MPI_[A-Z]|ompi_mpi_|MPI[A-Z]*_|p?mpi_\w+_$')
@@ -85,15 +156,36 @@ of Open MPI returns from a short sleep again and again.
 """
 
 
+class RankSample(msgspec.Struct, frozen=True):
+    """The activity of one rank at one moment."""
+
+    word: str
+    """A text that is the same if the rank has made no progress in its own functions."""
+    own: Mapping[str, str] = {}
+    """By thread that did not wait: a checksum of all that it can change without its memory."""
+    children_s: float = 0.0
+    """CPU time of the processes that the rank has started."""
+    time_s: float = 0.0
+    """Monotonic time of its host."""
+
+    def has_moved(self, after: RankSample) -> bool:
+        """Return whether the rank has made progress until *after*."""
+        return self.word != after.word or after.children_s - self.children_s > _BUSY * max(
+            after.time_s - self.time_s, 1.0
+        )
+
+
 class Sample(msgspec.Struct, frozen=True):
     """The activity of the ranks at one moment."""
 
-    words: dict[int, str]
-    """By rank: a text that is the same if the rank has made no progress."""
+    of: Mapping[int, RankSample]
+    """By rank."""
     ranks: RankSet
     """The ranks of which a sample was taken."""
 
 
+_BUSY = 0.02
+"""Share of a core from which on the processes that a rank has started compute."""
 _POLLING = pattern(r"P?MPI_(?:Test|Iprobe|Improbe|Request_get_status)|.*(?:_test|_iprobe)_")
 """Calls that come back at once, with or without progress."""
 _CALL = pattern(r"P?MPI_[A-Z]|p?mpi_\w+_\Z")
@@ -112,18 +204,43 @@ def in_blocking_calls(stacks: Iterable[tuple[RankSet, Stack]]) -> RankSet:
 
 def sample_of(texts: Mapping[int, str], ranks: RankSet) -> Sample:
     """Return the sample of *ranks* in their answers to :data:`COMMAND`."""
-    words: dict[int, str] = {}
-    for rank, text in texts.items():
-        line = next((each for each in text.splitlines() if each.startswith(PREFIX)), "")
-        if line.removeprefix(PREFIX):
-            words[rank] = line
-    return Sample(words, ranks)
+    found = {rank: _rank_sample(text) for rank, text in texts.items()}
+    return Sample({rank: each for rank, each in found.items() if each is not None}, ranks)
+
+
+def _rank_sample(text: str) -> RankSample | None:
+    parts = dict(line.partition(" ")[::2] for line in text.splitlines())
+    if not (word := parts.get("progress", "")):
+        return None
+    own = dict(each.partition(":")[::2] for each in parts.get("own", "").split())
+    children_s, time_s = map(float, parts.get("children", "0 0").split())
+    return RankSample(word, own, children_s, time_s)
 
 
 def moving(before: Sample, after: Sample) -> RankSet:
-    """Return the ranks that have made progress between two samples, or of which that is unknown."""
+    """Return the ranks that have made progress between two samples, or of which that is unknown.
+
+    Threads that compute are not looked at; see :func:`computing`.
+    """
     return RankSet(
         rank
         for rank in before.ranks | after.ranks
-        if rank not in before.words or before.words[rank] != after.words.get(rank)
+        if (first := before.of.get(rank)) is None
+        or (second := after.of.get(rank)) is None
+        or first.has_moved(second)
+    )
+
+
+def computing(samples: Sequence[Sample]) -> RankSet:
+    """Return the ranks with a thread that waits in none of some samples, and changes its data."""
+    return RankSet(
+        rank
+        for rank, first in samples[0].of.items()
+        if any(
+            None not in words and len(words) > 1
+            for words in (
+                {each.of[rank].own.get(thread) if rank in each.of else None for each in samples}
+                for thread in first.own
+            )
+        )
     )

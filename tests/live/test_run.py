@@ -9,9 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-import uuid
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -20,17 +19,14 @@ from tests.conftest import Build
 from tests.support import chatty
 from tests.support.processes import is_traced, wait_until
 from tests.support.programs import Mpi
+from tests.support.supervised import DEADLINE_S, Run
 from tests.support.terminal import (
-    PGDB,
     Finished,
     assert_nothing_left,
-    end_marked,
-    environment,
     marked,
     run_pgdb,
 )
 
-DEADLINE_S = 600.0
 THEN_KILL = "the job is ended (--then kill)"
 
 pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
@@ -189,51 +185,6 @@ def test_ranks_without_source_hang_in_mpi(mpi: Mpi, build: Build, tmp_path: Path
     finished, report = run_job(tmp_path, *options, *mpi.line(2, program, "leave"))
     assert finished.status == 10, finished.err
     assert report["cause"]["kind"] == "hang"
-
-
-class Run:
-    """A ``pgdb run`` that runs."""
-
-    def __init__(self, folder: Path, *words: object) -> None:
-        self.mark = uuid.uuid4().hex
-        self.report = folder / "report.json"
-        self.process = subprocess.Popen(
-            [*PGDB, "run", "-o", str(self.report), *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(self.mark),
-            start_new_session=True,
-            cwd=folder,
-        )
-
-    def wait_ranks(self, count: int, program: Path) -> list[int]:
-        """Wait until ranks run the program; return their processes."""
-
-        def ranks() -> list[int]:
-            return [
-                pid
-                for pid in marked(self.mark)
-                if os.path.exists(f"/proc/{pid}/exe")
-                and os.path.realpath(f"/proc/{pid}/exe") == str(program)
-            ]
-
-        wait_until(lambda: len(ranks()) == count, f"{count} ranks")
-        return ranks()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end_marked(self.mark)
-        for each in (self.process.stdout, self.process.stderr):
-            assert each is not None
-            each.close()
-        self.process.wait(DEADLINE_S)
-
-    def finish(self) -> Finished:
-        out, err = self.process.communicate(timeout=DEADLINE_S)
-        return Finished(self.process.returncode, out, err, self.mark)
 
 
 @pytest.mark.any_mpi
@@ -445,6 +396,20 @@ def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path:
     assert any("[0] 0, [1] 2, [2] 4" in each for each in texts)
     assert any("[0] 0, [1] 3, [2] 6" in each for each in texts), texts
     assert f"no rank has come to {never}" in report["notes"]
+
+
+@pytest.mark.any_mpi
+def test_a_condition_that_cannot_be_checked_has_not_failed(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("deaths.c")
+    options = ["--check", "nothing > 1", "--at", program.at("wait"), "--then", "kill"]
+    finished, report = run_job(tmp_path, *options, "--", *mpi.line(3, program, "7"))
+    assert finished.status == 1, finished.err
+    assert "could not be checked" in report["cause"]["what"]
+    assert 'No symbol "nothing"' in report["cause"]["what"]
+    # The job has gone on to its end.
+    assert report["job"]["exit_code"] == 0
 
 
 @pytest.mark.any_mpi

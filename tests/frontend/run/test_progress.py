@@ -1,0 +1,43 @@
+"""Progress of ranks between samples."""
+
+from __future__ import annotations
+
+from pgdb.frontend.run.progress import RankSample, Sample, computing, moving, sample_of
+from pgdb.ranks import RankSet
+
+
+def sample(*texts: str) -> Sample:
+    """Return the sample of ranks, by what GDB prints."""
+    return sample_of(dict(enumerate(texts)), RankSet(range(len(texts))))
+
+
+def text(word: str = "main:a.c:3:00", own: str = "", children: str = "0.00 100.00") -> str:
+    return f"progress {word}\nown {own}\nchildren {children}\n"
+
+
+def test_a_sample_is_read_from_the_words_of_gdb() -> None:
+    read = sample("[New LWP 7]\n" + text("main:a.c:3:1f", "1:0a 3:0b", "1.50 20.25")).of[0]
+    assert read == RankSample("main:a.c:3:1f", {"1": "0a", "3": "0b"}, 1.5, 20.25)
+
+
+def test_a_rank_that_has_another_place_or_no_sample_moves() -> None:
+    before = sample(text(), text("main:a.c:4:00"), "", text())
+    after = sample(text(), text("main:a.c:5:00"), text(), "no such process\n")
+    assert moving(before, after) == RankSet([1, 2, 3])
+
+
+def test_a_process_that_a_rank_has_started_moves_it() -> None:
+    idle, busy = "3.00 102.00", "3.50 102.00"
+    before = sample(text(children="2.99 100.00"), text(children="2.99 100.00"))
+    assert moving(before, sample(text(children=idle), text(children=busy))) == RankSet([1])
+
+
+def test_a_thread_computes_if_it_waits_in_no_sample_and_changes() -> None:
+    samples = [
+        sample(text(own="1:a"), text(own="1:a"), text(own="1:a"), text(own="2:a")),
+        sample(text(own="1:b"), text(own="1:a"), text(own=""), text(own="1:b 2:a")),
+        sample(text(own="1:b"), text(own="1:a"), text(own="1:c"), text(own="2:c")),
+    ]
+    # Rank 0 changes, rank 1 spins, rank 2 waits at times, and rank 3 computes in another thread.
+    assert computing(samples) == RankSet([0, 3])
+    assert not moving(samples[0], samples[2])

@@ -1,0 +1,60 @@
+"""Jobs that write nothing under ``pgdb run --hang-after``: they compute, or they poll."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Build
+from tests.support.processes import wait_until
+from tests.support.programs import ROOT, Mpi
+from tests.support.supervised import DEADLINE_S, Run
+
+PYTHON = ROOT / "tests" / "programs" / "python_steady.py"
+HANG = ("--hang-after", "4s", "--then", "kill")
+
+pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", ["registers", "child", "count"])
+def test_a_job_that_computes_makes_progress(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str
+) -> None:
+    program = build("steady.c", "-O2").path
+    line = [sys.executable, PYTHON, kind] if kind == "count" else [program, kind]
+    log = tmp_path / "looks.log"
+    with Run(tmp_path, *HANG, "--log", log, "--", *line) as run:
+        # Each look is a session, and the log has its end.
+        wait_until(
+            lambda: log.exists() and '"event": "end"' in log.read_text(), "a look", DEADLINE_S
+        )
+        assert run.process.poll() is None
+        run.process.send_signal(signal.SIGTERM)
+        finished = run.finish()
+    report = json.loads(run.report.read_bytes())
+    assert any("make progress without output" in each["text"] for each in report["timeline"])
+    assert finished.status == 12, finished.err
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("kind", ["poll", "sleep"])
+def test_a_loop_of_python_that_polls_mpi_makes_no_progress(
+    mpi: Mpi, tmp_path: Path, kind: str
+) -> None:
+    with Run(tmp_path, *HANG, "--", *mpi.line(2, sys.executable, PYTHON, kind)) as run:
+        finished = run.finish()
+    assert finished.status == 10, finished.err
+
+
+def test_a_hang_that_ends_a_job_is_no_good_end(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    # hydra leaves with status 0.
+    line = mpi.line(2, build("unattended.c"), "recv")
+    with Run(tmp_path, *HANG, "--", *line) as run:
+        finished = run.finish()
+    assert finished.status == 10, finished.err
+    assert "ended well" not in finished.err
