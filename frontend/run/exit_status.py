@@ -18,7 +18,7 @@ EXIT_ENDED = 12
 
 MEANINGS = {
     EXIT_OK: "the job ended, and every rank with status 0",
-    EXIT_CHECK: "a condition of `--check` did not hold",
+    EXIT_CHECK: "a condition of `--check` did not hold, or could not be checked",
     EXIT_USAGE: "usage: the command line is wrong; nothing was started",
     EXIT_START: "the job could not be started",
     EXIT_UNKNOWN: "the launcher failed, and no rank has reported a reason",
@@ -59,12 +59,12 @@ def of_cause(kind: str) -> int:
     return KINDS[kind]
 
 
-def of_report(kind: str, job_status: int | None) -> int:
-    """Return the status for the cause of the last report, and the job's own status if it has one.
+def of_report(kind: str, *, ended_well: bool) -> int:
+    """Return the status for the cause of the last report.
 
-    A hang or a time limit that was reported before the job ended well is no failure.
+    A hang or a time limit that was reported before the job *ended well* is no failure.
     """
-    if job_status == 0 and kind in BEFORE_THE_END:
+    if ended_well and kind in BEFORE_THE_END:
         return EXIT_OK
     return of_cause(kind)
 

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.assertions import Check
 from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
 
 _COUNTS = pattern(r"\s*(\d*):(\d*):(\d*)\s*\Z")
+_MOST_GROUPS = 3
+_MOST_VALUE_CHARACTERS = 100
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -97,3 +101,30 @@ def pairs_of(conditions: Sequence[str], locations: Sequence[str]) -> tuple[Place
         Place(location, check=condition)
         for condition, location in zip(conditions, locations, strict=True)
     )
+
+
+def check_in_words(place: Place, found: Check) -> tuple[RankSet, str]:
+    """Return the ranks on which a check has failed, and the event in words.
+
+    The set is empty if the check could only not be evaluated.
+    """
+    failing = [each for each in found.failing if not each.is_error]
+    ranks = RankSet.union(each.ranks for each in failing)
+    if failing:
+        what = f"{place.check} does not hold at {place.location} on [{ranks}]"
+    else:
+        failing = list(found.failing)
+        unchecked = RankSet.union(each.ranks for each in failing) | found.unexcused
+        what = f"{place.check} could not be checked at {place.location} on [{unchecked}]"
+    values = [
+        f"{each.value[:_MOST_VALUE_CHARACTERS]}{f' ({each.why})' if each.why else ''}"
+        for each in failing
+    ]
+    if len(values) == 1:
+        return ranks, f"{what}: {values[0]}"
+    shown = [
+        f"[{each.ranks}] {value}"
+        for each, value in zip(failing[:_MOST_GROUPS], values, strict=False)
+    ]
+    more = ", …" if len(values) > _MOST_GROUPS else ""
+    return ranks, f"{what}: {', '.join(shown)}{more}" if shown else f"{what}: no answer"

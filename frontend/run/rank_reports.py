@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -83,6 +83,15 @@ class RankReports:
             for (world, rank), tails in self.tails.items()
             if not world
         }
+
+    def output_of(self, end: RankEnd, mixed: Sequence[str]) -> Sequence[str]:
+        """Return what an ended rank has written; *mixed*, the job's output, if that is unknown.
+
+        An error that another rank has written, and survived, is no reason for the end.
+        """
+        if end.world or not self.tails:
+            return mixed
+        return (self.outputs.get(end.rank, ""),)
 
     @property
     def held(self) -> int:

@@ -311,7 +311,7 @@ class Supervisor:
         assert first is not None
         await asyncio.sleep(SETTLE_S)
         # The launcher knows of no death yet, and has said nothing.
-        self._record.last_words = last_words(*job.ends)
+        self._record.last_words = last_words(*self._reports.output_of(first, job.ends))
         await self._publisher.write(self._report(self._cause, job))
         bad = [each for each in self._reports.ends.values() if each.is_bad]
         # A launcher kills all ranks at once; the kernel that is out of memory kills one.
@@ -430,7 +430,7 @@ class Supervisor:
         self._publisher.conclude(report, is_event=is_event)
         if self._options.exit_code == "job":
             return exit_status.of_job(job.status)
-        return exit_status.of_report(report.cause.kind, job.status)
+        return exit_status.of_report(report.cause.kind, ended_well=self._has_ended_well(job))
 
     def _final_cause(self, job: JobProcess) -> Cause | None:
         """Return the cause that precedes the ends of ranks, if there is one."""
@@ -443,9 +443,14 @@ class Supervisor:
         if cause is None and left and job.status and is_of_output:
             what = f"the reader of the job's {left} has left (SIGPIPE)"
             return Cause(kind="ended", what=what, who=str(self._all_ranks()))
-        if cause is not None and cause.kind != "ended" and job.status == 0:
+        if cause is not None and cause.kind != "ended" and self._has_ended_well(job):
             return replace(cause, what=f"{cause.what}; the job ended well later")
         return cause
+
+    def _has_ended_well(self, job: JobProcess) -> bool:
+        # hydra's launcher can leave with 0 when a signal has ended it.
+        is_ended = self._record.ended_by or any(each.is_bad for each in self._reports.ends.values())
+        return job.status == 0 and not is_ended
 
     async def _read_cores(self) -> None:
         """Take the stacks of dead ranks from the core files that they have left."""

@@ -23,7 +23,7 @@ from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.hang_watch import hang_text
 from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress
 from pgdb.frontend.run.options import RunOptions, in_words
-from pgdb.frontend.run.places import Place
+from pgdb.frontend.run.places import Place, check_in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.show.text import trace_text
 from pgdb.frontend.startup.start import launch
@@ -67,6 +67,8 @@ class GdbRun:
         """Time of the last output before the hang that was reported; 0 if there was none."""
         self._report: Report | None = None
         self._ended_by_us = False
+        self._unchecked: set[str] = set()
+        """Checks that some ranks could not evaluate, in words; each is an event once."""
 
     async def run(self) -> int:
         """Run the job; return the exit status of ``pgdb run``.
@@ -265,14 +267,18 @@ class GdbRun:
         found = await session.ranks(ranks).check_that(place.check)
         if found.ok:
             return True
-        failing = RankSet.union(each.ranks for each in found.failing) or ranks - found.passed
-        what = f"{place.check} does not hold at {place.location} on [{failing}]"
+        failing, what = check_in_words(place, found)
+        if what in self._unchecked:
+            return True
+        if not failing:
+            self._unchecked.add(what)
+            failing = ranks - found.passed
         self._add("check", what, failing, is_error=True)
         cause = Cause(kind="check", what=what, who=str(failing), where=place.location)
-        if self._report is None:
+        if self._report is None or self._report.cause.what in self._unchecked:
             self._report = await self._collect(session, cause)
             await self._publisher.write(self._report)
-        if self._options.then == "kill":
+        if self._options.then == "kill" and what not in self._unchecked:
             self._ended_by_us = True
             return False
         return True
@@ -389,7 +395,9 @@ class GdbRun:
         report = self._with_events(self._report)
         status = session.job.process.returncode if session.job is not None else None
         report = replace(report, job=replace(report.job, exit_code=status))
-        if status == 0 and report.cause.kind in exit_status.BEFORE_THE_END:
+        # hydra's launcher can leave with 0 when a signal has ended it.
+        ended_well = status == 0 and not self._ended_by_us
+        if ended_well and report.cause.kind in exit_status.BEFORE_THE_END:
             what = f"{report.cause.what}; the job ended well later"
             report = replace(report, cause=replace(report.cause, what=what))
         is_event = report.cause.kind != "none"
@@ -397,7 +405,7 @@ class GdbRun:
         self._publisher.conclude(report, is_event=is_event)
         if self._options.exit_code == "job" and status is not None:
             return exit_status.of_job(status)
-        return exit_status.of_report(report.cause.kind, status)
+        return exit_status.of_report(report.cause.kind, ended_well=ended_well)
 
 
 def _end_at_signals() -> list[str]:

@@ -155,7 +155,6 @@ def test_the_cause_of_a_job_whose_ranks_began_late_has_its_ranks() -> None:
 
 
 def test_a_hang_before_a_job_ends_well_is_no_failure() -> None:
-    assert exit_status.of_report("hang", 0) == exit_status.EXIT_OK
-    assert exit_status.of_report("hang", 1) == exit_status.EXIT_HANG
-    assert exit_status.of_report("hang", None) == exit_status.EXIT_HANG
-    assert exit_status.of_report("check", 0) == exit_status.EXIT_CHECK
+    assert exit_status.of_report("hang", ended_well=True) == exit_status.EXIT_OK
+    assert exit_status.of_report("hang", ended_well=False) == exit_status.EXIT_HANG
+    assert exit_status.of_report("check", ended_well=True) == exit_status.EXIT_CHECK
