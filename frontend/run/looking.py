@@ -36,7 +36,7 @@ MOST_SAMPLED = 512
 
 _POLL_S = 0.5
 _MORE_SAMPLES = 6
-"""Samples that tell a loop that computes from one that polls."""
+"""Further samples, in which a loop that polls is seen inside a call."""
 _SHORT_S = 0.1
 """Time between them."""
 
