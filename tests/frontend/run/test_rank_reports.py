@@ -1,4 +1,4 @@
-"""What ranks report of themselves."""
+"""Reports of ranks about themselves."""
 
 from __future__ import annotations
 
