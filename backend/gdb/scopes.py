@@ -19,6 +19,11 @@ _OF_PYTHON = (
     "A value of Python has no type of GDB's: 'print', 'py-print', 'stat', 'plot', 'dump', "
     "'assert', 'compare' and 'save' take it."
 )
+# Commands whose expression is about the selected frame, with their shortest forms.
+_OF_FRAME = pattern(
+    r"\s*(?:disp(?:l(?:ay?)?)?|x|outp(?:ut?)?|printf|echo|call|pt(?:ype?)?|wha(?:t(?:is?)?)?"
+    r"|wat(?:ch?)?|[ar]wat(?:ch?)?|pr(?:int?)?|inspect|set(?: var(?:iable)?)?)(?:/\w*)?(?=[\s(]|\Z)"
+)
 
 
 async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Failure:
@@ -29,9 +34,11 @@ async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Fail
     missing = _NO_SYMBOL.search(failure.message)
     if missing is None or not gdb.is_alive:
         return failure
-    # A condition of a breakpoint, or a command, may be about another frame than the selected one.
-    has_frames = isinstance(operation, Evaluate | Explore | ReadBlock | Reduce)
-    text = operation.expression if has_frames else getattr(operation, "command", "")
+    text = getattr(operation, "command", "")
+    # A condition of a breakpoint may be about another frame than the selected one.
+    has_frames = _OF_FRAME.match(text) is not None
+    if isinstance(operation, Evaluate | Explore | ReadBlock | Reduce):
+        text, has_frames = operation.expression, True
     name = missing[1]
     if name == "py" and is_python(text):
         return replace(failure, message=f"{failure.message} {_OF_PYTHON}")

@@ -42,7 +42,10 @@ async def _layout(call: Call) -> Outcome:
     """
     words = [each for each in (*PANES, "next", "prev") if each.startswith(call.argument)]
     if not call.argument or len(words) != 1:
-        raise UsageError(f"layout: one of {', '.join(PANES)}, next, prev is needed")
+        listed = ", ".join(PANES)
+        raise UsageError(
+            f"layout: one of {listed}, next, prev is needed; 'tui disable' removes the pane"
+        )
     pane = call.workspace.pane
     _check(call)
     if words[0] in PANES:

@@ -103,6 +103,11 @@ def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
             of_python = await words(gdb, "", command="whatis py:loss")
             assert of_python.startswith("A value of Python has no type of GDB's: 'print'")
             assert await words(gdb, "", command="whatis py") == ""
+            for word in "display watch awat x/2x output call whatis ptype/o".split():
+                line = f"{word} steps"
+                assert await words(gdb, "", command=line) == found.format("MAIN__"), line
+            for line in ('printf "%d", steps', "set var steps = 1"):
+                assert await words(gdb, "", command=line) == found.format("MAIN__"), line
             await gdb.send(console("up"))
             assert await words(gdb, "total") == "Another scope has phys::total."
             assert await words(gdb, "gap / 2") == "Another scope has phys::deep::gap."
