@@ -52,6 +52,9 @@ ANY_HISTORY = f"${DIFFERENT}"
 """The name of a value of GDB's history, whose number differs between the ranks."""
 # "=> 0x401136 <main+4>:\tmov %eax,%edi"; addresses of data have no such blanks before them.
 _INSTRUCTION = pattern(rf"(?:=> |   )(?:{SLOT}|0x[0-9a-f]+)(?P<place>(?: <[^<>\n]*>)?):\t")
+# "  name = a, value = {1, 2}": a line of GDB's machine interface.
+_FIELDS = pattern(r"\s*[a-z][\w-]* = [^\s{][^=]*, [a-z][\w-]* = ")
+_NAMES = ("name", "id")
 # "zmm0           {v8_float = {0x0 …": the value of a register.
 _REGISTER = pattern(r"((\w+) {2,})(?=\{)")
 _BEFORE_VALUE = "=(:<[,@"
@@ -279,7 +282,10 @@ class _Line:
             self.common = _filled(distinct[0])
         else:
             self.common = (
-                self._instructions(distinct) or self._values(distinct) or self._words_of(distinct)
+                self._instructions(distinct)
+                or self._fields(distinct)
+                or self._values(distinct)
+                or self._words_of(distinct)
             )
 
     def _instructions(self, distinct: Sequence[Said]) -> str:
@@ -300,6 +306,27 @@ class _Line:
         label = "=>" if start == "=> " else f"line {self._number}"
         self.places.append(Place(label, _ordered(texts)))
         return f"{start}{DIFFERENT}"
+
+    def _fields(self, distinct: Sequence[Said]) -> str:
+        """Compare lines of fields, ``name = a, value = {1, 2}``; return nothing for others."""
+        if any(_FIELDS.match(each.text) is None for each in distinct):
+            return ""
+        nodes = []
+        for each in distinct:
+            node = parse(f"{{{each.text.strip()}}}", (*each.slots, _UNKNOWN_BOUNDS))
+            if not isinstance(node, Group):
+                return ""
+            nodes.append((each.ranks, node))
+        self.has_fields = True
+        comparison = compare(nodes)
+        text = distinct[0].text
+        key, _, value = text.strip().partition(", ")[0].partition(" = ")
+        is_same = all(each.text.strip().startswith(f"{key} = {value}, ") for each in distinct)
+        label = "" if not is_same else value if key in _NAMES else f"{key} {value}"
+        for place in comparison.places:
+            path = f"{label} {place.path.removeprefix('.')}".strip()
+            self.places.append(Place(path, place.texts))
+        return f"{text[: len(text) - len(text.lstrip())]}{comparison.common[1:-1]}"
 
     def _values(self, distinct: Sequence[Said]) -> str:
         """Compare structures and arrays behind an equal name; return nothing for others."""

@@ -34,6 +34,18 @@ def registers(rax: int, sp: int, at: str, flags: str) -> str:
     )
 
 
+def test_fields_of_the_machine_interface() -> None:
+    line = "locals: 2\n  name = n, value = 4\n  name = a, value = {{1, {}}}, type = int [2]"
+    found = merged(*(line.format(n) for n in (2, 2, 3)))
+    assert found.common.endswith("name = a, value = {1, …}, type = int [2]")
+    assert places(found) == {"a value[1]": [("0-1", "2"), ("2", "3")]}
+    lines = [f"  id = i1, type = process, pid = {7 + n}, cores = {{0{', 1' * n}}}" for n in (0, 1)]
+    found = merged(*lines)
+    assert places(found)["i1 pid"] == [("0", "7"), ("1", "8")]
+    lines = [f"  level = 0, args = {{{{name = n, value = {n}}}}}" for n in (1, 2)]
+    assert [*places(merged(*lines))] == ["level 0 args[0].value"]
+
+
 def test_lists_of_values_keep_their_numbers_where_one_is_longer() -> None:
     found = merged("$3 = 1\n$4 = 5\n$5 = 7", "$3 = 1\n$4 = 6", "$3 = 1\n$4 = 5\n$5 = 7")
     assert found.common == "$3 = 1\n$4 = …\n…"
