@@ -222,6 +222,11 @@ class Recovery:
         for kept in (*settings.kept, *settings.put_off):
             again = await self._traffic.ask(kept.line, kept.operation, of(kept.ranks))
             self._complain(self._put_display_off(kept, again))
+        if settings.has_lost_python:
+            self._core.note(
+                "Python code that has done more than define commands, functions and printers is "
+                "not carried out again; give it again if it is needed"
+            )
         with self._traffic.making_again(everybody):
             for each in journal.of(before):
                 ranks = of(each.ranks)

@@ -12,6 +12,7 @@ import msgspec
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.gdb_blocks import argument_of
+from pgdb.frontend.api.python_definitions import definitions
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, Script
 from pgdb.patterns import pattern
@@ -54,6 +55,15 @@ class SettingsJournal:
         self._kept: list[KeptCommand] = []
         self._last_display = 0
         self._put_off: list[KeptCommand] = []
+        self._python_names: set[str] = set()
+        """What Python code that is kept has defined, and what can be called again."""
+        self._files: dict[str, str] = {}
+        self.has_lost_python = False
+        """Whether Python code has defined something and done more, so that it is not kept."""
+
+    def note_file(self, line: str, code: str) -> None:
+        """Note the Python code that a ``source`` makes the GDBs read."""
+        self._files[line] = code
 
     def display_number(self, line: str) -> int:
         """Return the job-wide number of the display that a command makes, 0 if it makes none.
@@ -101,7 +111,9 @@ class SettingsJournal:
     ) -> None:
         """Add a command, for the ranks whose GDBs have carried it out."""
         classes = tuple(classes)
-        if not isinstance(operation, Console | Script) or not is_kept(line):
+        if not isinstance(operation, Console | Script):
+            return
+        if not is_kept(line) and not self._only_defines(line, operation):
             return
         self._drop_put_off(line)
         if any(each.operation is operation for each in self._kept):
@@ -124,6 +136,21 @@ class SettingsJournal:
         if not ends_displays:
             left.append(KeptCommand(line, operation, ranks))
         self._kept = left
+
+    def _only_defines(self, line: str, operation: Console | Script) -> bool:
+        """Return whether a command is Python code that has defined something, and no more."""
+        if (code := self._files.pop(line, None)) is None:
+            if gdb_commands.resolve(line) != "python":
+                return False
+            if isinstance(operation, Script):
+                code = "\n".join(operation.lines[1:-1])
+            else:
+                code = argument_of(line)
+        names = definitions(code, self._python_names)
+        self._python_names |= names or set()
+        if names is None and ("def " in code or "class " in code):
+            self.has_lost_python = True
+        return names is not None
 
     def extend(self, before: RankSet, new: RankSet) -> tuple[KeptCommand, ...]:
         """Let the commands of all ranks *before* hold for *new* ones too; return them, in order."""

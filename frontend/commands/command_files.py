@@ -57,6 +57,8 @@ async def _source(call: Call) -> Outcome:
             bodies.check_python(call.workspace.user, name, text)
         # The GDBs can have another working directory.
         there = " ".join(("source", *flags, str(path.absolute())))
+        if path.suffix == ".py":
+            call.session.settings.note_file(there, text)
         answer = await call.view.execute_plain(there)
         await blocks.learn(call, text)
         return answer

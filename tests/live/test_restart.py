@@ -119,6 +119,37 @@ def test_breakpoints_settings_and_displays_outlive_the_job(
     assert finished.status == 5, "rank 1 has ended by SIGABRT before the last launch"
 
 
+def test_definitions_of_python_outlive_the_job(mpi: Mpi, program: Program, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Mine(gdb.Function):\n"
+        "    def __init__(self): super().__init__('mine')\n"
+        "    def invoke(self, value): return value + 1\n"
+        "Mine()\n"
+    )
+    block = (
+        "python",
+        "class Hello(gdb.Command):",
+        "  def __init__(self): super().__init__('hello', gdb.COMMAND_USER)",
+        "  def invoke(self, argument, from_tty): print('hello', argument)",
+        "Hello()",
+        "end",
+    )
+    lines = ("python print('once')", "python def seven(): return 7", f"source {tmp_path}/mine.py")
+    further = ("python", "def more(): return 8", "print('more')", "end")
+    finished = run_pgdb(
+        "launch",
+        "--batch",
+        *ex("\n".join(block), *lines, "restart", "hello you", "python print(seven())"),
+        *ex("print $mine(40)", "\n".join(further), "restart", "hello again"),
+        *mpi.line(2, program),
+        deadline_s=300,
+    )
+    assert "[0-1] hello you\n" in finished.out and "[0-1] hello again\n" in finished.out
+    assert "[0-1] 7\n" in finished.out and "[0-1] $mine(40) = 41\n" in finished.out
+    assert finished.out.count("once\n") == finished.out.count("[0-1] more\n") == 1
+    assert finished.out.count("Python code that has done more than define") == 1
+
+
 def test_the_count_of_a_continue_is_used_up(mpi: Mpi, program: Program) -> None:
     lines = ("break work", "break nosuch_before", "continue", "continue 2", "info breakpoints")
     finished = run_json(

@@ -32,6 +32,20 @@ def test_another_form_of_frames_holds_until_it_is_auto_again(word: str) -> None:
     assert given(*lines).shows_frames_otherwise(RANKS)
 
 
+def test_python_code_that_only_defines_is_kept() -> None:
+    lines = ("python def f(): return 1", "python print(f())", "py f()", "python x = 1")
+    journal = given(*((line, RANKS) for line in lines))
+    assert [each.line for each in journal.kept] == ["python def f(): return 1", "py f()"]
+    assert not journal.has_lost_python
+    journal.note_file("source /a.py", "class A: pass")
+    journal.note_file("source /b.py", "class B: pass\nprint(B)")
+    for line in ("source /a.py", "source /b.py", "source /c.py"):
+        classes = [EquivalenceClass(ranks=RANKS, record=Value(text=""))]
+        journal.take(line, Console(command=line), classes)
+    assert [each.line for each in journal.kept][2:] == ["source /a.py"]
+    assert journal.has_lost_python
+
+
 def test_the_form_of_frames_is_that_of_the_ranks_asked() -> None:
     journal = given(
         ("set print frame-info location", RankSet([1, 2])),
