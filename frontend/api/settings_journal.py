@@ -56,7 +56,7 @@ class SettingsJournal:
         self._last_display = 0
         self._put_off: list[KeptCommand] = []
         self._python_names: set[str] = set()
-        """What Python code that is kept has defined, and what can be called again."""
+        """The names that Python code has defined, and that can be called again."""
         self._files: dict[str, str] = {}
         self.has_lost_python = False
         """Whether Python code has defined something and done more, so that it is not kept."""
