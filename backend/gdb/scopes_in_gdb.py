@@ -41,7 +41,8 @@ def _in_scopes(name: str) -> list[str]:
     """Return expressions for the variables of this name in namespaces, classes, and modules."""
     word = re.escape(name)
     try:
-        listed = gdb.execute(f"info variables -q -n ::{word}$", False, True)
+        # GDB 13 looks for "::x" only in files whose symbols it has read in full.
+        listed = gdb.execute(rf"info variables -q -n \b{word}$", False, True)
     except gdb.error:
         return []
     names = []

@@ -49,6 +49,12 @@ contains
   end subroutine
 end program
 """
+APART = """
+module apart
+  implicit none
+  real(8) :: gauge = 1.5d0
+end module
+"""
 CPLUSPLUS = """
 namespace phys { int total = 3; namespace deep { double gap = 2.5; } }
 namespace { int hidden = 4; }
@@ -67,13 +73,13 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if any(shutil.which(each) is None for each in ("gfortran", "cc", "c++")):
         pytest.skip("this machine has no compilers of three languages")
     directory = tmp_path_factory.mktemp("scopes")
-    sources = {"scopes.f90": FORTRAN, "look.cpp": CPLUSPLUS, "stop.c": C}
+    sources = {"scopes.f90": FORTRAN, "apart.f90": APART, "look.cpp": CPLUSPLUS, "stop.c": C}
     for name, text in sources.items():
         (directory / name).write_text(text)
-    for compiler, name in (("cc", "stop.c"), ("c++", "look.cpp")):
+    for compiler, name in (("cc", "stop.c"), ("c++", "look.cpp"), ("gfortran", "apart.f90")):
         line = [compiler, "-g", "-O0", "-c", name]
         subprocess.run(line, cwd=directory, check=True)
-    line = ["gfortran", "-g", "-O0", "-o", "scopes", "scopes.f90", "look.o", "stop.o"]
+    line = ["gfortran", "-g", "-O0", "-o", "scopes", "scopes.f90", "apart.o", "look.o", "stop.o"]
     subprocess.run([*line, "-lstdc++"], cwd=directory, check=True)
     return directory / "scopes"
 
@@ -93,6 +99,8 @@ def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
         async with started() as (gdb, listener, _):
             await run_to(gdb, listener, program, "stop_here")
             found = "The frame of {0} has it: frame function {0}."
+            # Nothing has made GDB read the symbols of this file yet.
+            assert await words(gdb, "gauge") == "Another scope has 'apart::gauge'."
             # C has no scopes: GDB takes the names in quotes.
             quoted = "Another scope has 'field::temperature'."
             assert await words(gdb, "temperature * 2") == quoted
