@@ -200,6 +200,10 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
                 continue
         elif not is_equal:
             parts = parts_of(mine, theirs, close)
+            if not parts and _extent(mine.record) != _extent(theirs.record):
+                why = "equal as far as both were looked at, which is not equally far"
+                left_out.append(LeftOut(ranks, why, "both", is_error=True))
+                continue
         if not is_equal and (parts or not have_parts(mine.record, theirs.record)):
             differences.append(Difference(ranks, ranks, mine.filled, theirs.filled, parts))
         elif why := _why_partly(before, mine.record, theirs.record):
@@ -210,6 +214,11 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
     differences.sort(key=_by_size)
     same = RankSet.union(equal)
     return Comparison("rank", same, same, tuple(differences), left_out=tuple(left_out))
+
+
+def _extent(record: Record) -> int:
+    """Return the number of elements of a partial value that were looked at, 0 for all."""
+    return record.looked_at if isinstance(record, Value) else 0
 
 
 def _why_not(mine: Record, theirs: Record) -> str:

@@ -20,6 +20,7 @@ from pgdb.errors import CommandError, NotRecordedError
 from pgdb.frontend.analysis import block_values, whole_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
+from pgdb.frontend.analysis.block_outliers import by_prominence
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.paths import (
     Base,
@@ -53,6 +54,8 @@ _MOST_IN_TEXT = 20_000
 """Largest arrays of different shapes that are put into a text."""
 _EQUAL = Leaf("<equal>")
 """Text for elements that are equal on all ranks."""
+HASH = "<elements with hash "
+"""Begin of the text of a part that is kept as a hash."""
 _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _COUNT = pattern(r"\b(?:with|of length) (\d+)(?: elements?)?\b")
@@ -71,6 +74,8 @@ class _Looked(msgspec.Struct, frozen=True):
     """A text for each rank that is the same where the part is; none where nobody knows."""
     shown: tuple[tuple[RankSet, Node], ...] = ()
     """The part with the elements that differ, if some do and could be read."""
+    is_cut: bool = False
+    """Whether more elements differ than *shown* has."""
 
 
 async def look_at_parts(
@@ -83,6 +88,7 @@ async def look_at_parts(
     part_elements: int,
     compute: whole_values.Compute,
     raw_pointers: bool = False,
+    keeps_hashes: bool = False,
 ) -> Answer:
     """Return an answer of ``print`` whose values have been looked at beyond *most_elements*.
 
@@ -90,10 +96,12 @@ async def look_at_parts(
     differ behind it, are of different classes in the result, and have the whole with the elements
     that differ. At most *read_bytes* of numbers are read to show them. Of parts that are neither
     arrays of numbers nor strings *part_elements* are looked at; a number below that of verdicts is
-    for all of these parts together.
+    for all of these parts together. With *keeps_hashes* the text of each part is a hash of it in
+    place of the elements that differ, so that it can be compared later.
     """
     partial = [each for each in answer.classes if _is_partial(each.record)]
-    if not partial or sum(len(each.ranks) for each in answer.classes) < 2:
+    is_alone = sum(len(each.ranks) for each in answer.classes) < 2
+    if not partial or (is_alone and not keeps_hashes):
         return answer
     word, _, expression = answer.command.partition(" ")
     format = word.partition("/")[2]
@@ -146,7 +154,8 @@ async def look_at_parts(
                 else part_elements,
                 limit_bytes=limit_bytes,
             )
-            looked[path] = await _look(looking, RankSet.union(sets), ask, read_bytes, compute)
+            bytes_to_show = 0 if keeps_hashes else read_bytes
+            looked[path] = await _look(looking, RankSet.union(sets), ask, bytes_to_show, compute)
         # "$" is the value again, and not its last part.
         again = Evaluate(
             expression=expression,
@@ -160,7 +169,8 @@ async def look_at_parts(
         return answer
     split = await compute(
         lambda: {
-            each.ranks: [*_split(each, tree, trails[each.ranks], looked)] for each, tree in trees
+            each.ranks: [*_split(each, tree, trails[each.ranks], looked, keeps_hashes)]
+            for each, tree in trees
         },
         name="parts",
     )
@@ -203,7 +213,7 @@ async def _look(
     word = f"print/{operation.format}" if operation.format else "print"
     said = await ask(f"{word} {operation.expression}", operation, ranks)
     keys = await compute(lambda: _keys(said), name="keys")
-    if len(set(keys.values())) < 2:
+    if len(set(keys.values())) < 2 or not read_bytes:
         return _Looked(keys)
     try:
         said = await whole_values.look(
@@ -238,7 +248,7 @@ def _with_elements(keys: dict[int, str], classes: Sequence[EquivalenceClass[Reco
         wholes.append(
             (each.ranks, record.whole if isinstance(record.whole, Block) else node_of(each))
         )
-    return _Looked(keys, _shown(wholes))
+    return _shown(keys, wholes)
 
 
 def _key(record: Value) -> str:
@@ -251,6 +261,7 @@ def _split(
     tree: Node,
     trails: dict[str, Trail],
     looked: dict[str, _Looked],
+    keeps_hashes: bool,
 ) -> Iterator[EquivalenceClass[Record]]:
     """Yield the classes of the ranks of one class by what their parts are."""
     record = each.record
@@ -264,19 +275,37 @@ def _split(
         for path, key in zip(trails, signature, strict=True):
             hashed.update(f"\0{path}\0{key}".encode(errors="surrogateescape"))
         spliced = tree
+        cut: list[str] = []
         for path, trail in trails.items():
+            key = looked[path].keys.get(same[0])
+            if keeps_hashes and key is not None:
+                spliced = _with_part(spliced, trail, _hash_of(_part_at(tree, trail), key))
             for ranks, part in looked[path].shown:
                 if same[0] in ranks:
                     spliced = _with_part(spliced, trail, part)
+                    cut += [path] * looked[path].is_cut
         parts = hashed.hexdigest()
         hashed.update(record.digest.encode())
         known = replace(
             record,
             digest=f"0x{hashed.hexdigest()}",
-            whole=MarkedText.of(filled(spliced), record, parts),
+            whole=filled(spliced)
+            if keeps_hashes
+            else MarkedText.of(filled(spliced), record, parts, cut),
             looked_at=record.looked_at if None in signature else 0,
         )
         yield replace(each.part(RankSet(same)), record=known)
+
+
+def _hash_of(part: Node, key: str) -> Leaf:
+    """Return a text for a part that is kept as a hash."""
+    hashed = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    return Leaf(f"{part.head.text if isinstance(part, Group) else ''}{HASH}{hashed}>")
+
+
+def is_kept_as_hashes(record: Record) -> bool:
+    """Return whether parts of a value are kept as hashes."""
+    return isinstance(record, Value) and isinstance(record.whole, str) and HASH in record.whole
 
 
 def before_parts(answer: Answer) -> Answer:
@@ -402,35 +431,43 @@ def _with_part(node: Node, trail: Trail, part: Node) -> Node:
 # -- parts that differ -----------------------------------------------------------------------------
 
 
-def _shown(wholes: Sequence[tuple[RankSet, Node | Block]]) -> tuple[tuple[RankSet, Node], ...]:
+def _shown(keys: dict[int, str], wholes: Sequence[tuple[RankSet, Node | Block]]) -> _Looked:
     """Return the parts for the texts of their ranks; none if these can stay as they are."""
     blocks = [(ranks, whole) for ranks, whole in wholes if isinstance(whole, Block)]
     texts = [(ranks, whole) for ranks, whole in wholes if not isinstance(whole, Block)]
     if not blocks:
-        return tuple(texts)
+        return _Looked(keys, tuple(texts))
     first = blocks[0][1]
     if not texts and all(
         block_values.are_alike(first, each) and each.dtype == first.dtype for _, each in blocks
     ):
-        places, is_cut = _places([each for _, each in blocks])
-        return tuple((ranks, _group_of(each, places, is_cut)) for ranks, each in blocks)
+        places, is_cut = _places(blocks)
+        groups = tuple((ranks, _group_of(each, places, is_cut)) for ranks, each in blocks)
+        return _Looked(keys, groups, is_cut)
     if any(math.prod(each.shape) > _MOST_IN_TEXT for _, each in blocks):
-        return ()
+        return _Looked(keys)
     everything = ((ranks, each, range(math.prod(each.shape))) for ranks, each in blocks)
-    return (*((ranks, _group_of(each, at, is_cut=False)) for ranks, each, at in everything), *texts)
+    groups = tuple((ranks, _group_of(each, at, is_cut=False)) for ranks, each, at in everything)
+    return _Looked(keys, (*groups, *texts))
 
 
-def _places(blocks: Sequence[Block]) -> tuple[list[int], bool]:
+def _places(blocks: Sequence[tuple[RankSet, Block]]) -> tuple[list[int], bool]:
     """Return the elements to show, and whether more of them differ."""
     import numpy
 
-    values = block_values.flat(blocks[0])
+    values = block_values.flat(blocks[0][1])
     differ = numpy.zeros(len(values), bool)
-    for each in blocks[1:]:
+    for _, each in blocks[1:]:
         differ[block_values.differing(values, block_values.flat(each), _EXACT)] = True
-    is_cut = int(differ.sum()) > _MOST_DIFFERING
-    differ[:_SHOWN_FIRST] = True
-    return numpy.flatnonzero(differ)[:_MOST_DIFFERING].tolist(), is_cut
+    found = numpy.flatnonzero(differ)
+    is_cut = len(found) > _MOST_DIFFERING
+    if is_cut:
+        # The first elements would hide a NaN, or a rank that differs from all others.
+        differ[:] = False
+        differ[numpy.concatenate(by_prominence(blocks, found))[:_MOST_DIFFERING]] = True
+    shown = numpy.flatnonzero(differ)
+    first = numpy.arange(min(_SHOWN_FIRST, len(values)))
+    return numpy.union1d(shown, first).tolist(), is_cut
 
 
 def _group_of(block: Block, shown: Sequence[int], is_cut: bool) -> Group:

@@ -32,6 +32,7 @@ from pgdb.frontend.analysis.set_differences import (
 )
 from pgdb.frontend.analysis.values import Group, Leaf, Node, bounds_text, filled, unparse
 from pgdb.merge.normalize import DIFFERENT, SlotFiller, join_slots
+from pgdb.merge.summary import Summary
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER
@@ -58,6 +59,8 @@ class Place(msgspec.Struct, frozen=True):
     """Texts of the ranks, most common first."""
     bounds: tuple[str, ...] = ()
     """Lower bounds of the arrays of Fortran in each text, if the place is one with such arrays."""
+    summary: Summary | None = None
+    """Summary of all numbers at the place, if the texts are parts of them."""
 
 
 class Placeholder(msgspec.Struct, frozen=True):

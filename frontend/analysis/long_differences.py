@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import cast
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis import block_values
+from pgdb.frontend.analysis.block_outliers import by_prominence
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.diff import Place, compare
-from pgdb.frontend.analysis.value_nodes import node_of
+from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
 from pgdb.frontend.analysis.whole_values import is_known, key_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import join_slots, normalize_values
@@ -22,8 +24,13 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record, Value
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _SCATTERED = 4
 _MOST_RUNS = 1000
+_MOST_PROMINENT = 200
+"""Most prominent places that are told beside the summary of all elements."""
 _MOST_CLASSES = 256
 _LONG_BEGIN = 160
 _KEPT = 20
@@ -36,11 +43,13 @@ class LongDifferences(msgspec.Struct, frozen=True):
     """Differences of long values."""
 
     places: tuple[Place, ...] = ()
-    """Places that differ; none where the values differ all over."""
+    """Places that differ; where the values differ all over, the prominent ones only."""
     summary: Summary | None = None
     """Summary of all numbers, if arrays of numbers differ all over."""
     is_unknown: bool = False
     """Whether the values are known to differ, but not where."""
+    cut: tuple[str, ...] = ()
+    """Paths to the arrays in a structure that differ in more places than *places* has."""
 
     @property
     def are_equal(self) -> bool:
@@ -65,7 +74,9 @@ def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDiffere
     ]
     if len(blocks) < len(classes) or not _are_alike([block for _, block in blocks]):
         places = compare([(each.ranks, node_of(each)) for each in classes]).places
-        return LongDifferences(tuple(map(_from_difference, places)))
+        wholes = (cast(Value, each.record).whole for each in classes)
+        cut = (path for whole in wholes if isinstance(whole, MarkedText) for path in whole.cut)
+        return LongDifferences(tuple(map(_from_difference, places)), cut=(*dict.fromkeys(cut),))
     return _of_blocks(blocks)
 
 
@@ -129,24 +140,54 @@ def _of_blocks(blocks: Sequence[tuple[RankSet, Block]]) -> LongDifferences:
         differ[block_values.differing(values, block_values.flat(other), _EXACT)] = True
     found = numpy.flatnonzero(differ)
     runs = block_values.count_runs(first, found)
-    if runs > _MOST_RUNS or (runs > _SCATTERED and 2 * len(found) >= len(values)):
-        return LongDifferences(summary=_summary(blocks))
-    places = []
-    for at, count in block_values.runs_of(first, found):
-        members: dict[str, list[RankSet]] = {}
-        shown: dict[str, str] = {}
+    longest = max((count for _, count in block_values.runs_of(first, found)), default=0)
+    is_long = longest > block_values.MOST_SHOWN
+    parts = by_prominence(blocks, found)
+    if runs > _MOST_RUNS or ((runs > _SCATTERED or is_long) and 2 * len(found) >= len(values)):
+        few = [part for part in parts[:2] if 2 * len(part) < len(found)]
+        places = [place for part in few for place in _places_of(blocks, part)]
+        return LongDifferences(tuple(places[:_MOST_PROMINENT]), summary=_summary(blocks))
+    # A long run hides a NaN in it: its text is a part of it.
+    parted = parts if is_long and sum(map(len, parts[:2])) < len(found) else [found]
+    return LongDifferences(tuple(place for part in parted for place in _places_of(blocks, part)))
+
+
+def _places_of(blocks: Sequence[tuple[RankSet, Block]], found: NDArray[Any]) -> Iterator[Place]:
+    """Yield a place for each run of neighbours among *found*, up to a limit."""
+    first = blocks[0][1]
+    for at, count in itertools.islice(block_values.runs_of(first, found), _MOST_RUNS):
+        elements = slice(at, at + count)
+        is_part = count > block_values.MOST_SHOWN
+        members: dict[tuple[str, int], list[RankSet]] = {}
+        shown: dict[tuple[str, int], str] = {}
+        wholes: list[NDArray[Any]] = []
         for ranks, block in blocks:
             text = block_values.sequence_text(block, at, count)
-            key = normalize_values(text, [])  # NaNs of other bits are equal
+            # Texts of long runs are parts of them. NaNs of other bits are equal.
+            number = _number_in(wholes, block_values.flat(block)[elements]) if is_part else 0
+            key = (normalize_values(text, []), number)
             members.setdefault(key, []).append(ranks)
             shown.setdefault(key, text)
         texts = [(RankSet.union(sets), shown[key]) for key, sets in members.items()]
         texts.sort(key=lambda pair: (-len(pair[0]), pair[0].first))
-        places.append(Place(block_values.path_of(first, at, count), tuple(texts)))
-    return LongDifferences(tuple(places))
+        summary = _summary(blocks, elements) if is_part else None
+        yield Place(block_values.path_of(first, at, count), tuple(texts), summary=summary)
 
 
-def _summary(blocks: Sequence[tuple[RankSet, Block]]) -> Summary | None:
+def _number_in(known: list[NDArray[Any]], values: NDArray[Any]) -> int:
+    """Return the number of the first equal array in *known*; append an array that is new."""
+    for number, other in enumerate(known):
+        if not len(block_values.differing(other, values, _EXACT)):
+            return number
+    known.append(values)
+    return len(known) - 1
+
+
+def _summary(
+    blocks: Sequence[tuple[RankSet, Block]], elements: slice = slice(None)
+) -> Summary | None:
     if blocks[0][1].dtype[1] not in "biuf":
         return None
-    return merge(summarize_array(ranks, block_values.flat(block)) for ranks, block in blocks)
+    return merge(
+        summarize_array(ranks, block_values.flat(block)[elements]) for ranks, block in blocks
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from pgdb.frontend.analysis import block_values
@@ -24,12 +25,14 @@ class MarkedText(str):
     """The value as it was before its parts were looked at."""
     parts: str
     """Hash of the parts."""
+    cut: tuple[str, ...]
+    """Paths to the parts of which more elements differ than the text has."""
 
     @classmethod
-    def of(cls, text: str, before: Value, parts: str) -> MarkedText:
+    def of(cls, text: str, before: Value, parts: str, cut: Iterable[str] = ()) -> MarkedText:
         """Return a text with what is known of it."""
         made = cls(text)
-        made.before, made.parts = before, parts
+        made.before, made.parts, made.cut = before, parts, tuple(cut)
         return made
 
 

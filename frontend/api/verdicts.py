@@ -13,12 +13,12 @@ from pgdb.frontend.analysis.array_screen import Comparisons, screen
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, Comparison, compare, to_look_at
 from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
-from pgdb.frontend.analysis.cut_parts import look_at_parts
+from pgdb.frontend.analysis.cut_parts import is_kept_as_hashes, look_at_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.system.workers import beside
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.ranks import RankSet
-from pgdb.records import Value
+from pgdb.records import Record, Value
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -71,6 +71,48 @@ async def evaluate(
     most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
     answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
     return await in_full(answer, session.recall)
+
+
+async def evaluate_to_keep(session: Session, expression: str, ranks: RankSet) -> Answer:
+    """Print the value of an expression to keep it.
+
+    Of a structure with long parts each part becomes a hash: as GDB's text, the long arrays of a
+    mini-application would take minutes.
+    """
+    most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
+    answer = await _ask(session, expression, ranks, "", None, most, limit_bytes)
+    answer = await in_full(answer, session.recall)
+    if not any(whole_values.is_partial(each.record) for each in answer.classes):
+        return answer
+    answer = await _look_at_parts(
+        session,
+        answer,
+        most_elements=most,
+        part_elements=whole_values.MOST_ELEMENTS,
+        keeps_hashes=True,
+    )
+    if any(is_kept_as_hashes(each.record) for each in answer.classes):
+        return answer
+    return await evaluate(session, expression, ranks)  # one long container
+
+
+async def evaluate_like(
+    session: Session, kept: Answer, expression: str, ranks: RankSet, *, format: str = ""
+) -> Answer:
+    """Print the value of an expression as far as the answer *kept* has it, to compare both."""
+    records = [each.record for each in kept.classes]
+    if any(map(is_kept_as_hashes, records)):
+        return await evaluate_to_keep(session, expression, ranks)
+    if not any(map(_is_of_print, records)):
+        return await evaluate(session, expression, ranks, format=format)
+    most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
+    answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
+    return await in_full(answer, session.recall)
+
+
+def _is_of_print(record: Record) -> bool:
+    """Return whether a kept value has as few elements as ``print`` looks at."""
+    return isinstance(record, Value) and 0 < record.looked_at <= whole_values.MOST_PRINTED
 
 
 async def evaluate_parts(session: Session, expression: str, ranks: RankSet) -> Answer:
@@ -157,7 +199,7 @@ async def sides(
     An earlier answer is the first side, other ranks are the second.
     """
     if isinstance(other, Answer):
-        mine = await evaluate(session, expression, ranks)
+        mine = await evaluate_like(session, other, expression, ranks)
         return await look_at_differences(session, other, mine, by, are_both_now=False)
     both = await evaluate_parts(session, expression, ranks | other)
     mine, theirs = part_of(both, ranks), part_of(both, other)
@@ -227,6 +269,7 @@ async def _look_at_parts(
     most_elements: int,
     part_elements: int,
     limit_bytes: int = sys.maxsize,
+    keeps_hashes: bool = False,
 ) -> Answer:
     limit = session.options.array_limit_bytes
     return await look_at_parts(
@@ -238,6 +281,7 @@ async def _look_at_parts(
         most_elements=most_elements,
         part_elements=part_elements,
         compute=beside,
+        keeps_hashes=keeps_hashes,
     )
 
 

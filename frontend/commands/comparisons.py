@@ -15,7 +15,7 @@ from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import By
 from pgdb.frontend.analysis.conditions import only_looks, parse
-from pgdb.frontend.analysis.cut_parts import before_parts
+from pgdb.frontend.analysis.cut_parts import before_parts, is_kept_as_hashes
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.analysis.unseen_addresses import leaves_out_addresses
@@ -40,7 +40,7 @@ from pgdb.frontend.system.workers import beside, with_file
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Text, Various
+from pgdb.records import Failure, Record, Text, Various
 
 _BINS = 8
 _MOST_BINS = 100
@@ -170,7 +170,9 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
     """Keep the last answer, answer N, or the answer to 'print EXPR' under a name.
 
     'compare EXPR with NAME' then shows the changes. 'expand -l' lists the answers and
-    their numbers.
+    their numbers. Of a structure with long parts, 'save NAME EXPR' keeps a hash of each of
+    them: 'compare' then names the parts that have changed. 'save NAME EXPR' of such a part
+    keeps its elements.
 
     'save breakpoints FILE' writes the breakpoints of all ranks to FILE, in GDB's format: places,
     conditions, commands, ignore counts, and in comments the ranks of those that not all have.
@@ -209,7 +211,8 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         if all(each.is_error for each in answer.classes):
             raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
     else:
-        answer = await call.view.evaluate_in_full(source)
+        answer = await verdicts.evaluate_to_keep(session, source, call.ranks)
+        answer = await verdicts.look(session, answer)
         if not answer.classes or all(each.is_error for each in answer.classes):
             return answer  # says why there is nothing to save
     partial = RankSet.union(
@@ -224,6 +227,16 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         lines.append(f"(in place of {_described(replaced)})")
     if lost := _summed_up(answer) | (answer.missing.lost & session.state.live):
         lines.append(f"{layout.brackets(lost)} not saved: their values are no longer kept")
+    for each in answer.classes:
+        if isinstance(each.record, Failure):
+            lines.append(f"{layout.brackets(each.ranks)} not saved: {each.record.message}")
+    if hashed := RankSet.union(
+        each.ranks for each in answer.classes if is_kept_as_hashes(each.record)
+    ):
+        lines.append(
+            f"{layout.brackets(hashed)} long parts are saved as hashes, which tell whether they "
+            "change; 'save NAME EXPR' of one part saves its elements"
+        )
     if partial:
         lines.append(
             f"{layout.brackets(partial)} saved in part, as far as it was looked at"
@@ -404,7 +417,7 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
     """
     session, command = call.session, kept.answer.command
     if expression:
-        return await verdicts.evaluate(session, expression, call.ranks)
+        return await verdicts.evaluate_like(session, kept.answer, expression, call.ranks)
     if not kept.is_own and not only_looks(command):
         raise CommandError(
             f"compare: '{command}' of {name} may do more than look; "
@@ -413,7 +426,9 @@ async def _ask_again(call: Call, expression: str, kept: Saved, name: str) -> Ans
     word, _, printed = command.partition(" ")
     if (kept.is_own or session.is_recorded) and word.partition("/")[0] == "print":
         letters = word.partition("/")[2]
-        return await verdicts.evaluate(session, printed, call.ranks, format=letters)
+        return await verdicts.evaluate_like(
+            session, kept.answer, printed, call.ranks, format=letters
+        )
     if kept.is_own or session.is_recorded:
         outcome = await call.dispatcher.dispatch(command, call.ranks)
     else:

@@ -104,6 +104,26 @@ def test_long_containers_in_a_structure_are_looked_at_in_full(
     assert outputs(replayed.out)["print grid"] == said["print grid"]
 
 
+def test_a_nan_in_arrays_that_differ_all_over_is_told_first(mpi: Mpi, build: Build) -> None:
+    program = build("long_values.cpp")
+    asked = ("print moved.places", "print moved", "assert moved", "save kept moved")
+    asked = (*asked, "proc 1 set var moved.owners[26000]=-1", "compare moved with kept")
+    commands = (f"tbreak {program.at('look')}", "c", *asked)
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(4, program))
+    said = outputs(finished.out)
+    summed = said["print moved.places"]
+    assert "= 0 … 26999.5," in summed and "NaN on [2]" in summed, finished.out
+    assert re.search(r"^ +\[25000\] +\[\d", summed, re.M), summed
+    for command in ("print moved", "assert moved"):
+        lines = said[command].splitlines()
+        assert lines[1 + command.startswith("assert")].split()[0] == ".places[25000]", said[command]
+        assert "(further elements differ in .places" in said[command]
+    assert "[0-3] long parts are saved as hashes" in said["save kept moved"]
+    compared = said["compare moved with kept"]
+    assert compared.startswith("moved, kept -> now: 1 of 4 ranks differs"), compared
+    assert "[0,2-3] equal" in compared and "[1]     .owners: std::vector of" in compared
+
+
 @pytest.mark.parametrize("limits", [(), LIMITS], ids=["usual", "small"])
 def test_long_arrays_of_fortran_are_looked_at_in_full(
     mpi: Mpi, build: Build, limits: tuple[str, ...]

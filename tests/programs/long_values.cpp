@@ -34,8 +34,14 @@ struct Grid : Level {
     std::string name;
 };
 
+struct Moved {
+    std::vector<double> places;
+    std::vector<int> owners;
+};
+
 int main(int argc, char **argv)
 {
+    static Moved moved;
     static double field[1000], alike[1000], big[131072], positive[1000];
     static long counts[400];
     static char text[600];
@@ -71,7 +77,12 @@ int main(int argc, char **argv)
     grid.queue.assign(5000, 7);
     grid.rows.assign(2, Row{1, std::vector<int>(4000, 1)});
     grid.name.assign(3000, 'n');
+    for (i = 0; i < 27000; i++) {
+        moved.places.push_back(i + 0.5 * (rank % 2));
+        moved.owners.push_back(i % 30 ? i : i + rank);
+    }
     if (rank == 2) {
+        moved.places[25000] = NAN;
         grid.weights[2500] = 0.25f;
         grid.values[140000] = NAN;
         grid.plane[49][7] = -4;
@@ -95,6 +106,6 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize(); // @look
     return field[0] + alike[0] + big[0] + counts[0] + text[0] + (int)wide[0] + outer.either.as_int +
-           (int)positive[0] + (int)numbers[0] + queue[0] + table[0] + word[0] +
+           (int)positive[0] + (int)numbers[0] + (int)moved.places[0] + queue[0] + table[0] + word[0] +
            link->cells;
 }

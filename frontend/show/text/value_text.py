@@ -28,7 +28,7 @@ from pgdb.frontend.analysis.long_differences import (
     one_of_each_value,
 )
 from pgdb.frontend.analysis.outliers import is_outlier
-from pgdb.frontend.analysis.paths import behind
+from pgdb.frontend.analysis.paths import behind, place_of
 from pgdb.frontend.analysis.prominence import (
     Prominence,
     Rating,
@@ -130,7 +130,9 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     if beyond is not None and beyond.are_equal:
         ranks = RankSet.union(ranks for ranks, _ in nodes)
         return _EQUAL, [(ranks, f"{label}{filled(nodes[0][1])}")]
-    if beyond is not None and (beyond.is_unknown or not beyond.places):
+    if beyond is not None and (
+        beyond.is_unknown or beyond.summary is not None or not beyond.places
+    ):
         return _differing_all_over(label, said, comparison, beyond, layout)
     if beyond is not None:
         comparison = replace(comparison, places=beyond.places)
@@ -142,11 +144,12 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     if comparison.common == DIFFERENT or (len(places) == 1 and not places[0].path):
         place = places[0]
         layout.is_shortened = layout.is_shortened or comparison.common != DIFFERENT
-        return rating, choice_rows(label, place.texts, layout, path=place.path, bounds=place.bounds)
+        return rating, _place_choice(label, place, layout)
     if len(nodes) <= HANDFUL and are_clearer_whole(nodes, comparison):
         texts = _texts(nodes)
         return rating, choice_rows(label, texts, layout, bounds=bounds_of(nodes, texts))
-    return rating, _compared(label, nodes, comparison.common, places, layout)
+    rows = _compared(label, nodes, comparison.common, places, layout)
+    return rating, [*rows, *_cut_rows(label, beyond)]
 
 
 def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Rating, list[Row]]:
@@ -187,7 +190,19 @@ def _whole_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
     if not has_places or comparison.common == DIFFERENT:
         return rating, rows
     places = most_prominent_first(comparison.places, rate_place)
-    return rate_place(places[0]), _compared(label, nodes, comparison.common, places, layout)
+    compared = _compared(label, nodes, comparison.common, places, layout)
+    return rate_place(places[0]), [*compared, *_cut_rows(label, beyond)]
+
+
+def _cut_rows(label: str, beyond: LongDifferences | None) -> list[Row]:
+    """Return a row that names the arrays of which not all places that differ are known."""
+    if beyond is None or not beyond.cut:
+        return []
+    name = label.removesuffix(" = ")
+    paths = [behind(name, path) for path in beyond.cut]
+    named = ", ".join(paths[:_MOST_ELEMENTS] + ["…"] * (len(paths) > _MOST_ELEMENTS))
+    advice = f"'print {place_of(name, beyond.cut[0])}' looks at all of one"
+    return [(None, f"{INDENT}(further elements differ in {named}: {advice})")]
 
 
 def rate_place(place: Place) -> Rating:
@@ -220,7 +235,11 @@ def _differing_all_over(
     nodes = [(each.ranks, parse(each.text, each.slots)) for each in said]
     texts = _texts(nodes)
     if beyond.summary is not None:
-        return rate_texts(texts), choice_rows(label, texts, layout, above=beyond.summary)
+        rows = choice_rows(label, texts, layout, above=beyond.summary)
+        ranks = RankSet.union(ranks for ranks, _ in nodes)
+        prominent = most_prominent_first(beyond.places, lambda place: rate_texts(place.texts))
+        rows += place_rows(ranks, prominent, layout, name=label.removesuffix(" = "))
+        return min(map(rate_texts, (texts, *(place.texts for place in prominent)))), rows
     known = [
         place
         for place in comparison.places
@@ -317,6 +336,19 @@ def choice_rows(
         count = sum(sizes) - sum(len(ranks) for ranks, _ in shown)
         rows.append((None, f"({left} more classes with {count} ranks are folded)"))
     return rows
+
+
+def _place_choice(label: str, place: Place, layout: Layout, used: int = 0) -> list[Row]:
+    """Return a row for each text at a place; see :func:`choice_rows`."""
+    return choice_rows(
+        label,
+        place.texts,
+        layout,
+        used,
+        path=place.path,
+        bounds=place.bounds,
+        above=place.summary,
+    )
 
 
 def _chosen(texts: Texts) -> Texts:
@@ -458,12 +490,7 @@ def place_rows(
     paths = [behind(expression, place.path) or name for place in places]
     column = min(max(map(len, paths)), PATH_WIDTH)
     start_width = len(INDENT) + column + 2
-    blocks = [
-        _shortened(
-            choice_rows("", place.texts, layout, start_width, path=place.path, bounds=place.bounds)
-        )
-        for place in places
-    ]
+    blocks = [_shortened(_place_choice("", place, layout, start_width)) for place in places]
     ranks_column = layout.column([ranks for block in blocks for ranks, _ in block if ranks])
     for path, block in zip(paths, blocks, strict=True):
         start = f"{INDENT}{path:<{column}}  "

@@ -13,7 +13,13 @@ import pytest
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import compare
-from pgdb.frontend.analysis.cut_parts import before_parts, count_of, cut_parts, look_at_parts
+from pgdb.frontend.analysis.cut_parts import (
+    before_parts,
+    count_of,
+    cut_parts,
+    is_kept_as_hashes,
+    look_at_parts,
+)
 from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.analysis.long_differences import long_differences
 from pgdb.frontend.analysis.values import parse
@@ -105,7 +111,9 @@ class Ranks:
             merger.add(RankSet([rank]), record, ())
         return Answer(command=command, ranks=ranks, classes=merger.classes)
 
-    def look(self, expression: str = "s", read_bytes: int = 1 << 25) -> Answer:
+    def look(
+        self, expression: str = "s", read_bytes: int = 1 << 25, *, keeps_hashes: bool = False
+    ) -> Answer:
         async def looked() -> Answer:
             everyone = RankSet.range(0, len(self.structures))
             answer = await self.ask(f"print {expression}", Evaluate(expression="s"), everyone)
@@ -118,6 +126,7 @@ class Ranks:
                 most_elements=SHOWN,
                 part_elements=SHOWN,
                 compute=beside,
+                keeps_hashes=keeps_hashes,
             )
 
         return asyncio.run(looked())
@@ -134,6 +143,24 @@ def with_one(value: Any, at: int, other: Any, length: int = 5000) -> list[Any]:
     found = [value] * length
     found[at] = other
     return found
+
+
+def test_a_prominent_element_of_an_array_that_differs_all_over_is_a_place() -> None:
+    def moved(by: float, at: int, odd: float) -> dict[str, Sequence[Any]]:
+        numbers = [number + by for number in range(5000)]
+        numbers[at] = odd
+        return {"x": numbers, "few": [1, 2]}
+
+    nan = moved(0.5, 4321, float("nan"))
+    ranks = Ranks(moved(0.0, 40, 1.0), moved(0.0, 40, 1.0), nan, moved(0.5, 40, 9.0))
+    answer = ranks.look()
+    found = long_differences(answer.classes)
+    assert found is not None and found.cut == (".x",)
+    assert {".x[4321]"} <= {place.path for place in found.places}
+    # A few places that differ are all there.
+    few = [{"x": with_one(1.0, at, 2.0)} for at in (4000, 4100, 4100)]
+    found = long_differences(Ranks(*few).look().classes)
+    assert found is not None and found.cut == () and len(found.places) == 2
 
 
 def test_an_element_behind_the_text_of_a_structure_is_a_place() -> None:
@@ -155,6 +182,24 @@ def test_a_saved_answer_has_no_marks_in_place_of_values() -> None:
     for each in answer.classes:
         assert type(each.record) is Value and each.record.looked_at == SHOWN
         assert isinstance(each.record.whole, str) and "<equal>" not in each.record.whole
+
+
+def test_parts_that_are_kept_as_hashes_tell_which_part_has_changed() -> None:
+    usual: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": [2] * 5000}
+    other: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": with_one(2, 4000, 3)}
+    before, same, after = (
+        Ranks(*structures).look(keeps_hashes=True)
+        for structures in ((usual, other), (usual, other), (other, other))
+    )
+    assert all(is_kept_as_hashes(each.record) for each in before.classes)
+    assert not any(is_partial(each.record) for each in before.classes)
+    assert compare(before, same).same
+    found = compare(before, after)
+    assert str(found.equal) == "1"
+    (difference,) = found.differences
+    assert str(difference.ranks) == "0" and [part.path for part in difference.parts] == [".y"]
+    # A single rank, too.
+    assert all(map(is_kept_as_hashes, [Ranks(usual).look(keeps_hashes=True).classes[0].record]))
 
 
 def test_unordered_containers_in_other_orders_are_equal_only_with_their_parts() -> None:
