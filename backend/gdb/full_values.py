@@ -115,7 +115,16 @@ async def _with_larger_limit(
         return replace(shown, looked_at=-1), 0
     if _TOO_LARGE in again.text:
         return replace(again, looked_at=-1), 0
-    return again, history
+    return await _with_bounds(gdb, again, history, operation.format), history
+
+
+async def _with_bounds(gdb: GdbSession, shown: Value, number: int, format: str) -> Value:
+    """Return a value that was printed with a larger limit, with the lower bounds of its arrays."""
+    if not queries.is_fortran_array(shown.text):
+        return shown
+    text = None if format else shown.text
+    found = await queries.bounds(gdb, f"${number}", text, most_bytes=_MOST_SHOWN_BYTES)
+    return replace(shown, bounds=found)
 
 
 async def in_full(
@@ -151,6 +160,7 @@ async def _too_large(gdb: GdbSession, operation: Evaluate, pid: int, refused: Fa
         return Value(text=shown.text if isinstance(shown, Value) else "{...}", whole=block)
     if not isinstance(shown, Value) or not number:
         return Failure(message=f"{refused.message}; {_LESS}")
+    shown = await _with_bounds(gdb, shown, number, operation.format)
     return await _in_full_text(gdb, operation, shown, f"${number}")
 
 

@@ -129,17 +129,25 @@ def is_fortran_array(text: str) -> bool:
 
 
 async def bounds(
-    gdb: GdbSession, expression: str, value: str | None, *, most_elements: int = 0
+    gdb: GdbSession,
+    expression: str,
+    value: str | None,
+    *,
+    most_elements: int = 0,
+    most_bytes: int = 0,
 ) -> str:
     """Return the lower bounds of the arrays of Fortran in *value*, see :class:`Value`.
 
     *expression* is a variable, or the value in GDB's history: GDB prints indices on request only,
     and an expression that changes something must not be evaluated twice. *most_elements* is the
-    limit of elements with which *value* was printed; 0 is that of the user.
+    limit of elements with which *value* was printed, *most_bytes* the limit of its size; 0 is that
+    of the user.
     """
     command = "with may-call-functions off -- with print array-indexes on -- output"
     if most_elements:
         command = f"with print elements {most_elements} -- {command}"
+    if most_bytes:
+        command = f"with max-value-size {most_bytes} -- {command}"
     result = await gdb.send(console(f"{command} {expression}"))
     if result.kind != "done":
         # A GDB without "with" is from before 2020.

@@ -1,4 +1,4 @@
-"""Elements of arrays that tell most: those with a NaN on some ranks, or with one rank alone."""
+"""Prominent elements of arrays that differ: a NaN on some ranks, or one rank beside all others."""
 
 from __future__ import annotations
 

@@ -76,6 +76,8 @@ class _Looked(msgspec.Struct, frozen=True):
     """The part with the elements that differ, if some do and could be read."""
     is_cut: bool = False
     """Whether more elements differ than *shown* has."""
+    lower: tuple[int, ...] = ()
+    """Lower bounds of an array of Fortran, if they are the same on all ranks."""
 
 
 async def look_at_parts(
@@ -276,6 +278,7 @@ def _split(
             hashed.update(f"\0{path}\0{key}".encode(errors="surrogateescape"))
         spliced = tree
         cut: list[str] = []
+        lower = {path: looked[path].lower for path in trails if looked[path].lower}
         for path, trail in trails.items():
             key = looked[path].keys.get(same[0])
             if keeps_hashes and key is not None:
@@ -291,7 +294,7 @@ def _split(
             digest=f"0x{hashed.hexdigest()}",
             whole=filled(spliced)
             if keeps_hashes
-            else MarkedText.of(filled(spliced), record, parts, cut),
+            else MarkedText.of(filled(spliced), record, parts, cut, lower),
             looked_at=record.looked_at if None in signature else 0,
         )
         yield replace(each.part(RankSet(same)), record=known)
@@ -443,7 +446,8 @@ def _shown(keys: dict[int, str], wholes: Sequence[tuple[RankSet, Node | Block]])
     ):
         places, is_cut = _places(blocks)
         groups = tuple((ranks, _group_of(each, places, is_cut)) for ranks, each in blocks)
-        return _Looked(keys, groups, is_cut)
+        same = all(each.lower == first.lower for _, each in blocks)
+        return _Looked(keys, groups, is_cut, first.lower if same else ())
     if any(math.prod(each.shape) > _MOST_IN_TEXT for _, each in blocks):
         return _Looked(keys)
     everything = ((ranks, each, range(math.prod(each.shape))) for ranks, each in blocks)

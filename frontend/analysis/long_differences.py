@@ -14,6 +14,7 @@ from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.block_outliers import by_prominence
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.diff import Place, compare
+from pgdb.frontend.analysis.paths import with_bounds
 from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
 from pgdb.frontend.analysis.whole_values import is_known, key_of
 from pgdb.merge.classes import EquivalenceClass
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _SCATTERED = 4
 _MOST_RUNS = 1000
 _MOST_PROMINENT = 200
-"""Most prominent places that are told beside the summary of all elements."""
+"""Most prominent places that are listed beside the summary of all elements."""
 _MOST_CLASSES = 256
 _LONG_BEGIN = 160
 _KEPT = 20
@@ -74,9 +75,14 @@ def long_differences(classes: Sequence[EquivalenceClass[Record]]) -> LongDiffere
     ]
     if len(blocks) < len(classes) or not _are_alike([block for _, block in blocks]):
         places = compare([(each.ranks, node_of(each)) for each in classes]).places
-        wholes = (cast(Value, each.record).whole for each in classes)
-        cut = (path for whole in wholes if isinstance(whole, MarkedText) for path in whole.cut)
-        return LongDifferences(tuple(map(_from_difference, places)), cut=(*dict.fromkeys(cut),))
+        wholes = [cast(Value, each.record).whole for each in classes]
+        marked = [whole for whole in wholes if isinstance(whole, MarkedText)]
+        for array, lower in (marked[0].bounds if marked else {}).items():
+            places = tuple(
+                replace(each, path=with_bounds(each.path, array, lower)) for each in places
+            )
+        cut = dict.fromkeys(path for whole in marked for path in whole.cut)
+        return LongDifferences(tuple(map(_from_difference, places)), cut=(*cut,))
     return _of_blocks(blocks)
 
 

@@ -173,6 +173,7 @@ _ATOM = pattern(r"\s*(?:(?:py:|::)?[A-Za-z_$][\w$]*|'[^']*'(?=::))")
 _MEMBER = pattern(r"(?:\.|->|%|::)~?[A-Za-z_$][\w$]*")
 _TEMPLATE = pattern(r"<[\w\s:,<>*&]*>(?=::)")
 _GROUP = pattern(r"\((lbound[^()]*|[^()]*,lbound[^()]*)\)")
+_BOUND = pattern(r"lbound\+(\d+)")
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -185,6 +186,22 @@ def behind(expression: str, path: str) -> str:
     if not path or not expression:
         return path or expression
     return path if _is_open(expression) and "lbound" not in path else place_of(expression, path)
+
+
+def with_bounds(path: str, array: str, lower: Sequence[int]) -> str:
+    """Return the path to an element of *array* with the lower bounds of that array.
+
+    >>> with_bounds("%u%v(lbound+2:lbound+4,lbound+0)%x", "%u%v", (-1, 0))
+    '%u%v(1:3,0)%x'
+    """
+    group = _GROUP.match(path, len(array)) if path.startswith(array) else None
+    if group is None or group[1].count(",") != len(lower) - 1:
+        return path
+    indices = [
+        _BOUND.sub(lambda found, first=first: str(int(found[1]) + first), index)  # type: ignore[misc]
+        for index, first in zip(group[1].split(","), lower, strict=True)
+    ]
+    return f"{array}({','.join(indices)}){path[group.end() :]}"
 
 
 def place_of(expression: str, path: str) -> str:

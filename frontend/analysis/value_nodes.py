@@ -27,12 +27,21 @@ class MarkedText(str):
     """Hash of the parts."""
     cut: tuple[str, ...]
     """Paths to the parts of which more elements differ than the text has."""
+    bounds: dict[str, tuple[int, ...]]
+    """Lower bounds of the arrays of Fortran among the parts, by path."""
 
     @classmethod
-    def of(cls, text: str, before: Value, parts: str, cut: Iterable[str] = ()) -> MarkedText:
+    def of(
+        cls,
+        text: str,
+        before: Value,
+        parts: str,
+        cut: Iterable[str],
+        bounds: dict[str, tuple[int, ...]],
+    ) -> MarkedText:
         """Return a text with what is known of it."""
         made = cls(text)
-        made.before, made.parts, made.cut = before, parts, tuple(cut)
+        made.before, made.parts, made.cut, made.bounds = before, parts, tuple(cut), bounds
         return made
 
 

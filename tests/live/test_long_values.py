@@ -130,7 +130,8 @@ def test_long_arrays_of_fortran_are_looked_at_in_full(
 ) -> None:
     program = build("long_values.f90")
     asked = ("assert heap > 0", "assert part", "up", "assert field >= -1", "print plane")
-    asked = (*asked, "compare heap with 2", "set array-limit 1000", "print heap")
+    asked = (*asked, "compare heap with 2", "print chunk", "print chunk%density(59,58)")
+    asked = (*asked, "set array-limit 1000", "print heap")
     commands = (f"tbreak {program.at('look')}", "c", *limits, *asked)
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
     found = outputs(finished.out)
@@ -139,6 +140,9 @@ def test_long_arrays_of_fortran_are_looked_at_in_full(
     assert "[2] field(700) = -5" in found["assert field >= -1"]
     assert re.search(r"^ +\(30,28\) +\[0-1\] 2 ", found["print plane"], re.M), finished.out
     assert re.search(r"^ +\(19999\) +\[0-1\] 1 ", found["compare heap with 2"], re.M)
+    # The place has the array's own lower bounds, and can be typed.
+    assert re.search(r"^ +%density\(59,58\) +\[0-1\] 1 ", found["print chunk"], re.M), finished.out
+    assert re.search(r"^\[2\] .*= 2  ", found["print chunk%density(59,58)"], re.M), finished.out
     # Below the limit nobody says that the arrays are equal.
     last = found["print heap"]
     assert "the others were not looked at" in last or "array-limit is 1000" in last, last
