@@ -51,11 +51,11 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
             r"p?poll|p?select|epoll_p?wait|epoll_wait",
             r"msg(?:rcv|snd)|mq_(?:timed)?(?:receive|send)",
             r"getline|getdelim|getc(?:har)?|xsgetn|underflow|fread|fgets|do_read|do_write",
-            r"(?:wait|waitpid|wait4|waitid)",
+            r"(?:wait|waitpid|wait4|waitid|system)",
             r"(?:flock|fcntl|lockf|ioctl|stat|fstat(?:at)?|lstat|rename|unlink|mkdir|readdir)",
         )
         + r"|H5F?D?_?\w*(?:read|write)\w*"
-        + r"|_gfortran_(?:st_(?:read|write|open|close|flush)|transfer)\w*",
+        + r"|_gfortran_(?:st_(?:read|write|open|close|flush)|transfer|execute_command_line)\w*",
     ),
 )
 # These call the functions of locks, which are nearer to the kernel.

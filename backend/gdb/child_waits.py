@@ -10,21 +10,29 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.python_stacks import FrameReader, python_frame
-from pgdb.backend.mpi_calls.blocking import activity_in_call
+from pgdb.backend.mpi_calls.blocking import activity_in_call, awaits_child
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.waits import wait_of
 from pgdb.jobs import procfs
 from pgdb.mpi_calls import Activity, CallSite, ChildWork
 from pgdb.source_paths import is_of_python_library
 
-_WAITS = frozenset({"wait", "wait3", "wait4", "waitid", "waitpid"})
+_WAITS = frozenset({"wait", "wait3", "wait4", "waitid", "waitpid", "system"})
 """Functions of C that wait for the end of a child process."""
-_PYTHON_WAITS = ("multiprocessing.", "concurrent.futures.", "subprocess.", "torch.")
-"""Begins of functions of Python that wait for the work, or for the end, of a child process."""
+_OTHER_WAITS = (
+    "gfortran_execute_command_line",
+    "multiprocessing.",
+    "concurrent.futures.",
+    "subprocess.",
+    "torch.",
+)
+"""Begins of functions of Fortran and Python that wait for the work, or for the end, of a child
+process."""
 _BOOTSTRAP = ("multiprocessing/process.py", "_bootstrap")
 """The frame below which a child process of Python's ``multiprocessing`` does its work."""
 _MOST_CHILDREN = 16
 _MOST_KINDS = 3
+_MOST_SHELLS = 4
 _MOST_FRAMES = 8
 
 
@@ -41,7 +49,7 @@ def waits_for_child(function: str) -> bool:
     >>> waits_for_child("multiprocessing.queues.Queue.get"), waits_for_child("queue.Queue.get")
     (True, False)
     """
-    return function in _WAITS or function.startswith(_PYTHON_WAITS)
+    return function in _WAITS or function.startswith(_OTHER_WAITS)
 
 
 async def children_of(pid: int, reader: FrameReader) -> tuple[ChildWork, ...]:
@@ -66,7 +74,7 @@ def _place_of(child: _Child) -> int:
     return int(child.work.inside.startswith("multiprocessing."))
 
 
-async def _child(pid: int, reader: FrameReader) -> _Child | None:
+async def _child(pid: int, reader: FrameReader, depth: int = 0) -> _Child | None:
     """Return one child process; None for one that only serves the interpreter."""
     name = procfs.program_name(pid)
     state = await asyncio.to_thread(procfs.read_stat, pid)
@@ -78,6 +86,9 @@ async def _child(pid: int, reader: FrameReader) -> _Child | None:
     reading = await reader.read(pid)
     thread = _main_thread(reading.threads, pid)
     if thread is None or not thread.frames:
+        started = await asyncio.to_thread(_started, pid)
+        if started and depth < _MOST_SHELLS:
+            return await _child(started, reader, depth + 1)
         return _Child(ChildWork(program=name, activity=activity))
     frames, is_worker = _own_frames(thread.frames)
     users = [each for each in frames if _is_users(each)]
@@ -95,6 +106,13 @@ async def _child(pid: int, reader: FrameReader) -> _Child | None:
             frames=_names(frames),
         )
     )
+
+
+def _started(pid: int) -> int:
+    """Return the one process that a process has started and waits for, as a shell does; 0 if it
+    does not."""
+    started = procfs.children(pid)
+    return started[0] if len(started) == 1 and awaits_child(pid) else 0
 
 
 def _main_thread(threads: Sequence[PythonThread], pid: int) -> PythonThread | None:

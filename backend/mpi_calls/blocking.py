@@ -16,6 +16,8 @@ from pgdb.mpi_calls import Activity, MpiCallStatus
 _BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io")
 _LEAST_TICKS = 3
 """Least CPU ticks of work; a stop by a debugger may cost one or two."""
+_WAITS_FOR_CHILD = (61, 247)
+"""System calls wait4 and waitid."""
 _NANOSLEEP = 35
 _CLOCK_NANOSLEEP = 230
 _RESTART = 219
@@ -102,6 +104,11 @@ def activity_in_call(thread: int, proc: Path = procfs.PROC) -> Activity:
     """Return the wait of a thread by the system call that it is in, empty if it waits in none."""
     number, _ = _known_call(thread, proc)
     return next((each for each, numbers in _CALLS.items() if number in numbers), "")
+
+
+def awaits_child(pid: int, proc: Path = procfs.PROC) -> bool:
+    """Return whether the first thread of a process is in a system call that waits for a child."""
+    return _known_call(pid, proc)[0] in _WAITS_FOR_CHILD
 
 
 def _known_call(thread: int, proc: Path) -> tuple[int, tuple[int, ...]]:

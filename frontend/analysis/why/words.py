@@ -38,7 +38,9 @@ _ACTIVITIES = {
     "": "is outside MPI",
 }
 _INSIDE = {
-    **dict.fromkeys(("wait", "wait3", "wait4", "waitid", "waitpid"), "waits for a child process"),
+    **dict.fromkeys(
+        ("wait", "wait3", "wait4", "waitid", "waitpid", "system"), "waits for a child process"
+    ),
     **dict.fromkeys(("pthread_join", "pthread_timedjoin_np"), "waits for a thread"),
     **dict.fromkeys(("flock", "lockf", "fcntl"), "waits for the lock of a file"),
     **dict.fromkeys(("accept", "accept4"), "waits for a connection"),
@@ -46,7 +48,8 @@ _INSIDE = {
     **dict.fromkeys(("epoll_wait", "epoll_pwait"), "waits for input or output"),
 }
 """The work of a rank that blocks in one of these functions, where its activity does not say it."""
-_INSIDE_PYTHON = (
+_INSIDE_OTHERS = (
+    ("gfortran_execute_command_line", "waits for a child process"),
     ("subprocess.", "waits for a child process"),
     ("multiprocessing.", "waits for another process"),
     ("concurrent.futures.process.", "waits for another process"),
@@ -54,7 +57,7 @@ _INSIDE_PYTHON = (
     ("torch.utils.data.", "waits for a data loader"),
     ("socket.socket.accept", "waits for a connection"),
 )
-"""The same for functions of Python's modules, by the begin of their names."""
+"""The same for functions of Fortran's library and of modules of Python, by the begin of a name."""
 _LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",
@@ -277,7 +280,7 @@ def _work(activity: Activity, inside: str) -> str:
     text = _ACTIVITIES[activity]
     if not inside:
         return text
-    known = (each for begin, each in _INSIDE_PYTHON if inside.startswith(begin))
+    known = (each for begin, each in _INSIDE_OTHERS if inside.startswith(begin))
     return f"{_INSIDE.get(inside) or next(known, text)} in {inside}"
 
 

@@ -70,6 +70,7 @@ def test_functions_of_the_users_own_with_such_names_wait_for_nobody() -> None:
         (("accept",), "io", "accept"),
         (("__libc_accept",), "io", "accept"),
         (("__GI___wait4",), "io", "wait4"),
+        (("__GI___wait4", "__GI___waitpid", "do_system", "__libc_system"), "io", "system"),
         (("__open64_nocancel",), "io", "open"),
         (("msgrcv",), "io", "msgrcv"),
         (("__mq_timedreceive",), "io", "mq_timedreceive"),

@@ -87,6 +87,25 @@ def test_a_child_without_python_has_its_program(monkeypatch: pytest.MonkeyPatch)
     assert found == ChildWork("sleep", 2, activity="sleeping")
 
 
+def test_a_shell_that_waits_stands_for_the_program_that_it_has_started() -> None:
+    rank = subprocess.Popen(["sh", "-c", "sh -c 'sleep 1000; :'; :"], start_new_session=True)
+
+    class Nobody:
+        is_of_process = True
+
+        async def read(self, pid: int, /) -> Reading:
+            return Reading()
+
+    def works() -> list[str]:
+        return [each.program for each in asyncio.run(children_of(rank.pid, Nobody()))]
+
+    try:
+        wait_until(lambda: works() == ["sleep"], "the inner shell waits")
+    finally:
+        os.killpg(rank.pid, signal.SIGKILL)
+        rank.wait()
+
+
 @pytest.mark.skipif(not reader.program(), reason="py-spy is not installed")
 def test_the_busy_child_of_a_pool_is_first_with_its_place() -> None:
     job = subprocess.Popen([sys.executable, POOL], stdout=subprocess.PIPE, start_new_session=True)
