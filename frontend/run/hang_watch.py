@@ -19,6 +19,7 @@ LEAST_RUNNING = 9.0
 Looks hold a rank for 10 % of its time at most, however slow the host is.
 """
 POLL_S = 0.25
+_NOBODY = RankSet()
 
 _SLEEP = pattern(r"(?:__GI_)?_*(?:(?:clock_)?nanosleep|u?sleep|pause|sigsuspend)\b(?!_)")
 """The functions in which a rank sleeps that has asked for it."""
@@ -87,7 +88,8 @@ class HangWatch:
         await asyncio.sleep(max(0.0, self._limit_s - (_now_s() - since_s)))
         if self._last_s() > since_s:
             return
-        text = hang_text(self._limit_s, f" of the last {_now_s() - begun_s:.0f} s", seen)
+        of_time = f" of the last {_now_s() - begun_s:.0f} s"
+        text = hang_text(self._limit_s, of_time, seen, self._looker.stopped)
         self._reported_s = since_s
         self._on_hang(text, seen)
 
@@ -96,12 +98,18 @@ class HangWatch:
         self._record.add("notice", f"ranks make progress without output: [{moved}]")
 
 
-def hang_text(limit_s: float, of_time: str, report: Report) -> str:
-    """Return the event in words, with the reason that the ranks' stacks show."""
+def hang_text(limit_s: float, of_time: str, report: Report, stopped: RankSet = _NOBODY) -> str:
+    """Return the event in words, with the reason that the ranks' stacks show.
+
+    A signal has *stopped* some ranks.
+    """
     text = (
         f"no progress for {in_words(limit_s)}: no output, and the same stacks in {SAMPLES} "
         f"samples{of_time}"
     )
+    if stopped:
+        subject = f"rank {stopped} is" if len(stopped) == 1 else f"ranks {stopped} are"
+        text += f"; {subject} stopped by a signal such as SIGSTOP"
     reason = next((each for each in report.verdicts if each.is_error), None)
     if reason is not None:
         return f"{text}; {reason.text}"

@@ -25,6 +25,7 @@ from pgdb.frontend.run.rank_reports import RankStart
 from pgdb.frontend.startup.open_cores import open_cores, open_left_cores
 from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
 from pgdb.ranks import RankSet
 from pgdb.records import Stack, Text
@@ -35,6 +36,7 @@ MOST_SAMPLED = 512
 """Most ranks that are sampled for progress; the answers of all ranks differ."""
 
 _POLL_S = 0.5
+_NOBODY = RankSet()
 _MORE_SAMPLES = 6
 """Further samples, in which a loop that polls is seen inside a call."""
 _SHORT_S = 0.1
@@ -77,6 +79,8 @@ class Looker:
         self._alone = asyncio.Lock()
         self.held_s = 0.0
         """Longest time for which the last look can have held a rank."""
+        self.stopped = RankSet()
+        """The ranks of this host that a signal had stopped before the last look for progress."""
 
     async def report(self) -> Report:
         """Return a report of the ranks that live, which run on.
@@ -99,14 +103,26 @@ class Looker:
         :raises PgdbError: if no debugger can attach to the ranks.
         """
         self.held_s = 0.0
+        self.stopped = self._stopped_by_signals()
         async with self._limit(gap.seconds * SAMPLES), self._session() as session:
             try:
-                if moved := await look_for_progress(session, gap):
+                if moved := await look_for_progress(session, gap, self.stopped):
                     on_progress(moved)
                     return None
                 return await collect(session, mode="run", watches=True)
             finally:
                 self.held_s -= gap.total_s
+
+    def _stopped_by_signals(self) -> RankSet:
+        here = socket.gethostname()
+        return RankSet(
+            each.rank
+            for each in self._living()
+            if each.host == here
+            and not each.world
+            and (status := procfs.read_stat(each.pid)) is not None
+            and status.state == "T"
+        )
 
     @contextlib.asynccontextmanager
     async def _limit(self, more_s: float = 0.0) -> AsyncIterator[None]:
@@ -199,24 +215,32 @@ async def _report_of(
         raise StartError(f"reading core files took longer than {options.look_s:g} s") from None
 
 
-async def look_for_progress(session: Session, gap: Running) -> RankSet:
-    """Return the ranks that make progress between samples; all are stopped before and after."""
+async def look_for_progress(session: Session, gap: Running, held: RankSet = _NOBODY) -> RankSet:
+    """Return the ranks that make progress between samples; all are stopped before and after.
+
+    A signal has stopped the ranks of *held*, which a run command would let go on.
+    """
+    free = session.set - held
+    if not free:
+        return RankSet()
     samples = [await _sample(session)]
     for _ in range(SAMPLES - 1):
-        samples.append(await _later_sample(session, gap.wait))
+        samples.append(await _later_sample(session, free, gap.wait))
         if moved := progress.moving(*samples[-2:]):
             return moved
         if gap.is_over():
             return session.set
     if not progress.computing(samples):
-        return await _leaving_mpi(session, gap)
+        return await _leaving_mpi(session, free, gap)
     for _ in range(_MORE_SAMPLES):
-        samples.append(await _later_sample(session, lambda: asyncio.sleep(_SHORT_S)))
-    return progress.computing(samples) or await _leaving_mpi(session, gap)
+        samples.append(await _later_sample(session, free, lambda: asyncio.sleep(_SHORT_S)))
+    return progress.computing(samples) or await _leaving_mpi(session, free, gap)
 
 
-async def _later_sample(session: Session, wait: Callable[[], Awaitable[None]]) -> Sample:
-    ranks = session.ranks(session.set)
+async def _later_sample(
+    session: Session, free: RankSet, wait: Callable[[], Awaitable[None]]
+) -> Sample:
+    ranks = session.ranks(free)
     with session.hushed(ranks.set):
         await ranks.continue_(wait=False)
         await wait()
@@ -224,19 +248,19 @@ async def _later_sample(session: Session, wait: Callable[[], Awaitable[None]]) -
     return await _sample(session)
 
 
-async def _leaving_mpi(session: Session, gap: Running) -> RankSet:
+async def _leaving_mpi(session: Session, free: RankSet, gap: Running) -> RankSet:
     """Return ranks that return from a blocking MPI call before the next sample.
 
     A loop of such calls without a counter looks the same in each sample. A temporary breakpoint at
     the call's return shows it.
     """
-    stacks = await session.ranks(session.state.stopped).backtrace()
+    stacks = await session.ranks(session.state.stopped & free).backtrace()
     inside = progress.in_blocking_calls(
         (each.ranks, each.record) for each in stacks.classes if isinstance(each.record, Stack)
     )
     if not inside:
         return RankSet()
-    ranks, everyone = session.ranks(inside), session.ranks(session.set)
+    ranks, everyone = session.ranks(inside), session.ranks(free)
     with session.hushed(everyone.set):
         await ranks.execute_plain(progress.SELECT_CALLER)
         set_there = await ranks.execute("tbreak *$pc")

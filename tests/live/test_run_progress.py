@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -58,3 +59,23 @@ def test_a_hang_that_ends_a_job_is_no_good_end(mpi: Mpi, build: Build, tmp_path:
         finished = run.finish()
     assert finished.status == 10, finished.err
     assert "ended well" not in finished.err
+
+
+@pytest.mark.any_mpi
+def test_a_rank_that_a_signal_has_stopped_stays_stopped(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("unattended.c").path
+    with Run(tmp_path, "--hang-after", "4s", "--", *mpi.line(2, program, "recv")) as run:
+        stopped = run.wait_ranks(2, program)[0]
+        os.kill(stopped, signal.SIGSTOP)
+        wait_until(lambda: run.report.exists(), "the report", DEADLINE_S)
+        cause = json.loads(run.report.read_bytes())["cause"]
+        wait_until(lambda: state_of(stopped) != "t", "the end of the look")
+        assert state_of(stopped) == "T"
+        run.process.kill()
+    assert "stopped by a signal such as SIGSTOP" in cause["what"]
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

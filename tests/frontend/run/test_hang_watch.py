@@ -31,6 +31,7 @@ class FakeLooker:
     def __init__(self, result: Result, held_s: float = 0.0) -> None:
         self.result = result
         self.held_s = held_s
+        self.stopped = RankSet()
         self.looks_s: list[float] = []
 
     async def look_for_progress(
@@ -174,3 +175,9 @@ def test_a_job_of_which_all_ranks_sleep_is_called_so(innermost: str, sleeps: boo
         time=0.0, title="job", cause=Cause(kind="none", what=""), ranks="0-3", classes=classes
     )
     assert hang_text(8.0, "", report).endswith("all ranks sleep") == sleeps
+
+
+def test_a_hang_names_the_ranks_that_a_signal_has_stopped() -> None:
+    text = hang_text(8.0, "", STILL, RankSet([1]))
+    assert "rank 1 is stopped by a signal such as SIGSTOP" in text
+    assert "stopped by" not in hang_text(8.0, "", STILL)
