@@ -215,8 +215,11 @@ async def _look(
     word = f"print/{operation.format}" if operation.format else "print"
     said = await ask(f"{word} {operation.expression}", operation, ranks)
     keys = await compute(lambda: _keys(said), name="keys")
-    if len(set(keys.values())) < 2 or not read_bytes:
+    if len(set(keys.values())) < 2:
         return _Looked(keys)
+    unseen = _Looked(keys, is_cut=True)
+    if not read_bytes:
+        return unseen
     try:
         said = await whole_values.look(
             said,
@@ -226,7 +229,7 @@ async def _look(
             most_elements=operation.most_elements,
         )
     except CommandError:  # too long to be read
-        return _Looked(keys)
+        return unseen
     classes = said.classes
     return await compute(lambda: _with_elements(keys, classes), name="elements")
 
@@ -246,7 +249,7 @@ def _with_elements(keys: dict[int, str], classes: Sequence[EquivalenceClass[Reco
     for each in classes:
         record = each.record
         if not isinstance(record, Value) or not whole_values.is_known(record):
-            return _Looked(keys)
+            return _Looked(keys, is_cut=True)
         wholes.append(
             (each.ranks, record.whole if isinstance(record.whole, Block) else node_of(each))
         )
@@ -283,10 +286,11 @@ def _split(
             key = looked[path].keys.get(same[0])
             if keeps_hashes and key is not None:
                 spliced = _with_part(spliced, trail, _hash_of(_part_at(tree, trail), key))
+            if looked[path].is_cut:
+                cut.append(path)
             for ranks, part in looked[path].shown:
                 if same[0] in ranks:
                     spliced = _with_part(spliced, trail, part)
-                    cut += [path] * looked[path].is_cut
         parts = hashed.hexdigest()
         hashed.update(record.digest.encode())
         known = replace(
@@ -449,7 +453,7 @@ def _shown(keys: dict[int, str], wholes: Sequence[tuple[RankSet, Node | Block]])
         same = all(each.lower == first.lower for _, each in blocks)
         return _Looked(keys, groups, is_cut, first.lower if same else ())
     if any(math.prod(each.shape) > _MOST_IN_TEXT for _, each in blocks):
-        return _Looked(keys)
+        return _Looked(keys, is_cut=True)
     everything = ((ranks, each, range(math.prod(each.shape))) for ranks, each in blocks)
     groups = tuple((ranks, _group_of(each, at, is_cut=False)) for ranks, each, at in everything)
     return _Looked(keys, (*groups, *texts))

@@ -259,6 +259,7 @@ def _differing_all_over(
         note = f"{len(nodes)} different values, or other orders of equal elements: {sets}{more}"
     advice = said[0].advice or "'stat' and 'compare' look at all elements"
     rows += ((None, f"{INDENT}({note};"), (None, f"{INDENT} {advice})"))
+    rows += _cut_rows(label, beyond)
     return rate_texts(texts), rows
 
 

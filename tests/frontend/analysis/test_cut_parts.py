@@ -163,6 +163,13 @@ def test_a_prominent_element_of_an_array_that_differs_all_over_is_a_place() -> N
     assert found is not None and found.cut == () and len(found.places) == 2
 
 
+def test_arrays_of_other_lengths_that_are_too_long_for_a_text_are_named() -> None:
+    short, long = {"x": [1.5] * 21_000, "n": [1]}, {"x": [1.5] * 22_000, "n": [2]}
+    found = long_differences(Ranks(short, short, long).look().classes)
+    assert found is not None and found.cut == (".x",)
+    assert ".n[0]" in {place.path for place in found.places}
+
+
 def test_an_element_behind_the_text_of_a_structure_is_a_place() -> None:
     usual = {"x": [1.5] * 5000, "n": [7] * 5000, "few": [1, 2]}
     odd = {"x": with_one(1.5, 4321, float("nan")), "n": with_one(7, 2000, 8), "few": [1, 2]}
