@@ -223,7 +223,15 @@ def cause_of(
     if first.signal not in _FAULTS or first.pid in aborted:
         dead = msgspec.structs.replace(first, status=signal.SIGABRT)
         explained = dead if first.pid in aborted else first
-        message = next((each for each in messages if _explains(each, explained, ranks)), None)
+        message = next(
+            (
+                each
+                for each in messages
+                if _explains(each, explained, ranks)
+                and not _is_of_another(each, first, outputs or {})
+            ),
+            None,
+        )
     if message is not None:
         return _of_message(message, first, ranks)
     # A launcher that kills the others after the death of one has its step cancelled, too.
@@ -309,6 +317,19 @@ def _explains(message: Message, first: RankEnd, ranks: Mapping[int, int]) -> boo
     if first.is_from_outside:
         return message.kind == "abort"
     return True
+
+
+def _is_of_another(message: Message, first: RankEnd, outputs: Mapping[int, str]) -> bool:
+    """Return whether only other ranks have written a message that names no rank."""
+    if message.rank is not None or message.pid is not None or first.world:
+        return False
+    said = message.text, message.where
+    writers = {
+        rank
+        for rank, text in outputs.items()
+        if any((each.text, each.where) == said for each in messages_in(text))
+    }
+    return bool(writers) and first.rank not in writers
 
 
 def _rank_of(message: Message, ranks: Mapping[int, int]) -> int | None:

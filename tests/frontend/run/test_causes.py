@@ -504,3 +504,17 @@ def test_output_of_long_lines_is_read_in_linear_time(piece: str) -> None:
     """The relay keeps so much of the output. In quadratic time a test would meet its limit."""
     text = piece * ((1 << 18) // len(piece))
     assert messages_in(text) == []
+
+
+def test_an_exception_that_another_rank_has_written_is_no_reason() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 5, in <module>\n'
+        '    open("nowhere")\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere'\n"
+    )
+    ends = [end(2, code=9)]
+    of_other = cause_of(ends, text, outputs={0: text})
+    assert of_other is not None and of_other.what == "rank 2 ended with status 9"
+    of_itself = cause_of(ends, text, outputs={0: text, 2: text})
+    assert of_itself is not None and "FileNotFoundError" in of_itself.what
