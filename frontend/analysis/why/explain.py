@@ -223,6 +223,12 @@ def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
         dead = RankSet.union(each.ranks for each in parties if each.is_dead)
         if dead == everybody:
             return "no rank hangs: all have ended"
+        left = RankSet.union(each.ranks for each in parties if each.absence == "detached")
+        if left and left | dead == everybody:
+            return (
+                f"no rank was looked at: {words.named(left)} {words.verb(left, 'is')} detached; "
+                "'reattach' attaches again"
+            )
         return "no rank hangs: none waits in a call of MPI"
     return (
         f"no rank hangs, as far as the calls say: {words.named(blocked)} "

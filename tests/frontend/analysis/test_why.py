@@ -109,6 +109,14 @@ def test_a_wildcard_waits_for_one_and_a_wait_for_all_waits_for_all() -> None:
     assert [each.kind for each in found.verdicts] == ["missing-from-collective"]
 
 
+def test_ranks_that_are_all_detached_were_not_looked_at() -> None:
+    found = explained({}, WATCHED, Elsewhere(RankSet(range(4)), "detached", "detached"))
+    assert not found.verdicts
+    assert found.summary == (
+        "no rank was looked at: ranks 0-3 are detached; 'reattach' attaches again"
+    )
+
+
 def test_a_rank_that_has_ended_is_a_cause() -> None:
     gone = Elsewhere(RankSet([3]), "ended with status 0", "ended")
     found = explained({"0-2": BARRIER}, WATCHED, gone).verdicts
