@@ -9,6 +9,7 @@ words are only added, never removed, renamed or given another meaning.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Literal
@@ -466,9 +467,17 @@ def opened(node: object) -> object:
     """
     if isinstance(node, dict):
         return {
-            # msgspec 0.18.6 and 0.22 order an anyOf differently; the order has no meaning.
-            key: sorted(map(opened, value), key=json.dumps) if key == "anyOf" else opened(value)
+            # The order of an anyOf and of the keys has no meaning; it differs between versions of
+            # msgspec.
+            key: sorted(map(opened, value), key=_in_order) if key == "anyOf" else opened(value)
             for key, value in node.items()
             if not (key == "additionalProperties" and value is False)
         }
+    if isinstance(node, str):
+        # Before Python 3.13 a docstring keeps its indentation.
+        return inspect.cleandoc(node)
     return [opened(each) for each in node] if isinstance(node, list | tuple) else node
+
+
+def _in_order(node: object) -> str:
+    return json.dumps(node, sort_keys=True)

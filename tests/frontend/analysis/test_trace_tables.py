@@ -176,6 +176,7 @@ def test_a_table_names_ranks_that_fail_later() -> None:
 
 
 def test_a_data_frame_has_a_row_for_each_rank_and_hit() -> None:
+    pytest.importorskip("pandas", reason="pandas has no wheel for this Python yet")
     ranks = Ranks({0: [("1", "0.5")], 2: [("1", "0.5"), ("2", "x")]})
     frame = asyncio.run(read_data(ranks, 1, ("i", "u"), RankSet([0, 2]))).to_pandas()
     assert list(frame.columns) == ["i", "u"]

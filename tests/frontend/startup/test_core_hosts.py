@@ -42,7 +42,8 @@ def test_this_host_needs_no_way_to_it() -> None:
 def test_names_are_those_of_the_present_directory_or_of_a_home_there() -> None:
     names = whole_names(["core.*", "/var/core", "~/core", "../x"])
     here = os.getcwd()
-    assert names == (f"{here}/core.*", "/var/core", "~/core", f"{os.path.dirname(here)}/x")
+    above = os.path.join(os.path.dirname(here), "x")
+    assert names == (f"{here}/core.*", "/var/core", "~/core", above)
 
 
 def core_at(path: str, digest: bytes = b"") -> ListedCore:
