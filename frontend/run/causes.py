@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
-from pgdb.frontend.run.messages import Message, before_abort, messages_in
+from pgdb.frontend.run.messages import UNCAUGHT, Message, before_abort, messages_in
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -223,15 +223,18 @@ def cause_of(
     if first.signal not in _FAULTS or first.pid in aborted:
         dead = msgspec.structs.replace(first, status=signal.SIGABRT)
         explained = dead if first.pid in aborted else first
-        message = next(
-            (
-                each
-                for each in messages
-                if _explains(each, explained, ranks)
-                and not _is_of_another(each, first, outputs or {})
-            ),
-            None,
-        )
+        reasons = [
+            each
+            for each in messages
+            if _explains(each, explained, ranks) and not _is_of_another(each, first, outputs or {})
+        ]
+        caught = [each for each in reasons if _is_caught(each, first)]
+        message = next((each for each in reasons if each not in caught), None)
+        if message is None and caught:
+            found, said = _with_status(first, ends), caught[-1]
+            at = f" at {said.where}" if said.where else ""
+            words = f"Python exception {said.text.removeprefix(UNCAUGHT)}{at}"
+            return msgspec.structs.replace(found, what=f"{found.what}; the job said: {words}")
     if message is not None:
         return _of_message(message, first, ranks)
     # A launcher that kills the others after the death of one has its step cancelled, too.
@@ -317,6 +320,14 @@ def _explains(message: Message, first: RankEnd, ranks: Mapping[int, int]) -> boo
     if first.is_from_outside:
         return message.kind == "abort"
     return True
+
+
+def _is_caught(message: Message, first: RankEnd) -> bool:
+    """Return whether the program has caught an exception of Python whose traceback was written.
+
+    The interpreter ends with status 1 at an exception that nobody catches.
+    """
+    return message.text.startswith(UNCAUGHT) and first.code not in (0, 1)
 
 
 def _is_of_another(message: Message, first: RankEnd, outputs: Mapping[int, str]) -> bool:

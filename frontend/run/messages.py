@@ -186,6 +186,10 @@ _LAUNCHER_WORDS = pattern(
 """The begin of what libraries and launchers write when a rank has called MPI_Abort."""
 
 
+UNCAUGHT = "uncaught Python exception "
+"""Beginning of the text of a message about a traceback."""
+
+
 class Message(msgspec.Struct, frozen=True):
     """A message by which a library reports the failure of a rank."""
 
@@ -403,7 +407,7 @@ def _python_message(found: re.Match[str], earlier: Sequence[str]) -> Message:
     after = f" (after {'; '.join(earlier)})" if earlier else ""
     return Message(
         "exception",
-        f"uncaught Python exception {found['text'].strip()}{after}",
+        f"{UNCAUGHT}{found['text'].strip()}{after}",
         found.start(),
         file=last["file"] if last else "",
         line=int(last["line"]) if last else 0,

@@ -383,7 +383,9 @@ class Supervisor:
                 outputs=self._reports.outputs,
             )
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
-            if cause.kind == "exit-code" and (words := self._record.last_words):
+            words = self._record.last_words
+            said = words.partition(": ")[2] or words
+            if cause.kind == "exit-code" and said not in cause.what:
                 cause = replace(cause, what=f"{cause.what}; {words}")
             if cause.where == "MPI_Abort" and (words := words_before_abort(*job.ends)):
                 cause = replace(cause, what=f"{cause.what}; {words}")

@@ -72,6 +72,39 @@ def test_death_of_a_rank(
         assert len(pgdb.RankSet.parse(verdict["victims"])) == 5
 
 
+CAUGHT = """
+import os, time, traceback
+rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]
+if rank == "0":
+    try:
+        raise ValueError("no grid left")
+    except ValueError:
+        traceback.print_exc()
+    open("written", "w").close()
+    time.sleep(600)
+while rank == "1" and not os.path.exists("written"):
+    time.sleep(0.01)
+os._exit(9)
+"""
+
+
+@pytest.mark.any_mpi
+def test_an_exception_that_a_rank_has_caught_is_none_that_ended_another(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    (tmp_path / "caught.py").write_text(CAUGHT)
+    file, line = tmp_path / "report.json", mpi.line(2, sys.executable, "caught.py")
+    finished = run_pgdb("run", "-o", file, "--", *line, cwd=tmp_path, has_tracebacks=True)
+    report = json.loads(file.read_bytes())
+    assert finished.status == 8, finished.err
+    assert report["cause"]["kind"] == "exit-code"
+    assert re.fullmatch(
+        r"rank 1 ended with status 9; the job said: Python exception ValueError: no grid left at "
+        r"<module> at caught.py:\d",
+        report["cause"]["what"],
+    ), report["cause"]
+
+
 @pytest.mark.any_mpi  # of hydra's, two orders of the ranks' ends make two statuses
 def test_job_keeps_its_exit_status(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     line = mpi.line(3, build("deaths.c"), "2")

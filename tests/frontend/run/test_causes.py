@@ -435,6 +435,21 @@ def test_what_a_job_has_said_before_it_called_mpi_abort(abort: str) -> None:
     assert words_before_abort(petsc) == "the job said: [0]PETSC ERROR: Zero pivot"
 
 
+def test_a_traceback_beside_another_status_is_no_uncaught_exception() -> None:
+    """The interpreter ends with status 1 at an exception that nobody catches."""
+    found = cause_of([end(2, code=9)], TRACEBACK)
+    assert found is not None and found.kind == "exit-code" and found.where == ""
+    assert found.what == (
+        "rank 2 ended with status 9; the job said: Python exception ValueError: no grid left at "
+        "solve at run.py:12"
+    )
+    # A message that explains the end comes first, wherever it is.
+    found = cause_of([end(2, code=9)], f"{TRACEBACK}step\napp: a.c:7: f: Assertion `n' failed.\n")
+    assert found is not None and found.what == "rank 2: assertion 'n' failed"
+    found = cause_of([end(2, code=1)], TRACEBACK)
+    assert found is not None and found.what.startswith("rank 2: uncaught Python exception")
+
+
 def test_the_place_of_an_exception_is_in_the_users_code() -> None:
     inner = '  File "/v/lib/python3.11/site-packages/numpy/x.py", line 9, in load\n    raise\n'
     text = TRACEBACK.replace("ValueError", f"{inner}ValueError")
