@@ -17,6 +17,9 @@ _REGISTERS = frozenset(
     "register_xmethod_matcher register_unwinder register_type_printer register "
     "set_convenience_variable set_parameter".split()
 )
+_OUTSIDE = frozenset("os pathlib shutil signal socket subprocess sys urllib".split())
+"""Modules whose functions act outside GDB, except those of a part in :data:`_PARTS`."""
+_PARTS = frozenset(("path", "environ"))
 _OTHERS = frozenset(("print", "input", "open", "exec", "eval", "exit", "quit", "__import__"))
 
 
@@ -29,6 +32,9 @@ def definitions(code: str, known: Iterable[str] = ()) -> frozenset[str] | None:
     ['H']
     >>> definitions("gdb.execute('next')"), definitions("print(1)"), definitions("f(")
     (None, None, None)
+    >>> definitions("def f(): pass\\nimport os\\nos.system('date')\\nx = os.getpid()")
+    >>> sorted(definitions("import sys\\nsys.path.insert(0, '/x')\\ndef f(): pass"))
+    ['f', 'insert']
     """
     try:
         tree = ast.parse(code)
@@ -102,6 +108,9 @@ class _Definitions:
             match each.func:
                 case ast.Attribute(attr=attr) if attr in _ACTS or attr in _STOPPING:
                     return False
+                case ast.Attribute(value=ast.Name(id=module), attr=attr) if module in _OUTSIDE:
+                    if attr not in _PARTS:
+                        return False
                 case ast.Name(id=name) if name in _OTHERS or name in _ACTS:
                     return False
                 case ast.Name(id=name) if name in self._bodies and name not in seen:

@@ -55,6 +55,8 @@ def test_definitions(code: str, names: set[str]) -> None:
         "print(1)",
         "x = 3",
         "gdb.execute('next')",
+        "import os\ndef f(): pass\nx = os.system('date')",
+        "import subprocess\ndef f(): subprocess.run(['date'])\nx = f()",
         "def f(): pass\nprint(f())",
         "def f(): gdb.execute('next')\nf()",
         "def f(): gdb.execute('next')\nx = f()",
