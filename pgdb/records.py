@@ -127,6 +127,9 @@ class Value(Struct, frozen=True, tag="value"):
     looked_at: int = 0
     """Number of elements after which *digest* and *whole* end as well; 0 if they do not, -1 if even
     that number is unknown."""
+    warnings: str = ""
+    """GDB's warnings about the expression, with ``…`` for addresses. They are no part of the
+    value."""
 
     @property
     def is_part(self) -> bool:

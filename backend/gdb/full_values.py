@@ -115,6 +115,8 @@ async def _with_larger_limit(
         return replace(shown, looked_at=-1), 0
     if _TOO_LARGE in again.text:
         return replace(again, looked_at=-1), 0
+    # The number in the history has none of the warnings of its expression.
+    again = replace(again, warnings=shown.warnings)
     return await _with_bounds(gdb, again, history, operation.format), history
 
 

@@ -133,7 +133,7 @@ _NO_LINE = Line("")
 class Result:
     """GDB's answer to one MI command."""
 
-    __slots__ = ("kind", "line", "log", "notices", "text")
+    __slots__ = ("complaints", "kind", "line", "notices", "text")
 
     def __init__(
         self, kind: str, payload: dict[str, Any] | None = None, text: str = "", log: str = ""
@@ -144,8 +144,8 @@ class Result:
         """The result line."""
         self.text = text
         """Console output of the command."""
-        self.log = log
-        """Errors and warnings printed during the command."""
+        self.complaints: list[tuple[int, str]] = [(len(text), log)] if log else []
+        """Parts of errors and warnings, each with the number of characters of *text* before it."""
         self.notices: list[tuple[str, dict[str, Any]]] = []
         """``=…`` records that arrived during the command: name and payload."""
 
@@ -153,6 +153,32 @@ class Result:
     def payload(self) -> dict[str, Any]:
         """Fields of the result line."""
         return self.line.payload
+
+    @property
+    def log(self) -> str:
+        """Errors and warnings printed during the command."""
+        return "".join(part for _, part in self.complaints)
+
+    @property
+    def printed(self) -> str:
+        """The console output with the errors and warnings in their order, on lines of their own."""
+        parts: list[str] = []
+        shown = 0
+        for at, part in self.complaints:
+            if at > shown:
+                # A complaint within a line follows the line, such as that about a display.
+                end = self.text.find("\n", at - 1) + 1 or len(self.text)
+                parts.append(self.text[shown:end])
+                shown = end
+                if not parts[-1].endswith("\n"):
+                    parts.append("\n")
+            parts.append(part)
+        return "".join([*parts, self.text[shown:]])
+
+    def change_text(self, text: str) -> None:
+        """Replace the console output; errors and warnings follow it then."""
+        log = self.log
+        self.text, self.complaints = text, [(len(text), log)] if log else []
 
     @property
     def message(self) -> str:

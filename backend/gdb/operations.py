@@ -260,18 +260,18 @@ class Operations:
                 if SELECTS.match(command):
                     self._stacks.python.forget_selection()
                 if result.kind == "done" and _SELECTS.match(command):
-                    result.text = result.log = ""
+                    result.text, result.complaints = "", []
                 if '~"' in result.text:
                     # As of "thread apply 1 info locals" (GDB 18.1).
                     text = without_records(result.text, levels(command))
-                    result.text = self._gdb.take_notices(text)
+                    result.change_text(self._gdb.take_notices(text))
                 if result.text and lists_libraries(command):
-                    result.text = await with_marks(self._gdb, result.text)
+                    result.change_text(await with_marks(self._gdb, result.text))
                 if watch is not None and result.kind == "done":
                     if (written := watch.written(result.text + result.log)) is not None:
                         return written
                 if result.text and lists_kernels(command):
-                    result.text = with_invocations(result.text)
+                    result.change_text(with_invocations(result.text))
                 answer = await self._text(result, request_id)
                 if isinstance(answer, Failure):
                     answer = self._files.with_own_file(command, answer, self._gdb.pid)
@@ -400,12 +400,12 @@ class Operations:
 
     async def _text(self, result: Result, request_id: int) -> Record:
         if result.kind == "running":
-            self._show(result.text + result.log)
+            self._show(result.printed)
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)
-        shown = self._gdb.displays.as_typed(result.text)
-        text = (without_own_names(shown) + result.log).rstrip("\n")
+        shown = self._gdb.displays.as_typed(result.printed)
+        text = without_own_names(shown).rstrip("\n")
         if made := await self._breakpoints.take_made():
             return BreakpointsMade(breakpoints=made, text=text)
         return Text(text=text) if text else Done()

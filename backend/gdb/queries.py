@@ -34,6 +34,7 @@ _UNKNOWN = "?"
 _MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _PRINTER_FAILED = "Python Exception"
+_RAW_ADDRESS = pattern(r"\b0x[0-9a-f]{6,16}\b")
 _LETTERS = pattern(r"print/(\w+)")
 _NOTHING_SHOWN = pattern(r"\A\Z|(?: = |[{,] )(?=[,}])")
 
@@ -55,13 +56,16 @@ def failure(result: Result) -> Failure:
         raise NeedsStopError
     message = result.message.strip()
     # GDB writes the message to the log as well, and the words of its Python code to it alone.
-    log = result.log.rstrip().removesuffix(message)
-    if "Python" in message and (of_python := _OF_PYTHON.search(log)) is not None:
+    output = result.printed.rstrip()
+    if not output.endswith(message):
+        output = result.text + result.log.rstrip()
+    output = output.removesuffix(message)
+    if "Python" in message and (of_python := _OF_PYTHON.search(result.log)) is not None:
         message = of_python[1]
-        log = log.replace(of_python[0], "").rstrip()
+        output = output.replace(of_python[0], "").rstrip()
     if _OLD_LAYOUT in message:
         message = f"{message.removesuffix('.')}: {_NEWER_GDB}"
-    return Failure(message=message, output=(result.text + log).strip("\n"))
+    return Failure(message=message, output=output.strip("\n"))
 
 
 async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
@@ -104,13 +108,14 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     # Output of the program itself does not come this way, so the value follows the first history
     # number; "print (void)0" has none. Output of a breakpoint's commands can stand before it.
     match = max(_VALUE.finditer(text), key=lambda found: found.start(), default=None)
+    warnings = _RAW_ADDRESS.sub("…", result.log.strip())
     if match is None:
-        return Value(text=text), 0
+        return Value(text=text, warnings=warnings), 0
     shown, number = text[match.end() :], int(match[1])
     if _PRINTER_FAILED in result.log:
         letters = _LETTERS.match(command)
         shown = await _without_printers(gdb, f"${number}", letters[1] if letters else "") or shown
-    return Value(text=shown), number
+    return Value(text=shown, warnings=warnings), number
 
 
 async def _without_printers(gdb: GdbSession, expression: str, letters: str = "") -> str:

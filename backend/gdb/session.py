@@ -380,7 +380,8 @@ class GdbSession:
             if self._process is not None:
                 self._process.said(part.text)
             if self._pending:
-                self._oldest().result.log += part.text
+                oldest = self._oldest()
+                oldest.result.complaints.append((sum(map(len, oldest.texts)), part.text))
             if self._ran is not None or not self._pending:
                 # A command that was sent while the rank runs may be open when GDB complains of the
                 # run.
@@ -480,9 +481,11 @@ class GdbSession:
         for each in reversed(lost):
             LOG.warning("GDB %d has not carried out the command with token %d", self.pid, each)
             dropped = self._pending.pop(each)
+            moved = sum(map(len, dropped.texts))
+            later = [(at + moved, part) for at, part in answered.result.complaints]
+            answered.result.complaints = dropped.result.complaints + later
             answered.texts[:0] = dropped.texts
             answered.reads_input |= dropped.reads_input
-            answered.result.log = dropped.result.log + answered.result.log
             answered.result.notices[:0] = dropped.result.notices
             if not dropped.future.done():
                 dropped.future.set_exception(GdbError(EATEN))

@@ -22,6 +22,7 @@ from pgdb.frontend.analysis.values import parse
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_record, normalize_values
 from pgdb.overlay.messages import Evaluate
+from pgdb.print_options import split_print
 from pgdb.printed_parts import is_cut
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record, Value, Variables
@@ -106,7 +107,9 @@ async def look(
                 elif isinstance(record, Value) and isinstance(record.whole, Block):
                     headers |= dict.fromkeys(each.ranks, record)
         if headers:
-            arrays = await read_arrays(ask, expression, RankSet(headers), limit_bytes=limit_bytes)
+            # The options of "print" are for what it shows; the other readers have none.
+            read = split_print(expression).expression
+            arrays = await read_arrays(ask, read, RankSet(headers), limit_bytes=limit_bytes)
             for rank, array in arrays.by_rank.items():
                 header = headers[rank].whole
                 assert isinstance(header, Block)
@@ -180,7 +183,9 @@ def key_of(record: Record) -> Record | str | tuple[str]:
             text = record.text if whole is None else normalize_values(whole, [])
             parts = whole.parts if isinstance(whole, MarkedText) else ""
             return (f"{_content(text)}{parts}",)
-    return record.digest if isinstance(record, Value) and record.digest else record
+    if isinstance(record, Value):
+        return record.digest or (replace(record, warnings="") if record.warnings else record)
+    return record
 
 
 @functools.lru_cache(maxsize=_MOST_CONTENTS)

@@ -74,7 +74,9 @@ def map_texts(record: R, change: Change) -> R:
     match record:
         case Value(text=text, bounds=bounds):
             mapped = Value(
-                text=change(text, "value"), bounds=change(bounds, "bounds") if bounds else ""
+                text=change(text, "value"),
+                bounds=change(bounds, "bounds") if bounds else "",
+                warnings=record.warnings,
             )
             if record.is_part:
                 # Values with other hashes have the same template.

@@ -30,8 +30,9 @@ _DECODER: msgspec.json.Decoder[tuple[Value, ...]] = msgspec.json.Decoder(tuple[V
 def with_values(text: str, values: Sequence[Value]) -> str:
     """Return a text of a slot with the values of which it shows a part.
 
-    >>> values_of(with_values("{1...}", [Value(text="{1...}", digest="0x1")]))
-    ('{1...}', (Value(text='{1...}', bounds='', digest='0x1', whole=None, looked_at=0),))
+    >>> shown, values = values_of(with_values("{1...}", [Value(text="{1...}", digest="0x1")]))
+    >>> shown, [each.digest for each in values]
+    ('{1...}', ['0x1'])
     """
     encoded = _ENCODER.encode([*values]).decode()
     return f"{text}{_VALUES}{encoded}" if values and "\0" not in encoded else text

@@ -255,7 +255,9 @@ def _text_of_rank_0(each: dict[str, Any]) -> str:
         for found in each["classes"]:
             if 0 in RankSet.parse(found["ranks"]):
                 record = found["record"]
-                return str(record["text"] if record["kind"] == "value" else found["text"])
+                if record["kind"] == "value":
+                    return f"{record.get('warnings', '')}\n{record['text']}".lstrip("\n")
+                return str(found["text"])
     if each["type"] == "output" and each["stream"] in ("gdb", "pgdb"):
         ranks = each.get("ranks", "")
         if not ranks or 0 in RankSet.parse(ranks):

@@ -186,9 +186,10 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
     """Return the text of the record of one class, without its ranks."""
     said = each.filled
     match said:
-        case Value(text=text):
+        case Value(text=text, warnings=warnings):
             name = _expression(command)
-            return f"{name} = {text}" if name else text
+            shown = f"{name} = {text}" if name else text
+            return f"{warnings}\n{shown}" if warnings else shown
         case Text(text=text):
             return text
         case FileWritten():
@@ -328,6 +329,7 @@ def _template_of(each: EquivalenceClass[Record]) -> Record:
 def _value_rows(said: Answer, layout: Layout) -> list[Row]:
     """Return the rows of the values of an expression, then of ranks without a value."""
     values: list[Said] = []
+    warned: dict[str, RankSet] = {}
     others: list[Row] = []
     for each in said.classes:
         template = _template_of(each)
@@ -338,9 +340,13 @@ def _value_rows(said: Answer, layout: Layout) -> list[Row]:
                 columns = columns[:-1]  # the last is of the hash
             slots = (*each.slots, *_plain_bounds(template.bounds))
             values.append(Said(each.ranks, template.text, slots, columns, whole))
+            if template.warnings:
+                known = warned.setdefault(template.warnings, RankSet())
+                warned[template.warnings] = known | each.ranks
         else:
             others.append((each.ranks, record(each, said.command)))
-    return value_rows(_expression(said.command), values, layout) + others
+    warnings: list[Row] = [(ranks, text) for text, ranks in warned.items()]
+    return warnings + value_rows(_expression(said.command), values, layout) + others
 
 
 def _plain_bounds(bounds: str) -> tuple[str, ...]:

@@ -114,6 +114,18 @@ def test_warnings_belong_to_the_oldest_command() -> None:
     run(test, {PRINT: ['&"warning: odd\\n"', "TOKEN^done"]})
 
 
+def test_warnings_stand_where_gdb_has_printed_them() -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
+        result = await ask(gdb, PRINT)
+        assert (result.log, result.text) == ("careful\nmind\n", "1\n2: 3\n4\n")
+        assert result.printed == "1\n2: 3\ncareful\n4\nmind\n"
+        result.change_text("other\n")
+        assert result.printed == "other\ncareful\nmind\n"
+
+    lines = ['~"1\\n2: "', '&"careful\\n"', '~"3\\n4\\n"', '&"mind\\n"', "TOKEN^done"]
+    run(test, {PRINT: lines})
+
+
 def test_what_gdb_says_to_our_interrupt_is_no_complaint() -> None:
     async def test(gdb: GdbSession, _: GdbEvents) -> None:
         assert (await ask(gdb, PRINT)).log == "warning: odd\n"

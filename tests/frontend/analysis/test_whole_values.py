@@ -46,6 +46,7 @@ class Ranks:
     def __init__(self, *arrays: Sequence[float]) -> None:
         self.arrays = [numpy.array(each, "<f8") for each in arrays]
         self.asked: list[tuple[str, int]] = []
+        self.read: set[str] = set()
         self.set = RankSet.range(0, len(arrays))
 
     def value(self, rank: int) -> Value:
@@ -75,7 +76,8 @@ class Ranks:
                     record = Value(text=value.text, digest=value.digest, whole=header)
                 case Evaluate():
                     record = self.value(rank)
-                case ReadBlock(start=start):
+                case ReadBlock(expression=expression, start=start):
+                    self.read.add(expression)
                     data = whole.data if not start else b""
                     record = Block(dtype=whole.dtype, shape=whole.shape, data=data, start=0)
                 case Reduce():
@@ -191,6 +193,22 @@ def test_a_difference_behind_the_printed_part_fails() -> None:
     bounded = ranks.check("x >= 0")
     assert [each.value for each in bounded.failing] == ["[500] = nan(0x8000000000000)"]
     assert bounded.passed == RankSet.parse("0,2")
+
+
+def test_options_of_print_are_not_part_of_the_array_that_is_read() -> None:
+    ranks = Ranks([0.0] * 1000, [0.0] * 999 + [1.0])
+
+    async def looked() -> Answer:
+        printed = await ranks.evaluate("-elements 1 -- /x x", ranks.set)
+        return await ranks.look(printed)
+
+    assert all(each.record.whole is not None for each in asyncio.run(looked()).classes)  # type: ignore[union-attr]
+    assert ranks.read == {"x"}
+
+
+def test_values_that_differ_in_their_warnings_alone_are_equal() -> None:
+    odd = Value(text="0", warnings="warning: left shift count >= width of type")
+    assert compare(said(Value(text="0"), odd), said(odd, Value(text="0"))).same
 
 
 def test_arrays_of_many_ranks_are_reduced_and_not_read() -> None:

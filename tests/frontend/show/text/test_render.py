@@ -41,6 +41,18 @@ def test_a_few_values_most_common_first() -> None:
     assert shown(said, whole=True) == ["[0]    x = 7", "[1-30] x = 5", "[31]   error: No symbol."]
 
 
+def test_warnings_stand_before_the_values_with_their_ranks() -> None:
+    odd = Value("5", warnings="warning: left shift count is negative")
+    assert shown(answer("print x", ("0,2-3", "5"), ("1", odd))) == [
+        "[1]   warning: left shift count is negative  @2",
+        "[0-3] x = 5",
+    ]
+    summed = various(Value(text=PLACEHOLDER, warnings="warning: odd"), [*map(str, range(9))])
+    first, second, *_ = shown(Answer("print x", summed.ranks, (summed,)))
+    assert first == "[0-8] warning: odd"
+    assert second.startswith("[0-8] x = 0 … 8, 9 different values")
+
+
 def test_halves_are_no_outliers() -> None:
     said = answer("print x", ("0-30/2", "5"), ("1-31/2", "6"))
     assert shown(said) == ["[0-30/2] x = 5  @1", "[1-31/2] x = 6  @2"]
