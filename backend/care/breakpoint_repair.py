@@ -102,6 +102,14 @@ class RankText:
                         code = os.pread(memory.fileno(), place + _AROUND_BYTES - begin, begin)
                         self._around[place] = begin, code
 
+    def must_keep(self, pid: int, mapping: MappedFile) -> bool:
+        """Return whether :meth:`keep` has to hold text: files of mappings of the process, one of
+        which is *mapping*, cannot be opened at any time."""
+        if self._held or not can_open_any(pid, mapping):
+            return True
+        self._is_outdated = False
+        return False
+
     def keep(self, pid: int, *, runs: bool = False) -> tuple[str, ...]:
         """Hold the text of each executable mapping; return the paths of what cannot be held.
 

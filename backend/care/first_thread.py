@@ -67,7 +67,7 @@ class StatusFile:
 
 
 def _fields(pid: int) -> dict[str, str]:
-    return procfs.status_fields(procfs.PROC / str(pid) / "task" / str(pid) / "status") or {}
+    return procfs.status_fields(f"{procfs.PROC}/{pid}/task/{pid}/status") or {}
 
 
 def _is_blocked(fields: dict[str, str], number: int) -> bool:

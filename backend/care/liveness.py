@@ -122,7 +122,7 @@ def _is_dying(thread: int, folder: Path) -> bool:
     if stat is None or stat.has_ended or stat.is_exiting:
         return True
     # The kernel makes a SIGKILL pending for each thread.
-    status = procfs.status_fields(folder / str(thread) / "status") or {}
+    status = procfs.status_fields(f"{folder}/{thread}/status") or {}
     return signal.SIGKILL in procfs.signals_in(status.get("SigPnd", "0"))
 
 

@@ -106,7 +106,10 @@ class Breakpoints:
         self.python.agent.forget()
 
     def on_notice(self, name: str, payload: Mapping[str, Any]) -> None:
-        """Take a ``=breakpoint-…`` notice of GDB."""
+        """Take a ``=breakpoint-…`` notice of GDB, or that of a loaded library."""
+        if name == "library-loaded":
+            self.deaths.has_new_libraries = self.reports.has_new_libraries = True
+            return
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if name == "breakpoint-created":
                 self._on_created(payload["bkpt"])
@@ -122,8 +125,6 @@ class Breakpoints:
                     self.python.deleted(number)
                     if self._is_by_command(gone):
                         self._deleted.append(number)
-            elif name == "library-loaded":
-                self.deaths.has_new_libraries = self.reports.has_new_libraries = True
 
     def _on_created(self, bkpt: Mapping[str, Any]) -> None:
         made = breakpoint_decode.breakpoint_of(bkpt)

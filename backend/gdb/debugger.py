@@ -484,14 +484,22 @@ class GdbDebugger:
             return acquired
         self._process.was_stopped = acquired.was_stopped
         self._executor.stacks.know(acquired.pid, acquired.mapped)
-        # Nobody waits for them: GDB carries out commands in their order.
-        self._gdb.ask_together(*definitions(self.rank, acquired.pid), console(GUARD))
+        own = (*definitions(self.rank, acquired.pid), console(GUARD))
+        if self._gdb.is_asked_only:
+            # PGDB's questions name no variable, and many sessions ask nothing else.
+            self._gdb.put_off(*own)
+        else:
+            # Nobody waits for them: GDB carries out commands in their order.
+            self._gdb.ask_together(*own)
         self._executor.watch(acquired.pid)
         if (end := decode.exit_of(acquired.payload, run=request_id)) is not None:
             self._executor.feed(events.EndLearned(end))
             return end
         notes = [*acquired.notes]
-        if unheld := await asyncio.to_thread(self._executor.text.keep, acquired.pid):
+        text, mapped = self._executor.text, acquired.mapped
+        if (not mapped or text.must_keep(acquired.pid, mapped[0])) and (
+            unheld := await asyncio.to_thread(text.keep, acquired.pid)
+        ):
             notes.append(
                 f"if its GDB is killed, breakpoints in {', '.join(unheld)} stay and end the rank "
                 "by SIGTRAP: their text cannot be read"

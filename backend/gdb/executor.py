@@ -277,15 +277,16 @@ class Executor:
 
     def on_notice(self, name: str, payload: dict[str, Any]) -> None:
         """Take a ``=…``."""
-        if name == "thread-group-exited":
-            self.feed(events.LostProcess())
-        self.selected_thread.on_notice(name)
         self.breakpoints.on_notice(name, payload)
         if not self.breakpoints.is_asked:
             self.report_breakpoints()
         self.stacks.on_notice(name, payload)
-        self.stops.values.on_notice(name, payload)
-        if name == "library-loaded":
+        if name != "library-loaded":
+            if name == "thread-group-exited":
+                self.feed(events.LostProcess())
+            self.selected_thread.on_notice(name)
+            self.stops.values.on_notice(name, payload)
+        else:
             self.text.outdate()
             if self.state == "running" and self._holding is None:
                 # The file may be replaced before the rank stops. Libraries come in groups.

@@ -150,10 +150,13 @@ class Interrupter:
         handler of the program would be called without a reason of its own.
         """
         pid = self._executor.process.pid
+        has_handler = INTERRUPT in (procfs.caught_signals(pid) or ())
+        if not has_handler and not self._executor.gdb_interrupt.has_happened:
+            return  # the signals of all threads take a while to read
         pending = procfs.pending_signals(pid) or ()
         is_caught = (
-            INTERRUPT in pending
-            and INTERRUPT in (procfs.caught_signals(pid) or ())
+            has_handler
+            and INTERRUPT in pending
             # A blocked signal does not come, however long the rank runs for it.
             and not procfs.blocked_in_all_threads(pid, INTERRUPT)
         )

@@ -20,6 +20,8 @@ _SHOWS_NOTHING = pattern(
     r"-stack-(?:list-frames|info-frame|select-frame)\b|-thread-select \d+\Z|-gdb-show confirm\Z"
     r"|-exec-(?:continue|(?:step|next)(?:-instruction)?)\Z"
     r'|-interpreter-exec console "(?:frame \d+|handle SIG[A-Z]+ [a-z ]+)"\Z'
+    r'|-interpreter-exec console "python ending_in_gdb\.[a-z_]+\(\)"\Z'
+    r"|-target-(?:detach|attach \d+)\Z"
 )
 
 
@@ -39,6 +41,11 @@ class LentSetting:
         restored at once."""
         self._restore = ""
         self._is_changed = False
+
+    def begin_changed(self, restore: str) -> None:
+        """Take the setting of a GDB that has been started with the changed value."""
+        self._restore = restore
+        self._is_changed = True
 
     def ask(
         self, send: Send, *commands: str, change: str, restore: str

@@ -30,6 +30,8 @@ LOG = logging.getLogger(__name__)
 _MOST_OF_LOG = 4096
 _PING = "-gdb-show confirm"
 _WARNING = "warning: "
+_SELECTS_FRAME = '-interpreter-exec console "frame '
+_LIBRARY_LOADED = b"=library-loaded,"
 _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
 
 
@@ -68,6 +70,7 @@ class _Pending:
     prints: bool
     texts: list[str]
     reads_input: bool = False
+    selects_frame: bool = False
 
 
 class GdbSession:
@@ -98,7 +101,7 @@ class GdbSession:
         self.runs = 0
         """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
-        self._put_off = ""
+        self._put_off: list[str] = []
         self.input = InputWatch(self)
         """Watch for commands that read GDB's input."""
         self.lent = LentSetting()
@@ -147,12 +150,11 @@ class GdbSession:
     def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         """Send MI commands in one write, so that GDB wakes once; see :meth:`send`."""
         self.changes += 1
-        first, self._put_off = self._put_off, ""
-        if not first:
-            return self.ask_together(*commands)
-        done, *others = self.ask_together(first, *commands)
-        done.add_done_callback(functools.partial(self._note_failure, first))
-        return others
+        first, self._put_off = self._put_off, []
+        results = self.ask_together(*first, *commands)
+        for command, done in zip(first, results, strict=False):
+            done.add_done_callback(functools.partial(self._note_failure, command))
+        return results[len(first) :]
 
     def _note_failure(self, command: str, done: asyncio.Future[Result]) -> None:
         if done.cancelled() or done.exception() is not None or done.result().kind != "error":
@@ -163,9 +165,9 @@ class GdbSession:
             self._has_failed = True
             self.put_off(command)
 
-    def put_off(self, command: str) -> None:
-        """Send *command* before the next command that is no question."""
-        self._put_off = command
+    def put_off(self, *commands: str) -> None:
+        """Send *commands* before the next command that is no question."""
+        self._put_off += commands
 
     @property
     def is_asked_only(self) -> bool:
@@ -198,7 +200,9 @@ class GdbSession:
             self._token += 1
             # Only console commands print; output during an MI command belongs to no command.
             prints = command.startswith("-interpreter-exec")
-            self._pending[self._token] = _Pending(future, Result(kind=""), prints, [])
+            pending = _Pending(future, Result(kind=""), prints, [])
+            pending.selects_frame = command.startswith(_SELECTS_FRAME)
+            self._pending[self._token] = pending
             lines.append(f"{self._token}{command}")
             if prints:
                 self.input.start()
@@ -323,6 +327,11 @@ class GdbSession:
         elif isinstance(line, bytes):
             if line.startswith(b"(gdb)"):
                 return
+            if line.startswith(_LIBRARY_LOADED):
+                # An attach brings one for each library, and nothing needs its fields.
+                self.changes += 1
+                self._listener.on_notice("library-loaded", {})
+                return
             self._take(cut(self._renamed(line)))
         else:
             self._backlog = []
@@ -366,9 +375,12 @@ class GdbSession:
                     self._announced = ""
                 self._listener.on_running()
         elif part.kind == "=":
-            self.changes += 1
-            if self._pending:
-                self._oldest().result.notices.append((part.name, part.payload))
+            asked = self._oldest() if self._pending else None
+            if asked is None or not asked.selects_frame or part.name != "thread-selected":
+                # The selection of a frame changes no stack.
+                self.changes += 1
+            if asked is not None:
+                asked.result.notices.append((part.name, part.payload))
             self._listener.on_notice(part.name, part.payload)
         elif part.kind in ("~", "@"):
             # It belongs to a later command if GDB does not carry out the oldest one.
@@ -390,8 +402,8 @@ class GdbSession:
             is_error = not part.text.startswith(_WARNING)
             if self._ran is not None and is_error and not self._is_looking:
                 self._is_looking = True
-                asked = self.ask_together("-thread-info")[0]
-                asked.add_done_callback(functools.partial(self._on_threads, self.runs))
+                listed = self.ask_together("-thread-info")[0]
+                listed.add_done_callback(functools.partial(self._on_threads, self.runs))
 
     def _on_threads(self, run: int, asked: asyncio.Future[Result]) -> None:
         """Report a stop that GDB has not reported.

@@ -66,3 +66,9 @@ SETTINGS = (
 def settings(*, index_cache: bool) -> tuple[Setting, ...]:
     """Return the settings of every GDB, with or without GDB's index cache."""
     return (*SETTINGS, Setting(USE_INDEX_CACHE, must=False)) if index_cache else SETTINGS
+
+
+OWN_DEPTH = Setting("set print max-depth 0", must=False)
+"""PGDB's value of a setting of the user's, which a nursery has for all GDBs that it forks."""
+RESTORE_DEPTH = "-gdb-set print max-depth 20"
+"""MI command that gives it GDB's own value again."""

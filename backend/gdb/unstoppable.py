@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 from pgdb.jobs import procfs
 
@@ -65,7 +63,7 @@ def _unstoppable_thread(pid: int) -> int | None:
 
 def _function_of(pid: int, thread: int) -> str:
     with contextlib.suppress(OSError):
-        return (procfs.PROC / str(pid) / "task" / str(thread) / "wchan").read_text()
+        return _read(f"{procfs.PROC}/{pid}/task/{thread}/wchan")
     return ""
 
 
@@ -75,13 +73,10 @@ def frozen_group(pid: int) -> str:
     The text is ``wchan: FUNCTION`` where the folder cannot be seen from here.
     """
     with contextlib.suppress(OSError, ValueError):
-        for folder in _groups_of(pid):
+        for file, frozen in _state_files(_read(f"{procfs.PROC}/{pid}/cgroup")):
             with contextlib.suppress(OSError):
-                if "frozen 1" in (folder / "cgroup.events").read_text().splitlines():
-                    return str(folder)
-            with contextlib.suppress(OSError):
-                if (folder / "freezer.state").read_text().strip() == "FROZEN":
-                    return str(folder)
+                if frozen in _read(file).splitlines():
+                    return os.path.dirname(file)
     function = _function_of(pid, pid)
     return f"wchan: {function}" if _IN_FREEZER in function else ""
 
@@ -93,7 +88,7 @@ def _freezers() -> dict[str, tuple[str, str]]:
     A host may have thousands of mounts, and those of control groups stay.
     """
     mounts: dict[str, tuple[str, str]] = {}
-    for line in (procfs.PROC / "self" / "mountinfo").read_text().splitlines():
+    for line in _read(f"{procfs.PROC}/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         _, _, _, root, place, *_ = before.split(" ")
         kind, _, options = after.split(" ", 2)
@@ -104,11 +99,25 @@ def _freezers() -> dict[str, tuple[str, str]]:
     return mounts
 
 
-def _groups_of(pid: int) -> Iterator[Path]:
-    """Yield the folders of a process's control groups that can freeze it."""
-    for line in (procfs.PROC / str(pid) / "cgroup").read_text().splitlines():
+@functools.lru_cache(maxsize=64)
+def _state_files(listed: str) -> tuple[tuple[str, str], ...]:
+    """Return the files with the states of control groups that can freeze a process, each with the
+    line that it has when the group is frozen.
+
+    :param listed: text of the process's /proc/PID/cgroup.
+    """
+    found = []
+    for line in listed.splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",")
         for name, (root, place) in _freezers().items():
             if name in names:
-                yield Path(os.path.normpath(f"{place}/{os.path.relpath(path, root)}"))
+                folder = os.path.normpath(f"{place}/{os.path.relpath(path, root)}")
+                state = ("freezer.state", "FROZEN") if name else ("cgroup.events", "frozen 1")
+                found.append((f"{folder}/{state[0]}", state[1]))
+    return tuple(found)
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.process import start_with
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.gdb.settings import USE_INDEX_CACHE, Setting, settings
+from pgdb.backend.gdb.settings import RESTORE_DEPTH, USE_INDEX_CACHE, Setting, settings
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
@@ -127,6 +127,7 @@ class GdbFactory:
             return False
         try:
             await gdb.start(nursery.fork)
+            gdb.lent.begin_changed(RESTORE_DEPTH)
         except GdbError as error:
             self._nurseries.fell_back(error)
             await self.start(gdb, pid)
@@ -151,6 +152,7 @@ class GdbFactory:
             return False
         try:
             await gdb.start(nursery.fork)
+            gdb.lent.begin_changed(RESTORE_DEPTH)
         except GdbError as error:
             self._nurseries.fell_back(error)
             await self.start(gdb)

@@ -28,7 +28,7 @@ from pgdb.backend.gdb.process import (
     set_limits,
     why_ended,
 )
-from pgdb.backend.gdb.settings import settings
+from pgdb.backend.gdb.settings import OWN_DEPTH, settings
 from pgdb.backend.sbd.mapped_objects import linked
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.core_programs import CoreProgram
@@ -207,7 +207,7 @@ class Nursery:
     async def _read(self, names: Sequence[str], *, index_cache: bool) -> None:
         commands = [
             {"command": each.command, "must": each.must}
-            for each in settings(index_cache=index_cache)
+            for each in (*settings(index_cache=index_cache), OWN_DEPTH)
         ]
         if (await self._ask({"settings": commands})).get("debugs_gpus"):
             raise DebugsGpusError("its debugger debugs GPUs too")

@@ -40,6 +40,7 @@ _NAP_S = 0.001
 # The part after the dot or dash names a flavour (mpirun.openmpi, mpiexec.hydra, srun-wlm, MVAPICH's
 # mpirun_rsh), unless the file is a user's script. proc_pid_maps(5): a name may hold any character
 # that Python takes for a line end, except the kernel's own.
+_STATUS_LINE = pattern(r"^(\w+):[ \t]*(.*)$", re.M | re.A)
 _MAPPED_PATH = pattern(r"^\w+-\w+ \S+ \w+ \S+ \d+ +(/[^\n]*)$", re.M | re.A)
 _LAUNCHER_NAME = pattern(
     r"(?:mpirun|mpiexec|orterun|prterun|prun|srun)(?:[-_.][\w.+-]+)?(?<!\.(?:sh|py|pl))"
@@ -102,7 +103,7 @@ def children_of_main_thread(pid: int, proc: Path = PROC) -> list[int]:
 
     It reads one file; a kernel without CONFIG_PROC_CHILDREN has none.
     """
-    data = _read(proc / str(pid) / "task" / str(pid) / "children") or b""
+    data = _read(f"{proc}/{pid}/task/{pid}/children") or b""
     return [int(word) for word in data.split()]
 
 
@@ -120,7 +121,7 @@ def descendants(pid: int, proc: Path = PROC) -> list[int]:
 def read_stat(pid: int, proc: Path = PROC) -> ProcessStat | None:
     """Return identity and state of the process *pid*."""
     fields = _stat_fields(pid, proc)
-    status = status_fields(proc / str(pid) / "status")
+    status = status_fields(f"{proc}/{pid}/status")
     if fields is None or status is None:
         return None
     comm, rest = fields
@@ -162,7 +163,7 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
 
     If the process is inside execve(2), the function waits for a short time.
     """
-    path = proc / str(pid) / "environ"
+    path = f"{proc}/{pid}/environ"
     data = _read_at_once(path)
     until = time.monotonic() + _EXEC_S
     while data == b"" and not _is_without_environment(pid, proc) and time.monotonic() < until:
@@ -179,25 +180,25 @@ def environment(pid: int, proc: Path = PROC) -> dict[str, str] | None:
 def variables_in(data: bytes) -> dict[str, str]:
     """Return the variables in the text of an ``environ`` file."""
     # A text without an end may be cut off, such as a rank's number.
-    data = data[: data.rfind(b"\0") + 1]
+    text = os.fsdecode(data[: data.rfind(b"\0") + 1])
     found: dict[str, str] = {}
-    for entry in data.split(b"\0"):
-        name, equals, value = entry.partition(b"=")
+    for entry in text.split("\0"):
+        name, equals, value = entry.partition("=")
         if equals:
             # getenv(3) returns the first of two variables with one name.
-            found.setdefault(os.fsdecode(name), os.fsdecode(value))
+            found.setdefault(name, value)
     return found
 
 
 def is_foreign(pid: int, proc: Path = PROC) -> bool:
     """Return whether *pid* runs as another user, or is gone."""
-    status = status_fields(proc / str(pid) / "status") or {}
+    status = status_fields(f"{proc}/{pid}/status") or {}
     return status.get("Uid", "").split()[1:2] != [str(os.geteuid())]
 
 
 def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
     """Return the arguments of *pid*, its name first; empty for zombies and kernel threads."""
-    data = _read_at_once(proc / str(pid) / "cmdline")
+    data = _read_at_once(f"{proc}/{pid}/cmdline")
     if data is None:
         return None
     text = os.fsdecode(data)
@@ -207,7 +208,7 @@ def command_line(pid: int, proc: Path = PROC) -> list[str] | None:
 def executable(pid: int, proc: Path = PROC) -> str | None:
     """Return the path of the file that *pid* executes; the file may be deleted."""
     try:
-        path = os.readlink(proc / str(pid) / "exe")
+        path = os.readlink(f"{proc}/{pid}/exe")
     except OSError:
         return None
     return path.removesuffix(" (deleted)")
@@ -219,7 +220,7 @@ def is_closed(pid: int, proc: Path = PROC) -> bool:
     The check is that of ptrace(2) without Yama's.
     """
     try:
-        os.readlink(proc / str(pid) / "exe")
+        os.readlink(f"{proc}/{pid}/exe")
     except PermissionError:
         return is_alive(pid, proc)
     except OSError:
@@ -244,16 +245,13 @@ def program_name(pid: int) -> str:
 
 def waits_for_child(pid: int, proc: Path = PROC) -> bool:
     """Return whether the main thread of *pid* waits in wait(2), as far as the kernel shows that."""
-    return (_read(proc / str(pid) / "wchan") or b"").strip() == b"do_wait"
+    return (_read(f"{proc}/{pid}/wchan") or b"").strip() == b"do_wait"
 
 
-def status_fields(path: Path) -> dict[str, str] | None:
+def status_fields(path: str) -> dict[str, str] | None:
     """Return the lines of a ``status`` file by name, None if it cannot be read."""
     data = _read(path)
-    if not data:
-        return None
-    pairs = (line.partition(":") for line in os.fsdecode(data).split("\n"))
-    return {name: value.strip() for name, _, value in pairs}
+    return dict(_STATUS_LINE.findall(os.fsdecode(data))) if data else None
 
 
 def signals_in(mask: str) -> set[int]:
@@ -295,28 +293,28 @@ def is_at_rest(pid: int, proc: Path = PROC) -> bool:
 
 def caught_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     """Return the signals that *pid* has handlers for."""
-    status = status_fields(proc / str(pid) / "status")
+    status = status_fields(f"{proc}/{pid}/status")
     return None if status is None else signals_in(status.get("SigCgt", "0"))
 
 
 def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
     """Return the TCP ports on which *pid* accepts connections."""
-    directory = proc / str(pid)
+    directory = f"{proc}/{pid}"
     try:
-        descriptors = os.listdir(directory / "fd")
+        descriptors = os.listdir(f"{directory}/fd")
     except OSError:
         return None
     inodes = set()
     for descriptor in descriptors:
         try:
-            target = os.readlink(directory / "fd" / descriptor)
+            target = os.readlink(f"{directory}/fd/{descriptor}")
         except OSError:
             continue
         if target.startswith("socket:["):
             inodes.add(target[len("socket:[") : -1])
     ports = set()
     for name in ("tcp", "tcp6"):
-        for line in (_read(directory / "net" / name) or b"").decode().splitlines()[1:]:
+        for line in (_read(f"{directory}/net/{name}") or b"").decode().splitlines()[1:]:
             columns = line.split()
             if len(columns) > 9 and columns[3] == _TCP_LISTEN and columns[9] in inodes:
                 ports.add(int(columns[1].rpartition(":")[2], 16))
@@ -325,7 +323,7 @@ def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
 
 def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
     """Return the paths of the files that *pid* has mapped; empty if they may not be read."""
-    text = os.fsdecode(_read(proc / str(pid) / "maps") or b"")
+    text = os.fsdecode(_read(f"{proc}/{pid}/maps") or b"")
     return frozenset(_MAPPED_PATH.findall(text))
 
 
@@ -339,7 +337,7 @@ def on_this_host(pid: int, proc: Path = PROC) -> bool:
     if node and (environment(pid, proc) or {}).get("SLURMD_NODENAME", node) != node:
         return False
     try:
-        return os.readlink(proc / str(pid) / "ns" / "uts") == os.readlink(proc / "self/ns/uts")
+        return os.readlink(f"{proc}/{pid}/ns/uts") == os.readlink(f"{proc}/self/ns/uts")
     except OSError:
         return True
 
@@ -355,7 +353,7 @@ def is_launcher_name(name: str) -> bool:
 
 def yama_scope(proc: Path = PROC) -> int:
     """Return kernel.yama.ptrace_scope; 0 (no restriction) on kernels without Yama."""
-    data = _read(proc / "sys" / "kernel" / "yama" / "ptrace_scope")
+    data = _read(f"{proc}/sys/kernel/yama/ptrace_scope")
     return int(data) if data else 0
 
 
@@ -384,10 +382,10 @@ def why_not_traceable(pid: int, proc: Path = PROC, *, tracer: int = 0) -> str | 
             f"kernel.yama.ptrace_scope is {scope}: nothing on this host can be traced "
             "until it is booted with another value"
         )
-    me = status_fields(proc / "self" / "status") or {}
+    me = status_fields(f"{proc}/self/status") or {}
     if int(me.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1:
         return None
-    theirs = status_fields(proc / str(pid) / "status") or {}
+    theirs = status_fields(f"{proc}/{pid}/status") or {}
     my_uid = me.get("Uid", "0 0 0 0").split()[1]
     uids = theirs.get("Uid", my_uid).split()[:3]
     if set(uids) != {my_uid}:
@@ -439,16 +437,17 @@ def _why_closed(pid: int, me: dict[str, str], theirs: dict[str, str], proc: Path
     )
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     # ESRCH comes from files that were open when their process ended, EACCES and EPERM from
     # other users' processes; OSError covers them all.
     try:
-        return path.read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
     except OSError:
         return None
 
 
-def _read_at_once(path: Path) -> bytes | None:
+def _read_at_once(path: str) -> bytes | None:
     """Read a file, with one read(2) if it is not longer than most environments.
 
     A file longer than any environment is cut off. During one read the kernel keeps the memory of a
@@ -477,7 +476,7 @@ def _is_without_environment(pid: int, proc: Path) -> bool:
 
 
 def _stat_fields(pid: int, proc: Path) -> tuple[str, list[str]] | None:
-    data = _read(proc / str(pid) / "stat")
+    data = _read(f"{proc}/{pid}/stat")
     if not data:
         return None
     # The name may hold spaces and brackets, so the last bracket ends it.
@@ -487,10 +486,10 @@ def _stat_fields(pid: int, proc: Path) -> tuple[str, list[str]] | None:
 
 def _thread_statuses(pid: int, proc: Path) -> list[dict[str, str]]:
     try:
-        threads = os.listdir(proc / str(pid) / "task")
+        threads = os.listdir(f"{proc}/{pid}/task")
     except OSError:
         return []
-    found = (status_fields(proc / str(pid) / "task" / thread / "status") for thread in threads)
+    found = (status_fields(f"{proc}/{pid}/task/{thread}/status") for thread in threads)
     return [status for status in found if status is not None]
 
 

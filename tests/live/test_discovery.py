@@ -258,8 +258,8 @@ def test_finding_32_ranks_reads_little_of_each_process(
     reads: Counter[str] = Counter()
     read = procfs._read
 
-    def counted(path: Path) -> bytes | None:
-        reads[path.parent.name] += 1
+    def counted(path: str) -> bytes | None:
+        reads[Path(path).parent.name] += 1
         return read(path)
 
     with run_job(builder, mpi.line(32, nompi), nompi, 32, in_mpi=False) as job:

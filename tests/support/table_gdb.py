@@ -23,7 +23,7 @@ class TableGdb(GdbSession):
         self.answers = answers
         self.asked: list[str] = []
         self.changes = 0
-        self._put_off = ""
+        self._put_off: list[str] = []
         self.lent = LentSetting()
 
     def _write(self, *commands: str) -> list[asyncio.Future[Result]]:

@@ -155,6 +155,37 @@ def test_text_of_a_file_that_is_gone_is_restored(
     as_ordinary_user(check)
 
 
+def test_an_ordinary_users_aggregator_must_keep_text(built: Built) -> None:
+    def check() -> None:
+        with built.start() as process:
+            text = RankText()
+            try:
+                first = next(mapped(process.pid))
+                assert text.must_keep(process.pid, first)
+                assert text.keep(process.pid) == ()
+                assert text.must_keep(process.pid, first)
+            finally:
+                text.close()
+                process.kill()
+
+    as_ordinary_user(check)
+
+
+def test_text_of_files_that_can_be_opened_at_any_time_is_not_kept(built: Built) -> None:
+    if os.geteuid():
+        pytest.skip("only root opens the files of any mapping")
+    with built.start() as process:
+        try:
+            text = RankText()
+            text.outdate()
+            assert not text.must_keep(process.pid, next(mapped(process.pid)))
+            # The rest need not look again before a run.
+            text.keep = pytest.fail  # type: ignore[method-assign]
+            text.refresh(process.pid)
+        finally:
+            process.kill()
+
+
 def test_text_that_cannot_be_compared_is_reported(built: Built) -> None:
     def check() -> None:
         with built.start() as process:

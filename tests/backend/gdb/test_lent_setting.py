@@ -12,7 +12,9 @@ from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.lent_setting import LentSetting
 from pgdb.backend.gdb.mi import Result, console, cut
 from pgdb.backend.gdb.operations import prints_unasked
+from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.backend.gdb.settings import OWN_DEPTH, RESTORE_DEPTH
 from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,
@@ -39,7 +41,7 @@ class Gdb(GdbSession):
         self.written: list[str] = []
         self.answers: dict[str, list[str]] = {}
         self.changes = 0
-        self._put_off = ""
+        self._put_off: list[str] = []
         self.lent = LentSetting()
         self.arguments = FrameArguments(lent=self.lent)
 
@@ -85,6 +87,20 @@ def test_steps_and_stacks_in_turn_lower_the_depth_once() -> None:
         assert await gdb.sent("-gdb-show confirm") == ["-gdb-show confirm"]
         assert await gdb.bt() == [FRAMES, ARGUMENTS]
 
+    run(test)
+
+
+def test_a_forked_gdb_has_the_depth_lowered_from_the_start() -> None:
+    async def test(gdb: Gdb) -> None:
+        gdb.lent.begin_changed(RESTORE_DEPTH)
+        assert await gdb.sent("-target-attach 7") == ["-target-attach 7"]
+        assert await gdb.bt() == [FRAMES, ARGUMENTS]
+        leaving = (console(END_WHEN_FREE), "-target-detach")
+        assert await gdb.sent(*leaving) == [*leaving]
+        assert await gdb.sent(console("print x")) == [RESTORED, console("print x")]
+        assert await gdb.bt() == [FRAMES, LOWERED, ARGUMENTS]
+
+    assert LOWERED.removeprefix("-gdb-") == OWN_DEPTH.command
     run(test)
 
 

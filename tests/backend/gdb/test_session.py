@@ -82,6 +82,58 @@ def test_changes_are_counted() -> None:
     )
 
 
+def test_the_selection_of_a_frame_changes_no_stack() -> None:
+    selected = '=thread-selected,id="1",frame={level="3"}'
+    frame, thread = console("frame 3"), console("thread 2")
+
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
+        before = gdb.changes
+        await asyncio.wait_for(gdb.ask_together(frame)[0], DEADLINE_S)
+        assert gdb.changes == before
+        await asyncio.wait_for(gdb.ask_together(thread)[0], DEADLINE_S)
+        assert gdb.changes == before + 1
+
+    run(test, {frame: [selected, "TOKEN^done"], thread: [selected, "TOKEN^done"]})
+
+
+def test_a_loaded_library_is_a_change_without_fields() -> None:
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
+        before = gdb.changes
+        await asyncio.wait_for(gdb.ask_together("-target-attach 7")[0], DEADLINE_S)
+        assert gdb.changes == before + 2
+
+    loaded = '=library-loaded,id="/lib/libc.so.6",symbols-loaded="0",thread-group="i1"'
+    events = run(test, {"-target-attach 7": [loaded, loaded, "TOKEN^done"]})
+    notices = [each for each in events.reported if each[0] == "notice"]
+    assert notices == [("notice", "library-loaded", {})] * 2
+
+
+def test_what_is_put_off_comes_before_the_next_command_that_is_no_question() -> None:
+    settle, define = console("python settle()"), console("init-if-undefined $_rank = 4")
+
+    async def test(gdb: GdbSession, _: GdbEvents) -> None:
+        gdb.put_off(settle)
+        gdb.put_off(define)
+        assert gdb.is_asked_only
+        await asyncio.wait_for(gdb.ask_together("-ask")[0], DEADLINE_S)
+        assert gdb.is_asked_only
+        assert (await ask(gdb, PRINT)).text == "settled, 4\n"
+        # The one that has failed is put off again, once.
+        assert gdb.is_asked_only
+        assert (await ask(gdb, PRINT)).text == "settled, 4\n"
+        assert not gdb.is_asked_only
+
+    run(
+        test,
+        {
+            "-ask": ["TOKEN^done"],
+            settle: ["TOKEN^done"],
+            define: ['TOKEN^error,msg="Quit"'],
+            PRINT: ['~"settled, 4\\n"', "TOKEN^done"],
+        },
+    )
+
+
 def test_text_belongs_to_the_console_command_that_is_under_way() -> None:
     async def test(gdb: GdbSession, _: GdbEvents) -> None:
         first, second = gdb.send(PRINT), gdb.send(console("print y"))

@@ -130,7 +130,7 @@ def test_an_environment_that_an_exec_cuts_off_is_read_again(
     environ = tmp_path / "7" / "environ"
     read = procfs._read_at_once
 
-    def read_and_finish(path: Path) -> bytes | None:
+    def read_and_finish(path: str) -> bytes | None:
         data = read(path)
         environ.write_bytes(whole)
         return data
