@@ -28,6 +28,7 @@ from pgdb.backend.python.interleave import (
     interleave,
     without_agent,
 )
+from pgdb.backend.python.page_cache import PageCache
 from pgdb.backend.python.reader import (
     NOT_SHOWN,
     Local,
@@ -259,7 +260,7 @@ class PythonStacks:
             minor = self._minor_of(pid, at)
         except OSError as error:
             raise CommandError(f"its memory cannot be read: {error.strerror}") from None
-        return Interpreter(partial(read_some, pid), at, minor)
+        return Interpreter(PageCache(partial(read_some, pid)), at, minor)
 
     def tasks_table_of(self, pid: int) -> int:
         """Return the address of asyncio's table of offsets, 0 if there is none."""

@@ -202,12 +202,17 @@ class PythonValues:
         if isinstance(found, int):
             address = found
             most = operation.most_elements
-            text = await asyncio.to_thread(interpreter.shown, address, _SHOWN)
-            if not most or "..." not in text:
-                return Value(text=text)
-            whole = await asyncio.to_thread(interpreter.shown, address, max(most, _SHOWN))
-            is_cut = whole == text or "..." in whole
-            return Value(text=text, whole=whole, looked_at=most if is_cut else 0)
+            shown = await asyncio.to_thread(interpreter.shown_in_part, address, _SHOWN)
+            if not most or not shown.is_cut:
+                return Value(text=shown.text)
+            if (
+                numbers := await self._list_of_numbers(interpreter, address, operation)
+            ) is not None:
+                return Value(text=shown.text, whole=numbers)
+            whole = await asyncio.to_thread(
+                interpreter.shown_in_part, address, max(most, _SHOWN), is_whole=True
+            )
+            return Value(text=shown.text, whole=whole.text, looked_at=most if whole.is_cut else 0)
         place = found
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
@@ -218,6 +223,21 @@ class PythonValues:
         dtype, data = await self._elements(pid, place, 0, place.count)
         block = Block(dtype=dtype, shape=place.shape, data=data)
         return Value(text=values.text_of_numbers(place, dtype, data), whole=block)
+
+    async def _list_of_numbers(
+        self, interpreter: Interpreter, address: int, operation: Evaluate
+    ) -> Block | None:
+        """Return the numbers of a long list or tuple, None for another object."""
+        objects = interpreter.objects
+        if objects.type_name(address) not in ("list", "tuple"):
+            return None
+        if 8 * objects.word(address + 16) > operation.limit_bytes:
+            return None
+        try:
+            block = await asyncio.to_thread(_block_of, interpreter, address, "")
+        except CommandError:
+            return None
+        return block if len(block.shape) == 1 else None
 
     async def _with_numbers(self, pid: int, expression: str) -> str:
         """Return an expression of GDB's with numbers in the place of Python's."""
@@ -307,7 +327,13 @@ def _block_of(interpreter: Interpreter, address: int, text: str) -> Block:
     addresses = objects.elements(address) if is_list else (address,)
     found: list[int | float] = []
     for each in addresses:
-        number = parse_number(values.parsed_number(interpreter.shown(each, 1)) or "")
+        match objects.type_name(each):
+            case "int":
+                number: int | float | None = objects.integer(each)
+            case "float":
+                number = objects.number(each)
+            case _:
+                number = parse_number(values.parsed_number(interpreter.shown(each, 1)) or "")
         if number is None:
             what = f"{interpreter.shown(address, 3)[:60]}"
             raise CommandError(f"py:{text} is no number and no array of numbers: {what}")

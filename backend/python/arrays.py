@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 
 import msgspec
 
-from pgdb.backend.python import object_text
 from pgdb.backend.python.objects import Objects, UnknownError
 
 _MOST_DIMENSIONS = 32
@@ -49,10 +47,6 @@ _NAMES = {
     "c8": "complex64",
     "c16": "complex128",
 }
-_OTHER_NAMES = {"O": "object", "M": "datetime64", "m": "timedelta64", "V": "void"}
-_MOST_ITEM_BYTES = 4096
-_MOST_OF_ELEMENT = 20
-"""Most elements of a container that is an element of an array."""
 _SCALARS = {name: kind for kind, name in _NAMES.items()}
 _TORCH = {0: "u1", 1: "i1", 2: "i2", 3: "i4", 4: "i8", 5: "f2", 6: "f4", 7: "f8", 9: "c8"} | {
     10: "c16",
@@ -60,6 +54,7 @@ _TORCH = {0: "u1", 1: "i1", 2: "i2", 3: "i4", 4: "i8", 5: "f2", 6: "f4", 7: "f8"
     15: "bfloat16",
 }
 """Element types of PyTorch by their numbers (c10/core/ScalarType.h)."""
+_MOST_MASK_BYTES = 1 << 24
 _INLINE = 5
 """Most dimensions of a tensor whose sizes and strides are in the tensor itself."""
 _IMPL_WORDS = 25
@@ -134,9 +129,10 @@ class ArrayPlace(msgspec.Struct, frozen=True):
         return low, high + self.item_bytes
 
 
-def find(objects: Objects, address: int) -> ArrayPlace | None:
+def find(objects: Objects, address: int, *, with_masked: bool = False) -> ArrayPlace | None:
     """Return the place of the numbers of an object, None if it is no array, tensor or number.
 
+    :param with_masked: whether the masked elements of an array count.
     :raises UnknownError: if it is one whose numbers cannot be read.
     """
     name = objects.type_name(address)
@@ -144,12 +140,74 @@ def find(objects: Objects, address: int) -> ArrayPlace | None:
         kind = _SCALARS[name[6:].rstrip("_")]
         sign = "|" if kind[1:] == "1" else "<"
         return ArrayPlace(name, sign + kind, (), (), address + 16)
+    if name == "array.array":
+        return _of_standard_array(objects, address)
+    if name == "memoryview":
+        return _of_view(objects, address)
     bases = objects.bases(address)
     if "numpy.ndarray" in bases:
+        if (count := masked_count(objects, address)) and not with_masked:
+            raise NoNumbersError(f"{count} elements of the {name} are masked")
         return _of_numpy(objects, address, name)
     if any(each in ("torch._C.TensorBase", "torch._C._TensorBase") for each in bases):
         return _of_torch(objects, address, name)
     return None
+
+
+def mask_of(objects: Objects, address: int) -> ArrayPlace | None:
+    """Return the place of the mask of a masked array of NumPy, None for an array without one."""
+    if "MaskedArray" not in objects.bases(address):
+        return None
+    mask = objects.own_attributes(address).get("_mask")
+    if mask is None or "numpy.ndarray" not in objects.bases(mask):
+        return None
+    place = _of_numpy(objects, mask, "numpy.ndarray")
+    return place if place.dtype == "|b1" else None
+
+
+def masked_count(objects: Objects, address: int) -> int:
+    """Return the number of masked elements of an array of NumPy."""
+    place = mask_of(objects, address)
+    if place is None:
+        return 0
+    low, high = place.extent
+    if not place.is_contiguous or high > _MOST_MASK_BYTES:
+        raise NoNumbersError(f"the mask of the MaskedArray of shape {place.shape} is not read")
+    return sum(map(bool, objects.read(place.address + low, high - low)))
+
+
+def _of_standard_array(objects: Objects, address: int) -> ArrayPlace:
+    """Return the place of the numbers of an ``array.array``."""
+    count, data = objects.words(address + 16, 2)
+    letter = chr(objects.read(objects.word(address + 40), 1)[0])
+    return _flat("array.array", letter, (count,), None, data)
+
+
+def _of_view(objects: Objects, address: int) -> ArrayPlace:
+    """Return the place of the numbers of a ``memoryview``."""
+    data, _, _, item_bytes = objects.words(address + 56, 4)
+    count = objects.integer32(address + 92)
+    form, shape_at, strides_at = objects.words(address + 96, 3)
+    letters = objects.c_text(form) if form else "B"
+    if len(letters) != 1 or not 0 <= count <= _MOST_DIMENSIONS:
+        raise NoNumbersError(f"memoryview with elements {letters!r} has no numbers")
+    shape = objects.words(shape_at, count) if count else ()
+    strides = struct.unpack(f"<{count}q", objects.read(strides_at, 8 * count)) if count else ()
+    place = _flat("memoryview", letters, shape, strides, data)
+    if place.item_bytes != item_bytes:
+        raise NoNumbersError(f"memoryview with elements {letters!r} has no numbers")
+    return place
+
+
+def _flat(
+    name: str, letter: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, data: int
+) -> ArrayPlace:
+    kind = _LETTERS.get(letter)
+    if kind is None:
+        raise NoNumbersError(f"{name} with elements {letter!r} has no numbers")
+    if strides is None:
+        strides = (int(kind[1:]),)
+    return ArrayPlace(name, ("|" if kind[1:] == "1" else "<") + kind, shape, strides, data)
 
 
 def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
@@ -166,49 +224,6 @@ def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
         raise UnknownError(f"{name} has {count} dimensions; {_MOST_DIMENSIONS} can be read")
     sign = ">" if order == ">" else "|" if kind[1:] == "1" else "<"
     return ArrayPlace(name, sign + kind, tuple(shape), strides, data)
-
-
-class OtherArray(msgspec.Struct, frozen=True):
-    """Texts, objects or other elements of an array of NumPy that are no numbers."""
-
-    element_name: str
-    shape: tuple[int, ...]
-    elements: tuple[str, ...] | None
-    """The first elements as Python writes them, None if they are of another kind."""
-
-
-def others(objects: Objects, address: int, most: int) -> OtherArray:
-    """Return the first elements of an array of NumPy whose elements are no numbers."""
-    data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
-    shape = objects.words(objects.word(address + 32), min(count, _MOST_DIMENSIONS))
-    strides = struct.unpack(
-        f"<{len(shape)}q", objects.read(objects.word(address + 40), 8 * len(shape))
-    )
-    described = objects.word(address + 56)
-    letter, order = (chr(each) for each in objects.read(described + 25, 2))
-    # NumPy 1 has the size in 32 bits, and no subarray behind it; NumPy 2 has flags there.
-    size = objects.word(described + 40) or objects.integer32(described + 32)
-    name = _OTHER_NAMES.get(letter, f"elements {letter!r}")
-    if letter == "U":
-        name = f"str of {size // 4} characters"
-    elif letter == "S":
-        name = f"bytes of {size}"
-    if letter not in "USO" or order == ">" or not 0 <= size <= _MOST_ITEM_BYTES:
-        return OtherArray(name, shape, None)
-    places = [
-        data + sum(at * step for at, step in zip(index, strides, strict=True))
-        for index in itertools.islice(itertools.product(*map(range, shape)), most)
-    ]
-    return OtherArray(name, shape, tuple(_other(objects, each, letter, size) for each in places))
-
-
-def _other(objects: Objects, place: int, letter: str, size: int) -> str:
-    if letter == "O":
-        return object_text.shown(objects, objects.word(place), _MOST_OF_ELEMENT)
-    data = objects.read(place, size)
-    if letter == "S":
-        return repr(data.rstrip(b"\0"))
-    return repr(data.decode("utf-32-le", "replace").rstrip("\0"))
 
 
 def stands_as_it_is(keys: int) -> bool:

@@ -26,6 +26,11 @@ _ADAPTIVE_AT = {11: 184, 12: 192, 13: 200, 14: 208, 15: 208}
 """Offset of the instructions in a code object, by the minor version of Python 3."""
 _FIRST_FRAME_AT, _LAST_FRAME_AT = 64, 136
 """Where the frame inside of a coroutine can begin."""
+_STATE_BEFORE = 5
+"""Bytes between the state of a coroutine and its frame, which follows it (3.11 and later)."""
+_COMPLETED = 1
+_LAST_KNOWN_STATES = 14
+"""Minor version of the last Python whose states have these numbers."""
 _TAGS = 3
 """Bits of a reference that are no part of the address (Python 3.14 and later)."""
 _NO_LOCATION, _LONG, _NO_COLUMNS = 15, 14, 13
@@ -95,7 +100,11 @@ def waiting(objects: Objects, address: int) -> Waiting | None:
     for at in range(_FIRST_FRAME_AT, _LAST_FRAME_AT, 8):
         code = objects.word(address + at) & ~_TAGS
         if type_or_nothing(objects, code) == "code":
-            return _with_frame(objects, address + at - (32 if objects.minor == 11 else 0), code)
+            frame = address + at - (32 if objects.minor == 11 else 0)
+            state = int.from_bytes(objects.read(frame - _STATE_BEFORE, 1), "little", signed=True)
+            if objects.minor <= _LAST_KNOWN_STATES and state >= _COMPLETED:
+                return None
+            return _with_frame(objects, frame, code)
     return None
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import math
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
+from pgdb.backend.python import known_types, numpy_scalars
 from pgdb.backend.python.objects import Objects, UnknownError
 
 _MOST_DEPTH = 6
+_MOST_DEPTH_OF_WHOLE = 40
 _MOST_OBJECTS = 5000
 """Most objects in one text: nested containers multiply."""
 _EXCEPTION = 1 << 30
@@ -19,39 +21,67 @@ _BLOCK = 64
 _CUT = "..."
 
 
-def shown(objects: Objects, address: int, most: int) -> str:
+Arrays = Callable[[int, int], "Shown | None"]
+"""Returns the text of an array at an address with some elements, None for another object."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The text of an object."""
+
+    text: str
+    is_cut: bool = False
+    """Whether elements are left out."""
+
+
+def shown(
+    objects: Objects,
+    address: int,
+    most: int,
+    arrays: Arrays = lambda address, most: None,
+    *,
+    is_whole: bool = False,
+) -> Shown:
     """Return the value of an object as Python writes it; ``<T at 0x…>`` of most types.
 
     :param most: most elements of each container.
+    :param arrays: shows the arrays in containers.
+    :param is_whole: whether containers far inside of others are shown as well.
     """
-    return _Text(objects, most).of(address)
+    text = _Text(objects, most, arrays, _MOST_DEPTH_OF_WHOLE if is_whole else _MOST_DEPTH)
+    return Shown(text.of(address), text.is_cut)
 
 
 class _Text:
     """Text of one object, with a bound for all objects in it."""
 
-    def __init__(self, objects: Objects, most: int) -> None:
+    def __init__(self, objects: Objects, most: int, arrays: Arrays, depth: int) -> None:
         self._objects = objects
         self._most = most
-        self._left = _MOST_OBJECTS
+        self._arrays = arrays
+        self._depth = depth
+        self.is_cut = False
+        self._left = max(_MOST_OBJECTS, 3 * most)
         self._around: list[int] = []
 
     def of(self, address: int) -> str:
         """Return the text of an object."""
         self._left -= 1
         name = self._objects.type_name(address)
-        text = self._plain(address, name)
-        if text is not None:
-            return text
         try:
-            form = self._form(address, name)
+            text = self._plain(address, name)
+            form = self._form(address, name) if text is None else None
         except UnknownError:
             # It is being changed, or a class has the name of a known one.
-            form = None
+            text, form = None, None
+        if text is not None:
+            return text
         if form is None:
-            return f"<{name} at {address:#x}>"
+            return self._derived(address) or f"<{name} at {address:#x}>"
         before, parts, after = form
-        if address in self._around or len(self._around) >= _MOST_DEPTH:
+        if address in self._around:
+            return f"{before}{_CUT}{after}"
+        if len(self._around) >= self._depth:
+            self.is_cut = True
             return f"{before}{_CUT}{after}"
         self._around.append(address)
         try:
@@ -67,9 +97,28 @@ class _Text:
         texts: list[str] = []
         for number, (pattern, addresses) in enumerate(parts):
             if number == self._most or self._left <= 0:
+                self.is_cut = True
                 return ", ".join(texts) + (f", {_CUT}" if ": " in pattern else _CUT)
             texts.append(pattern.format(*map(self.of, addresses)))
         return ", ".join(texts)
+
+    def _derived(self, address: int) -> str | None:
+        """Return the text of an array, or of a class derived from a plain type."""
+        objects = self._objects
+        try:
+            found = self._arrays(address, self._most)
+            if found is not None:
+                self.is_cut = self.is_cut or found.is_cut
+                return found.text
+            if objects.is_a(address, "int"):
+                return str(objects.integer(address))
+            if objects.is_a(address, "str"):
+                return repr(objects.text(address))
+            if "float" in objects.bases(address):
+                return _float(objects.number(address))
+        except UnknownError:
+            return None
+        return None
 
     def _plain(self, address: int, name: str) -> str | None:
         """Return the text of an object that has no others in it."""
@@ -90,14 +139,15 @@ class _Text:
             case "bytes":
                 size = objects.word(address + 16)
                 data = objects.read(address + 32, min(size, self._most))
+                self.is_cut = self.is_cut or size > self._most
                 return repr(data) + _CUT * (size > self._most)
             case "bytearray":
                 size = objects.word(address + 16)
                 data = objects.read(objects.word(address + 40), min(size, self._most))
+                self.is_cut = self.is_cut or size > self._most
                 return f"bytearray({data!r}{_CUT * (size > self._most)})"
-            case "datetime.datetime" | "datetime.date" | "datetime.timedelta":
-                return self._time(address, name)
-        return None
+        found = numpy_scalars.text_of(objects, address, name)
+        return found or known_types.text_of(objects, address, name)
 
     def _form(self, address: int, name: str) -> tuple[str, _Parts, str] | None:
         """Return what stands before the parts of an object, the parts, and what stands behind
@@ -126,6 +176,11 @@ class _Text:
                 return "range(", _each((first, last) if is_one else (first, last, step)), ")"
             case "slice":
                 return "slice(", _each(objects.words(address + 16, 3)), ")"
+        if (moment := known_types.time_of(objects, address, name)) is not None:
+            text, zone = moment
+            return (text, (), "") if not zone else _zoned(text, zone)
+        if (held := known_types.parts_of(objects, address, name)) is not None:
+            return held[0], _each(held[1]), held[2]
         return self._attributes_form(address, short)
 
     def _tuple_form(self, address: int, name: str, short: str) -> tuple[str, _Parts, str]:
@@ -189,28 +244,14 @@ class _Text:
                 found.append((name, value))
         return f"{short}(", _named(found), ")"
 
-    def _time(self, address: int, name: str) -> str | None:
-        objects = self._objects
-        try:
-            if name == "datetime.timedelta":
-                return repr(
-                    datetime.timedelta(*struct.unpack("<3i", objects.read(address + 24, 12)))
-                )
-            has_zone, *data = objects.read(address + 24, 11 if name == "datetime.datetime" else 5)
-            year, month, day, *rest = data[0] << 8 | data[1], *data[2:]
-            if name == "datetime.date":
-                return repr(datetime.date(year, month, day))
-            if has_zone:
-                return None
-            hour, minute, second, *parts = rest
-            micros = parts[0] << 16 | parts[1] << 8 | parts[2]
-            return repr(datetime.datetime(year, month, day, hour, minute, second, micros))
-        except (ValueError, OverflowError):
-            return None
-
 
 _Parts = Iterable[tuple[str, Sequence[int]]]
 """Formats, each with the addresses of the objects in it."""
+
+
+def _zoned(text: str, zone: int) -> tuple[str, _Parts, str]:
+    """Return the form of a time with its zone."""
+    return f"{text[:-1]}, ", _named([("tzinfo", zone)]), ")"
 
 
 def _each(addresses: Iterable[int]) -> _Parts:

@@ -31,6 +31,7 @@ _SUBCLASSES = {
     "dict": 1 << 29,
 }
 """Bits in the flags of a type that say which built-in type it derives from."""
+_TYPE_FLAG = 1 << 31
 _CACHED_KEYS = {8: 872, 9: 864, 10: 872, 11: 872, 12: 880, 13: 880, 14: 880, 15: 888}
 """Offset of the keys that instances share, by the minor version of Python 3."""
 _DIGIT_BITS = 30
@@ -90,16 +91,27 @@ class Objects:
 
     def type_name(self, address: int) -> str:
         """Return the name of an object's type: with its module, for a type written in C."""
-        kind = self.word(address + _TYPE)
+        return self.name_of_type(self.word(address + _TYPE))
+
+    def name_of_type(self, kind: int) -> str:
+        """Return the name of a type."""
         name = self._types.get(kind)
         if name is None:
-            text = self._memory(self.word(kind + _NAME_AT), 200)
-            name = self._types[kind] = text.partition(b"\0")[0].decode("utf-8", "replace")
+            name = self._types[kind] = self.c_text(self.word(kind + _NAME_AT))
         return name
+
+    def c_text(self, address: int) -> str:
+        """Return a short text of C."""
+        data = self._memory(address, 200)
+        return data.partition(b"\0")[0].decode("utf-8", "replace")
 
     def flags(self, address: int) -> int:
         """Return the flags of an object's type."""
         return self.word(self.word(address + _TYPE) + _FLAGS_AT)
+
+    def is_a_type(self, address: int) -> bool:
+        """Return whether an object is a type."""
+        return bool(self.flags(address) & _TYPE_FLAG)
 
     def is_a(self, address: int, kind: str) -> bool:
         """Return whether an object is of a built-in type, or of a type derived from it."""
@@ -109,11 +121,8 @@ class Objects:
         """Return the names of an object's type and of all its bases."""
         kind = self.word(address + _TYPE)
         mro = self.word(kind + _MRO_AT)
-        names = []
-        for each in self._tuple(mro)[:_MOST_BASES] if mro else [kind]:
-            text = self._memory(self.word(each + _NAME_AT), 200)
-            names.append(text.partition(b"\0")[0].decode("utf-8", "replace"))
-        return names
+        kinds = self._tuple(mro)[:_MOST_BASES] if mro else [kind]
+        return [self.name_of_type(each) for each in kinds]
 
     # -- plain values ------------------------------------------------------------------------
 
@@ -122,11 +131,15 @@ class Objects:
         length, state = self.word(address + 16), self.word(address + 32)
         kind, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
         head = (48, 72) if self.minor < 12 else (40, 56)
-        if not is_compact or kind not in (1, 2, 4):
-            raise UnknownError("the text is of a class derived from str")
+        if kind not in (1, 2, 4):
+            raise UnknownError("the text is not complete")
         if length * kind > _MOST_TEXT_BYTES:
             raise UnknownError(f"the text has {length} characters")
-        data = self.read(address + (head[0] if is_ascii else head[1]), length * kind)
+        if is_compact:
+            at = address + (head[0] if is_ascii else head[1])
+        else:  # of a class derived from str
+            at = self.word(address + head[1])
+        data = self.read(at, length * kind)
         encoding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[kind]
         return data.decode(encoding, "replace")
 
@@ -196,6 +209,11 @@ class Objects:
                 yield from self._items(self.word(kind + _CACHED_KEYS[self.minor]), values)
             return
         offset = self._signed(kind + _DICT_OFFSET_AT)
+        if offset < 0:
+            # Behind the items of an object that varies in size, such as an enumeration of int.
+            basic, item = self.words(kind + _BASIC_SIZE_AT, 2)
+            count = abs(self._signed(address + _SIZE))
+            offset += basic + (item * count + 7) // 8 * 8 if count <= _MOST_ITEMS else 0
         if offset > 0 and (dictionary := self.word(address + offset)):
             yield from self.items(dictionary)
 

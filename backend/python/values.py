@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+import math
 import platform
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from pgdb.backend.python import arrays, object_text, runtime, scopes
+from pgdb.backend.python import (
+    arrays,
+    numpy_elements,
+    object_text,
+    runtime,
+    scopes,
+    table_text,
+    tables,
+)
 from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError
+from pgdb.backend.python.object_text import Shown
 from pgdb.backend.python.objects import Objects, UnknownError, modules
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.runtime import Memory
@@ -21,6 +31,8 @@ from pgdb.patterns import pattern
 _MODULES = {8: 56, 9: 856, 10: 856, 11: 888, 12: 944}
 """Offset of ``sys.modules`` in the state of an interpreter (x86-64)."""
 _MINOR = pattern(r"/(?:lib)?python3\.(\d{1,2})(?:[dm]?(?:\.so[\d.]*)?\Z|/lib-dynload/)")
+_MOST_BYTES_INSIDE = 1 << 20
+"""Largest part of memory that is read to show an array with gaps that is in another object."""
 _MOST_SHOWN = 200
 """Most elements of a container, and most characters of a text, that are shown."""
 
@@ -111,6 +123,13 @@ class Interpreter:
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
             if place is not None:
                 place = place.element(key)
+            elif kind in ("attribute", "element") and (
+                column := self._of_table(address, kind, key)
+            ):
+                if isinstance(column, int):
+                    address = column
+                else:
+                    place = column
             elif kind == "attribute":
                 address = objects.attribute(address, str(key))
             elif (array := arrays.find(objects, address)) is not None:
@@ -123,9 +142,20 @@ class Interpreter:
             place = self._numbers(address)
         return address if place is None else place
 
+    def _of_table(self, address: int, kind: str, key: str | int) -> ArrayPlace | int | None:
+        """Return the place of a column of a table of pandas; None for another object, and for an
+        attribute that is no column."""
+        try:
+            return table_text.step(self.objects, address, key)
+        except UnknownError:
+            if kind == "attribute":
+                return None
+            raise
+
     def _numbers(self, address: int) -> ArrayPlace | None:
         try:
-            return arrays.find(self.objects, address)
+            found = arrays.find(self.objects, address)
+            return found or table_text.place_of(self.objects, address)
         except NoNumbersError:
             return None
 
@@ -208,17 +238,93 @@ class Interpreter:
 
     def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
         """Return the value of an object that is no array of numbers."""
+        return self.shown_in_part(address, most).text
+
+    def shown_in_part(self, address: int, most: int, *, is_whole: bool = False) -> Shown:
+        """Return the value of an object, and whether some of its elements are left out.
+
+        :param most: most elements of each container.
+        :param is_whole: whether containers far inside of others are shown as well.
+        """
+        other = self._other_array(address, most) or self._table(address, most)
+        if other is not None:
+            return other
+        return object_text.shown(
+            self.objects, address, most, self._array_in_container, is_whole=is_whole
+        )
+
+    def _other_array(self, address: int, most: int) -> Shown | None:
+        """Return the text of an array of NumPy that has no numbers, None for another object."""
         objects = self.objects
         if "numpy.ndarray" not in objects.bases(address):
-            return object_text.shown(objects, address, most)
-        other = arrays.others(objects, address, most)
+            return None
+        if arrays.mask_of(objects, address) is not None:
+            return self._masked(address, most)
+        other = numpy_elements.others(objects, address, most)
         shape = ", ".join(map(str, other.shape)) + "," * (len(other.shape) == 1)
         head = f"{objects.type_name(address)} of {other.element_name}, shape ({shape})"
         if other.elements is None:
-            return head
+            return Shown(head, is_cut=True)
         if not other.shape:
-            return other.elements[0]
-        return f"{head} = {_nested(iter(other.elements), other.shape, [len(other.elements)])}"
+            return Shown(other.elements[0])
+        listed = _nested(iter(other.elements), other.shape, [len(other.elements)])
+        return Shown(f"{head} = {listed}", math.prod(other.shape) > len(other.elements))
+
+    def _table(self, address: int, most: int) -> Shown | None:
+        """Return the text of a table of pandas, None for another object."""
+        try:
+            table = tables.find(self.objects, address)
+            if table is None:
+                return None
+            return table_text.text_of(self.objects, table, most, self._texts_of)
+        except UnknownError:
+            return None
+
+    def _texts_of(self, place: ArrayPlace, most: int) -> list[str]:
+        dtype, data = self._first(place, most)
+        return _texts(dtype, data, most)
+
+    def _masked(self, address: int, most: int) -> Shown | None:
+        """Return the text of a masked array, with ``--`` in the place of masked elements."""
+        place, mask = self._plain_numbers(address), arrays.mask_of(self.objects, address)
+        if place is None or mask is None or mask.shape != place.shape:
+            return None
+        dtype, data = self._first(place, most)
+        _, hidden = self._first(mask, most)
+        texts = [
+            "--" if is_hidden else each
+            for each, is_hidden in zip(_texts(dtype, data, most), hidden, strict=False)
+        ]
+        return Shown(_in_form(place, texts), place.count > len(texts))
+
+    def _plain_numbers(self, address: int) -> ArrayPlace | None:
+        try:
+            return arrays.find(self.objects, address, with_masked=True)
+        except NoNumbersError:
+            return None
+
+    def _first(self, place: ArrayPlace, most: int) -> tuple[str, bytes]:
+        """Return the type and the bytes of the first elements of an array.
+
+        :raises UnknownError: if too much memory has to be read for them.
+        """
+        low, high = place.extent
+        part = place
+        if place.is_contiguous:
+            count = min(place.count, most)
+            low, high = 0, count * place.item_bytes
+            part = msgspec.structs.replace(place, shape=(count,), strides=(place.item_bytes,))
+        elif high - low > _MOST_BYTES_INSIDE:
+            raise UnknownError(f"the {place.kind} spans {high - low} bytes of memory with gaps")
+        return elements(part, self.objects.read(place.address + low, high - low), low)
+
+    def _array_in_container(self, address: int, most: int) -> Shown | None:
+        """Return the text of an array that is an element of another object."""
+        place = self._numbers(address)
+        if place is None:
+            return self._other_array(address, most) or self._table(address, most)
+        dtype, data = self._first(place, most)
+        return Shown(text_of_numbers(place, dtype, data, most), place.count > most)
 
 
 def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:
@@ -245,15 +351,23 @@ def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:
 
 def text_of_numbers(place: ArrayPlace, dtype: str, data: bytes, most: int = _MOST_SHOWN) -> str:
     """Return the type, the shape and the values of an array, in GDB's form."""
+    return _in_form(place, _texts(dtype, data, most))
+
+
+def _texts(dtype: str, data: bytes, most: int) -> list[str]:
+    """Return the texts of the first numbers."""
     import numpy
 
-    numbers = numpy.frombuffer(data, dtype)
-    shown = [_number(each) for each in numbers[:most].tolist()]
+    return [_number(each) for each in numpy.frombuffer(data, dtype)[:most].tolist()]
+
+
+def _in_form(place: ArrayPlace, texts: list[str]) -> str:
+    """Return the type, the shape and the elements of an array."""
     if not place.shape:
-        return shown[0]
+        return texts[0]
     shape = ", ".join(map(str, place.shape)) + "," * (len(place.shape) == 1)
-    values = _nested(iter(shown), place.shape, [len(shown)])
-    return f"{place.kind} of {place.element_name}, shape ({shape}) = {values}"
+    listed = _nested(iter(texts), place.shape, [len(texts)])
+    return f"{place.kind} of {place.element_name}, shape ({shape}) = {listed}"
 
 
 def layout_text(place: ArrayPlace, name: str, index: str = "") -> str | None:

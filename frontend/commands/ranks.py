@@ -7,7 +7,7 @@ import re
 
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, UsageError
+from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import truth, where
 from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
@@ -31,6 +31,8 @@ from pgdb.records import Record
 
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
 _AUTOMATIC = pattern(r"(running|stopped|exited|lost|held|error|bp\d+|all)\Z")
+_EXPRESSION = pattern(r"\A\s*[A-Za-z_]|[<>=(]")
+"""The begin of an expression, or an operator that no rank set has."""
 _SETS = """A rank set is a list such as 0-3,8 (also 0..3, and 0-31/2 with a step), all, or a name:
 @running, @stopped, @exited, @lost, @held, @error, @bp2 (stopped at breakpoint 2), @3 (class 3 of
 the last output), or a set of defset. Operators, from left to right: , union, ! without, & both,
@@ -101,7 +103,14 @@ async def _defset(call: Call) -> Outcome:
         raise UsageError(f"defset: @{name} needs a rank set, or 'if CONDITION'")
     if word == "if" or word.startswith("if("):
         return await _defset_where(call, name, text.removeprefix("if").strip())
-    ranks = call.workspace.parse_ranks(text)
+    try:
+        ranks = call.workspace.parse_ranks(text)
+    except RankSetError as error:
+        if not _EXPRESSION.search(text):
+            raise
+        raise UsageError(
+            f"{error}; 'defset {name} if {text}' takes the ranks on which a condition is true"
+        ) from None
     call.workspace.sets[name] = ranks
     return f"@{name} is {layout.brackets(ranks)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -176,7 +177,7 @@ def test_variables_of_enclosing_functions_come_before_globals() -> None:
             process.kill()
     (listed,) = records(done.answer("py-locals")).values()
     values = {each["name"]: each["value"] for each in listed["items"]}
-    assert values.pop("innermost").startswith("<function at")
+    assert values.pop("innermost").startswith("<function outer.<locals>.inner")
     assert values == {
         "own": "'argument'",
         "hidden": "'outer'",
@@ -287,6 +288,10 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
             "print py:OPTIONS[0, -1]",
             "py-print self.size()",
         )
+        compared = run_pgdb(
+            "attach", "--batch", "--pids", pids, *ex("proc 0-1 compare py:self.samples 0 with 1")
+        )
+    assert re.search(r"\[250\] +\[0\] 0 .*\n +\[1\] 1 ", compared.out), compared.out
     values = records(done.answer("print py:self.history"))
     assert {key: each["text"] for key, each in values.items()} == {"0": "[0.5, 0]", "1": "[0.5, 1]"}
     numbers = records(done.answer("print py:self.size * 2 + py:LIMIT"))

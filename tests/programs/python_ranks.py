@@ -21,6 +21,7 @@ class Solver:
         self.size = size
         self.tolerance = 1e-6
         self.history = [0.5, RANK]
+        self.samples = [*range(250), RANK]
 
     def compare(self, first, second):
         if RANK == 2:

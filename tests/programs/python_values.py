@@ -2,17 +2,28 @@
 """Objects of all kinds in one frame; a test reads them from outside."""
 
 import argparse
+import array
 import collections
 import dataclasses
 import datetime
+import decimal
 import enum
+import fractions
+import functools
 import os
+import pathlib
+import re
 import sys
+import types
+import uuid
 
 try:
     import numpy as np
 except ImportError:
     np = None
+pd = None
+if sys.argv[1:] == ["pandas"]:
+    import pandas as pd
 try:
     torch = None
     if sys.argv[1:] == ["torch"]:
@@ -56,6 +67,38 @@ class Color(enum.Enum):
     RED = 1
 
 
+class Level(enum.IntEnum):
+    HIGH = 2
+
+
+class Access(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Whole(int):
+    pass
+
+
+class Half(float):
+    pass
+
+
+class Label(str):
+    pass
+
+
+class Sized(int):
+    def __init__(self, value):
+        self.unit = "K"
+
+
+def counting(number):
+    while number:
+        yield number
+        number -= 1
+
+
 @dataclasses.dataclass
 class Settings:
     rate: float
@@ -72,9 +115,29 @@ def numbers():
     texts = np.array(["a"])
     swapped = np.array([1, 2], dtype=">i4")
     things = np.array([[1, "x"], [None, (2,)]], dtype=object)
-    days = np.array(["2026-01-01"], dtype="datetime64[D]")
+    days = np.array(["2026-01-01", "NaT"], dtype="datetime64[D]")
+    spans = np.array([1, 2], dtype="timedelta64[30s]")
+    rows = np.array([(1, 2.5, "ab")], dtype=[("id", "i4"), ("at", "f8"), ("name", "U4")])
+    inner = np.array([(1, (2, 3))], dtype=[("a", "u1"), ("b", [("c", "i2"), ("d", "i8")])])
+    hidden = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    shown = np.ma.masked_array([1.0, 2.0])
+    held = {"w": np.arange(3.0), "g": np.float64(0.5), "n": [np.int32(4)], "t": np.array(["x"])}
     wait()
-    return straight, turned, backwards, single, truths, empty, texts, swapped, things, days
+    return locals()
+
+
+def tables():
+    series = pd.Series([1.0, 2.0, 4.0])
+    named = pd.Series([1, 2], index=["r", "s"])
+    texts = pd.Series(["a", "b"])
+    dates = pd.Series(pd.date_range("2026-01-01", periods=2))
+    missing = pd.Series([True, None], dtype="boolean")
+    table = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "c": ["x", "y"], "d": [3, 4]})
+    numbered = pd.DataFrame([[1, 2], [3, 4]])
+    nothing = pd.DataFrame()
+    inside = [table["a"]]
+    wait()
+    return locals()
 
 
 def tensors():
@@ -114,6 +177,30 @@ def objects(argument):
     error = ValueError("bad", 3)
     day, moment = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4, 5, 6)
     span = datetime.timedelta(1, 2, 3)
+    clock = datetime.time(1, 2, 3, 4)
+    zone = datetime.timezone(datetime.timedelta(0, 3600))
+    zoned = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=zone)
+    level, access = Level.HIGH, Access.READ
+    whole, half, label, sized = Whole(-5), Half(0.5), Label("h\u00e9\u20ac"), Sized(1 << 70)
+    plain_label = Label("ab")
+    price, tiny, odd_price = (
+        decimal.Decimal("-1.50"),
+        decimal.Decimal("1E-9"),
+        decimal.Decimal("NaN"),
+    )
+    long_price = decimal.Decimal("123456789012345678901234567890.125")
+    fraction, number = fractions.Fraction(1, 3), uuid.UUID(int=5)
+    folder, here = pathlib.Path("/tmp") / "x", pathlib.Path("a/b")
+    proxy, bound = types.MappingProxyType({"a": 1}), functools.partial(int, base=2)
+    expression, chained = re.compile("a+"), collections.ChainMap({"a": 1}, {})
+    numbers_of_c, view = array.array("d", [1.0, 2.0]), memoryview(b"ab")
+    waiting, ended, fresh = counting(3), counting(0), counting(1)
+    next(waiting)
+    list(ended)
+    method, builtin, function, module, kind = plain.__init__, len, counting, enum, Plain
+    dots, nothing = ..., NotImplemented
+    deep = [[[[[[[[1]]]]]]]]
+    table_of_numbers = {each: each for each in range(3000)}
     circle = [1]
     circle.append(circle)
     cube = [[[0] * 100 for _ in range(100)] for _ in range(100)]
@@ -128,6 +215,8 @@ def wait():
     os.read(0, 1)
 
 
+if pd:
+    tables()
 if torch:
     tensors()
 objects("given")

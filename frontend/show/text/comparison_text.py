@@ -19,7 +19,7 @@ from pgdb.frontend.show.text.layout import MOST_CLASSES, Layout, Row, brackets, 
 from pgdb.frontend.show.text.value_text import Said, value_rows
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Value
+from pgdb.records import Block, Record, Value
 
 _MOST_PARTS = 6
 NO_ADDRESSES = "but for the addresses, which were not compared; 'set compare-pointers raw' does"
@@ -174,7 +174,8 @@ def _left_out(found: Comparison, before: str, after: str) -> Iterator[tuple[str,
 def _have_parts(classes: Sequence[EquivalenceClass[Record]]) -> bool:
     """Return whether all values are structures or arrays, which are compared part by part."""
     return bool(classes) and all(
-        isinstance(each.record, Value) and isinstance(parse(each.record.text), Group)
+        isinstance(each.record, Value)
+        and (isinstance(each.record.whole, Block) or isinstance(parse(each.record.text), Group))
         for each in classes
     )
 

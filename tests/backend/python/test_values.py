@@ -79,6 +79,39 @@ EXPECTED = {
     "moment": "datetime.datetime(2026, 1, 2, 3, 4, 5, 6)",
     "span": "datetime.timedelta(days=1, seconds=2, microseconds=3)",
     "circle": "[1, [...]]",
+    "clock": "datetime.time(1, 2, 3, 4)",
+    "zone": "datetime.timezone(datetime.timedelta(seconds=3600))",
+    "zoned": "datetime.datetime(2026, 1, 2, 3, 4, "
+    "tzinfo=datetime.timezone(datetime.timedelta(seconds=3600)))",
+    "level": "<Level.HIGH: 2>",
+    "access": "<Access.READ: 1>",
+    "whole": "-5",
+    "half": "0.5",
+    "label": "'h\u00e9\u20ac'",
+    "plain_label": "'ab'",
+    "sized": str(1 << 70),
+    "sized.unit": "'K'",
+    "price": "Decimal('-1.50')",
+    "tiny": "Decimal('1E-9')",
+    "odd_price": "Decimal('NaN')",
+    "long_price": "Decimal('123456789012345678901234567890.125')",
+    "fraction": "Fraction(1, 3)",
+    "number": "UUID('00000000-0000-0000-0000-000000000005')",
+    "folder": "PosixPath('/tmp/x')",
+    "here": "PosixPath('a/b')",
+    "proxy": "mappingproxy({'a': 1})",
+    "bound": "functools.partial(<class 'int'>, (), {'base': 2})",
+    "expression": "re.compile('a+')",
+    "chained": "ChainMap({'a': 1}, {})",
+    "numbers_of_c": "array.array of float64, shape (2,) = {1.0, 2.0}",
+    "numbers_of_c[1]": "2.0",
+    "view": "memoryview of uint8, shape (2,) = {97, 98}",
+    "builtin": "<built-in function len>",
+    "module": "<module 'enum'>",
+    "kind": "<class 'Plain'>",
+    "dots": "Ellipsis",
+    "nothing": "NotImplemented",
+    "deep": "[[[[[[[...]]]]]]]",
 }
 
 
@@ -91,6 +124,14 @@ def test_values_of_each_interpreter(python: str) -> None:
             process.look()
         assert {each: value(process, each) for each in EXPECTED} == EXPECTED
         assert value(process, "plain").startswith("<Plain at 0x")
+        assert value(process, "function").startswith("<function counting at 0x")
+        bound = value(process, "method")
+        assert bound.startswith("<bound method ") and "__init__ of <Plain at 0x" in bound
+        lines = PROGRAM.read_text().splitlines()
+        waits_at = lines.index("        yield number") + 1
+        assert value(process, "waiting") == f"<generator counting at python_values.py:{waits_at}>"
+        assert value(process, "ended").startswith("<generator at 0x")
+        assert value(process, "fresh").startswith("<generator counting at python_values.py:")
         shown = value(process, "long_list")
         assert shown.startswith("[0, 1, 2, ")
         assert shown.endswith("199...]")
@@ -129,7 +170,14 @@ def test_arrays_of_numpy() -> None:
         "backwards[0]": "9",
         "texts": "numpy.ndarray of str of 1 characters, shape (1,) = {'a'}",
         "things": "numpy.ndarray of object, shape (2, 2) = {{1, 'x'}, {None, (2,)}}",
-        "days": "numpy.ndarray of datetime64, shape (1,)",
+        "days": "numpy.ndarray of datetime64[D], shape (2,) = {2026-01-01, NaT}",
+        "spans": "numpy.ndarray of timedelta64[30s], shape (2,) = {30 s, 60 s}",
+        "rows": "numpy.ndarray of (id, at, name), shape (1,) = {(1, 2.5, 'ab')}",
+        "inner": "numpy.ndarray of (a, b), shape (1,) = {(1, (2, 3))}",
+        "hidden": "MaskedArray of float64, shape (2,) = {1.0, --}",
+        "shown": "MaskedArray of float64, shape (2,) = {1.0, 2.0}",
+        "held": "{'w': numpy.ndarray of float64, shape (3,) = {0.0, 1.0, 2.0}, 'g': 0.5, 'n': [4], "
+        "'t': numpy.ndarray of str of 1 characters, shape (1,) = {'x'}}",
     }
     with running(sys.executable) as process:
         process.look()
@@ -143,6 +191,54 @@ def test_arrays_of_numpy() -> None:
         ):
             with pytest.raises(UnknownError):
                 value(process, text)
+
+
+def test_tables_of_pandas() -> None:
+    pytest.importorskip("pandas")
+    expected = {
+        "series": "Series of float64, shape (3,) = {1.0, 2.0, 4.0}",
+        "series[2]": "4.0",
+        "named": "Series of int64, shape (2,) = {1, 2}",
+        "texts": "Series = {'a', 'b'}",
+        "missing": "Series = {True, <NA>}",
+        "table": "DataFrame of 2 rows = {a = {1, 2}, b = {0.5, 1.5}, c = {'x', 'y'}, d = {3, 4}}",
+        "table['d']": "numpy.ndarray of int64, shape (2,) = {3, 4}",
+        "table['b'][1]": "1.5",
+        "table.b": "numpy.ndarray of float64, shape (2,) = {0.5, 1.5}",
+        "numbered": "DataFrame of 2 rows = {0 = {1, 3}, 1 = {2, 4}}",
+        "numbered[1]": "numpy.ndarray of int64, shape (2,) = {2, 4}",
+        "nothing": "DataFrame of no columns = {}",
+        "inside": "[Series of int64, shape (2,) = {1, 2}]",
+    }
+    with running(sys.executable, "pandas") as process:
+        process.look()
+        assert {each: value(process, each) for each in expected} == expected
+        assert value(process, "dates").startswith("Series = {2026-01-01T00:00:00.000000")
+        for text, why in {
+            "table['z']": "no column 'z'",
+            "named[0]": "labels of the rows are 0, 1, 2",
+            "series[3]": "index 3 is outside of 3 elements",
+        }.items():
+            with pytest.raises(UnknownError, match=why):
+                value(process, text)
+
+
+def test_a_value_says_whether_elements_are_left_out() -> None:
+    with running(sys.executable) as process:
+        process.look()
+        if process.frames[1].name == "numbers":  # it has NumPy
+            process.go_on()
+            process.look()
+        found = process.interpreter
+        expected = {"circle": False, "deep": True, "long_list": True, "pair": False, "dots": False}
+        for name, is_cut in expected.items():
+            place = found.resolve(values.parse(name), process.frames[1])
+            assert isinstance(place, int)
+            assert found.shown_in_part(place, 200).is_cut is is_cut, name
+            assert not found.shown_in_part(place, 5000, is_whole=True).is_cut, name
+        table = found.resolve(values.parse("table_of_numbers"), process.frames[1])
+        assert isinstance(table, int)
+        assert not found.shown_in_part(table, 5000, is_whole=True).is_cut
 
 
 def has_torch() -> bool:

@@ -186,6 +186,7 @@ def test_times_are_read_by_one_rule(line: str, why: str) -> None:
         ("defset running 0", "^defset: @running is a set of PGDB's own"),
         ("info static-tracepoint-markers", "would let the rank run"),
         ("i stat", "would let the rank run"),
+        ("defset late py:step > 3", "'defset late if py:step > 3' takes the ranks on which"),
         ("defset 3 0", "^defset: '3' cannot be the name of a set; write a letter, then"),
     ],
 )

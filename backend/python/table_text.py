@@ -1,0 +1,151 @@
+"""Text of the tables of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from pgdb.backend.python import arrays, numpy_elements, tables
+from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError
+from pgdb.backend.python.object_text import Shown
+from pgdb.backend.python.objects import Objects, UnknownError
+from pgdb.backend.python.tables import Column, Table
+
+_MISSING = "<NA>"
+_UNKNOWN = "<unknown>"
+Numbers = Callable[[ArrayPlace, int], list[str]]
+"""Returns the texts of the first numbers of an array."""
+
+
+def column_place(objects: Objects, column: Column) -> ArrayPlace:
+    """Return the place of the numbers of a column.
+
+    :raises UnknownError: if it has none, or if some values are missing.
+    """
+    if not column.values:
+        raise NoNumbersError("its values are not those of an array of NumPy")
+    place = arrays.find(objects, column.values)
+    if place is None:
+        raise NoNumbersError("its values are no numbers")
+    if column.mask:
+        mask = arrays.find(objects, column.mask)
+        if mask is None or any(objects.read(mask.address, mask.count)):
+            raise NoNumbersError("some of its values are missing")
+    return place if column.row is None else place.element(column.row)
+
+
+def column_named(objects: Objects, table: Table, label: int | str) -> Column | None:
+    """Return the column with a label, None if there is none, or if the labels are unknown."""
+    if not table.labels:
+        return None
+    wanted = repr(label)
+    for number, each in enumerate(_labels(objects, table)):
+        if each == wanted:
+            return table.columns.get(number)
+    return None
+
+
+def text_of(objects: Objects, table: Table, most: int, numbers: Numbers) -> Shown:
+    """Return the text of a table: its columns, each with its values."""
+    is_cut = False
+    parts = []
+    names = _labels(objects, table)
+    left, count = most, 0
+    for number, column in table.columns.items():
+        if left <= 0:
+            is_cut = True
+            parts.append("...")
+            break
+        texts, count = _values(objects, column, left, numbers)
+        left -= len(texts)
+        is_cut = is_cut or len(texts) < count
+        inner = ", ".join(texts) + "..." * (len(texts) < count)
+        name = names[number] if number < len(names) else str(number)
+        if name[1:-1].isidentifier():
+            name = name[1:-1]
+        parts.append(f"{name} = {{{inner}}}" if table.labels else f"{{{inner}}}")
+    if not table.labels:
+        return Shown(f"{table.name} = {parts[0] if parts else '{}'}", is_cut)
+    rows = f"{count} row{'s' * (count != 1)}" if table.columns else "no columns"
+    return Shown(f"{table.name} of {rows} = {{{', '.join(parts)}}}", is_cut)
+
+
+def _labels(objects: Objects, table: Table) -> list[str]:
+    if not table.labels:
+        return []
+    found = tables.labels(objects, table.labels)
+    if isinstance(found, tuple):
+        return [str(each) for each in found]
+    if found is None:
+        return []
+    try:
+        place = arrays.find(objects, found)
+    except NoNumbersError:
+        place = None
+    if place is None:
+        return list(numpy_elements.others(objects, found, len(table.columns)).elements or ())
+    return []
+
+
+def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tuple[list[str], int]:
+    """Return the texts of the first values of a column, and the number of all."""
+    if not column.values:
+        return [_UNKNOWN], 1
+    try:
+        place = arrays.find(objects, column.values)
+    except NoNumbersError:
+        place = None
+    if place is None:
+        found = numpy_elements.others(objects, column.values, most, column.row)
+        return list(found.elements or (_UNKNOWN,)), found.shape[0] if found.elements else 1
+    place = place if column.row is None else place.element(column.row)
+    texts = numbers(place, most)
+    if column.mask and (mask := arrays.find(objects, column.mask)) is not None:
+        hidden = objects.read(mask.address, min(mask.count, most))
+        texts = [_MISSING if no else each for each, no in zip(texts, hidden, strict=False)]
+    return texts, place.count
+
+
+def place_of(objects: Objects, address: int) -> ArrayPlace | None:
+    """Return the place of the numbers of a Series, None for another object.
+
+    :raises UnknownError: if they are no numbers, or cannot be read.
+    """
+    table = tables.find(objects, address)
+    if table is None or table.labels:
+        return None
+    try:
+        return replace(column_place(objects, table.columns[0]), kind=table.name)
+    except (NoNumbersError, KeyError) as error:
+        raise NoNumbersError(f"the {table.name} has no array of numbers: {error}") from None
+
+
+def step(objects: Objects, address: int, key: int | str) -> ArrayPlace | int | None:
+    """Return the place of a column of a DataFrame, or of an element of a Series; the address of
+    the array of a column without numbers.
+
+    None for an object that is no table.
+
+    :raises UnknownError: if there is none, or if it cannot be read.
+    """
+    table = tables.find(objects, address)
+    if table is None:
+        return None
+    if not table.labels:
+        if not table.has_numbered_rows or isinstance(key, str) or key < 0:
+            raise UnknownError(
+                f"elements of a {table.name} have a value where the labels of the rows are "
+                "0, 1, 2 and so on"
+            )
+        place = place_of(objects, address)
+        return None if place is None else place.element(key)
+    column = column_named(objects, table, key)
+    if column is None:
+        raise UnknownError(f"the {table.name} has no column {key!r}")
+    try:
+        return column_place(objects, column)
+    except NoNumbersError as error:
+        if column.values and column.row is None and not column.mask:
+            return column.values
+        raise UnknownError(f"the column {key!r} has no array of numbers: {error}") from None
