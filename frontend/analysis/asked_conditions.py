@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -11,12 +11,12 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.conditions import (
     check_changes_nothing,
+    comparison,
     has_ambiguous_differs,
     operands_of,
     possible_arrays,
-    string_comparison,
 )
-from pgdb.frontend.analysis.element_checks import elements, text_of
+from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
 from pgdb.frontend.analysis.plain_values import (
     is_bitset,
@@ -36,6 +36,7 @@ from pgdb.records import SLOT, Failure, Record, Value, Various, parse_number
 Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 """A function that evaluates an expression on ranks."""
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
+_TOO_WIDE = "integers of more than 8 bytes"
 WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
 _STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
 """The begin of the text of a string."""
@@ -84,15 +85,21 @@ def where(answer: Answer) -> RankSet:
 
 
 async def ask_condition(
-    condition: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull
+    condition: str,
+    ranks: RankSet,
+    evaluate: Evaluate,
+    recall: RecallFull,
+    look: Look = no_look,
 ) -> Answer:
-    """Evaluate a condition on *ranks* with GDB.
+    """Evaluate a condition on *ranks* with GDB; *look* reads values in full.
 
-    Where GDB would compare or test the address of an array, the answer is an error, since such a
-    condition is true for any array.
+    A comparison of an array is true if all elements meet it. Where GDB would compare or test the
+    address of an array otherwise, the answer is an error, since such a condition is true for any
+    array.
     """
     check_changes_nothing(condition)
     refused: list[EquivalenceClass[Record]] = []
+    compared_here: list[EquivalenceClass[Record]] = []
     left = ranks
     missing = Missing()
     if probed := await where_it_compares(condition, ranks, evaluate):
@@ -100,41 +107,67 @@ async def ask_condition(
             EquivalenceClass(each.ranks, Failure(message=why_not(each))) for each in probed.errors
         ]
         left, missing = left & comparing(probed), probed.missing
-    judged: list[EquivalenceClass[Record]] = []
-    if left and (compared := string_comparison(condition)) is not None:
-        subject, sign, other = compared
-        said = await in_full(await evaluate(subject, left), recall)
-        texts = RankSet.union(e.ranks for e in said.classes if is_compared_here(e, with_text=True))
-        if texts:
-            side = await right_side(other, texts, evaluate, recall, no_look)
-            failing = elements(part_of(said, texts), [(sign, side)])
-            refused += [
-                EquivalenceClass(each.ranks, Failure(message=each.value))
-                for each in failing
-                if each.is_error
-            ]
-            false = RankSet.union(each.ranks for each in failing if not each.is_error)
-            true = texts - RankSet.union(each.ranks for each in failing)
-            judged = [
-                EquivalenceClass(ranks, Value(text=text))
-                for ranks, text in ((true, "1"), (false, "0"))
-                if ranks
-            ]
-            left -= texts
+    compared = comparison(condition)
+    subject = compared[0] if compared is not None else ""
+    said: Answer | None = None
+
+    async def judge(some: RankSet) -> list[EquivalenceClass[Record]]:
+        """Compare the values of the left side on some ranks with the right side."""
+        assert compared is not None and said is not None
+        mine = await look(part_of(await in_full(said, recall), some))
+        side = await right_side(compared[2], some, evaluate, recall, look)
+        return judged(some, elements(mine, [(compared[1], side)]))
+
+    if left and compared is not None:
+        with_text = compared[2][:1] in ("'", '"')
+        if with_text or possible_arrays([subject]):
+            said = await evaluate(subject, left)
+            here = RankSet.union(
+                each.ranks for each in said.classes if is_compared_here(each, with_text=with_text)
+            )
+            if here:
+                compared_here += await judge(here)
+                left -= here
     for operand in possible_arrays(operands_of(condition)):
-        if left:
-            said = await evaluate(operand, left)
+        if left and (said is None or operand != subject):
+            values = await evaluate(operand, left)
             if arrays := RankSet.union(
-                each.ranks for each in said.classes if is_compared_here(each)
+                each.ranks for each in values.classes if is_compared_here(each)
             ):
-                message = f"{operand} is an array; name an element of it, such as {operand}[0]"
+                message = f"{operand} is an array; {_instead(operand, compared)}"
                 refused.append(EquivalenceClass(arrays, Failure(message=message)))
                 left -= arrays
     answer = Answer(command=f"print {condition}", ranks=ranks, classes=())
     if left:
         answer = await in_full(await evaluate(condition, left), recall)
-    classes = sorted((*answer.classes, *judged, *refused), key=lambda each: each.ranks.first)
+    wide = RankSet.union(each.ranks for each in answer.errors if is_too_wide(each))
+    if wide and said is not None:
+        compared_here += await judge(wide)
+        kept = [each for each in answer.classes if not is_too_wide(each)]
+        answer = replace(answer, classes=tuple(kept))
+    classes = sorted((*answer.classes, *compared_here, *refused), key=lambda each: each.ranks.first)
     return replace(answer, ranks=ranks, classes=tuple(classes), missing=answer.missing | missing)
+
+
+def judged(ranks: RankSet, failing: Sequence[Failing]) -> list[EquivalenceClass[Record]]:
+    """Return the truth of a comparison that PGDB has made, as GDB would print it."""
+    errors = [each for each in failing if each.is_error]
+    false = RankSet.union(each.ranks for each in failing if not each.is_error)
+    true = ranks - RankSet.union(each.ranks for each in failing)
+    found = [EquivalenceClass[Record](e.ranks, Failure(message=e.value)) for e in errors]
+    found += [
+        EquivalenceClass[Record](some, Value(text=text))
+        for some, text in ((true, "1"), (false, "0"))
+        if some
+    ]
+    return found
+
+
+def _instead(operand: str, compared: tuple[str, str, str] | None) -> str:
+    """Return advice for an array that a condition cannot have at this place."""
+    if compared is None:
+        return f"compare all elements, alone and on the left, as in '{operand} > 0'"
+    return f"compare it on the left, as in '{operand} > 0'"
 
 
 async def where_it_compares(text: str, ranks: RankSet, evaluate: Evaluate) -> Answer | None:
@@ -190,6 +223,11 @@ def _is_true(text: str) -> bool | None:
 def _no_condition(each: EquivalenceClass[Record]) -> EquivalenceClass[Record]:
     message = f"{text_of(each.filled)} is neither true nor false"
     return EquivalenceClass(ranks=each.ranks, record=Failure(message=message))
+
+
+def is_too_wide(each: EquivalenceClass[Record]) -> bool:
+    """Return whether GDB computes with no numbers of this size."""
+    return _TOO_WIDE in text_of(each.filled)
 
 
 def is_compared_here(each: EquivalenceClass[Record], *, with_text: bool = False) -> bool:

@@ -21,6 +21,7 @@ from pgdb.frontend.analysis.asked_conditions import (
     Evaluate,
     comparing,
     is_compared_here,
+    is_too_wide,
     is_truth_value,
     right_side,
     truth,
@@ -51,7 +52,6 @@ from pgdb.ranks import RankSet
 from pgdb.records import Record, Value
 
 _ABSENT = ("<not allocated>", "<not associated>")
-_TOO_WIDE = "integers of more than 8 bytes"
 
 
 class Check(msgspec.Struct, RichText, frozen=True):
@@ -169,7 +169,7 @@ async def check(
             break
         answer = await in_full(await evaluate(condition, left), recall)
         found = truth(answer)
-        wide = RankSet.union(each.ranks for each in found.errors if _is_too_wide(each))
+        wide = RankSet.union(each.ranks for each in found.errors if is_too_wide(each))
         if wide and requirement.comparisons and requirement.expression in seen:
             sides = [
                 (sign, await right_side(other, wide, evaluate, recall, look))
@@ -179,7 +179,7 @@ async def check(
             failing += elements(said, sides)
             passed |= wide - RankSet.union(each.ranks for each in failing)
             found = replace(
-                found, errors=tuple(each for each in found.errors if not _is_too_wide(each))
+                found, errors=tuple(each for each in found.errors if not is_too_wide(each))
             )
         failing += _errors(_with_causes(found.errors, seen))
         missing |= found.missing
@@ -280,11 +280,6 @@ def _by_value(answer: Answer, ranks: RankSet) -> Iterator[Failing]:
             ranks = ranks - members
     if ranks:
         yield Failing(ranks, "", "false; its value is not available")
-
-
-def _is_too_wide(each: EquivalenceClass[Record]) -> bool:
-    """Return whether GDB computes with no numbers of this size."""
-    return _TOO_WIDE in text_of(each.filled)
 
 
 def _is_absent(each: EquivalenceClass[Record]) -> bool:

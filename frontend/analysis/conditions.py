@@ -171,18 +171,25 @@ def _word_of(text: str) -> tuple[str, Kind | None]:
     return (expression if behind == ["is"] else before[0]), word
 
 
-def string_comparison(text: str) -> tuple[str, str, str] | None:
-    """Return subject, operator and string of a comparison with a string; None for others.
+def comparison(text: str) -> tuple[str, str, str] | None:
+    """Return subject, operator and right side of a condition that is one comparison; else None.
 
-    GDB compares addresses, and in Fortran the lengths too.
-
-    >>> string_comparison("name == 'ab'"), string_comparison("x == 1")
-    (('name', '==', "'ab'"), None)
+    >>> comparison("name == 'ab'"), comparison("x > 1 && y"), comparison("x")
+    (('name', '==', "'ab'"), None, None)
     """
     subject, compared = _subject(text), _compared(text)
-    if not subject or not compared or compared[0][1][:1] not in ("'", '"'):
-        return None
-    return subject, *compared[0]
+    return (subject, *compared[0]) if subject and compared else None
+
+
+def over_ranks(text: str) -> Requirement | None:
+    """Return the requirement of a text with a range or a word of ``assert``; None for others.
+
+    >>> over_ranks("x in 0..3").kind, over_ranks("x increasing").kind, over_ranks("x > 0")
+    ('within', 'increasing', None)
+    """
+    text = text.strip()
+    is_form = bool(text) and (_range_of(text) is not None or _word_of(text)[1] is not None)
+    return parse(text) if is_form else None
 
 
 # -- inside ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.asked_conditions import ask_condition, where
+from pgdb.frontend.analysis.asked_conditions import where
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
@@ -247,20 +247,20 @@ class RankView(RankGroups):
     # -- checking ----------------------------------------------------------------------------
 
     async def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
-        """Return the ranks on which *condition* holds now; GDB evaluates it.
+        """Return the ranks on which *condition* holds now, see :meth:`evaluate_condition`.
 
         :raises CommandError: if it could be evaluated on no rank.
         """
         return where(await self.evaluate_condition(condition, timeout_s=timeout_s))
 
     async def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
-        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+        """Evaluate a condition: 1 or 0 on each rank.
 
-        async def ask(expression: str, ranks: RankSet) -> Answer:
-            return await self._session.ranks(ranks).evaluate(expression)
-
+        It has the forms of :meth:`check_that`. The comparison of an array is true if all of its
+        elements meet it; an array anywhere else is an error on its ranks.
+        """
         with deadline.within(timeout_s):
-            return await ask_condition(condition, self.set, ask, self._session.recall)
+            return await verdicts.evaluate_condition(self._session, condition, self.set)
 
     async def check_that(
         self, condition: str, *, running_ok: bool = False, timeout_s: float | None = None

@@ -536,14 +536,18 @@ class Ranks:
         return self._loop.call(lambda: self._view.script(lines, timeout_s=timeout_s))
 
     def where(self, condition: str, *, timeout_s: float | None = None) -> RankSet:
-        """Return the ranks on which *condition* holds now; GDB evaluates it.
+        """Return the ranks on which *condition* holds now, see :meth:`evaluate_condition`.
 
         :raises CommandError: if it could be evaluated on no rank.
         """
         return self._loop.call(lambda: self._view.where(condition, timeout_s=timeout_s))
 
     def evaluate_condition(self, condition: str, *, timeout_s: float | None = None) -> Answer:
-        """Evaluate a condition; one that compares an array as a whole is an error on its ranks."""
+        """Evaluate a condition: 1 or 0 on each rank.
+
+        It has the forms of :meth:`check_that`. The comparison of an array is true if all of its
+        elements meet it; an array anywhere else is an error on its ranks.
+        """
         return self._loop.call(
             lambda: self._view.evaluate_condition(condition, timeout_s=timeout_s)
         )

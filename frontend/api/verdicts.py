@@ -10,9 +10,14 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis import whole_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.array_screen import Comparisons, screen
+from pgdb.frontend.analysis.asked_conditions import ask_condition, judged
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, Comparison, compare, to_look_at
-from pgdb.frontend.analysis.conditions import Requirement, check_changes_nothing
+from pgdb.frontend.analysis.conditions import (
+    Requirement,
+    check_changes_nothing,
+    over_ranks,
+)
 from pgdb.frontend.analysis.cut_parts import is_kept_as_hashes, look_at_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.system.workers import beside
@@ -244,6 +249,24 @@ async def check_condition(
         screen=screened,
         compute=beside,
     )
+
+
+async def evaluate_condition(session: Session, condition: str, ranks: RankSet) -> Answer:
+    """Evaluate a condition: 1 or 0 on each rank, or an error."""
+    if (requirement := over_ranks(condition)) is not None:
+        found = await check_condition(session, requirement, ranks)
+        classes = judged(ranks - found.missing.ranks, found.failing)
+        classes.sort(key=lambda each: each.ranks.first)
+        return Answer(f"print {condition}", ranks, tuple(classes), found.missing)
+
+    async def ask(expression: str, some: RankSet) -> Answer:
+        most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
+        return await _ask(session, expression, some, "", None, most, limit_bytes)
+
+    async def look_at(answer: Answer) -> Answer:
+        return await look(session, answer)
+
+    return await ask_condition(condition, ranks, ask, session.recall, look_at)
 
 
 async def _ask_parts(session: Session, expression: str, ranks: RankSet) -> Answer:

@@ -87,7 +87,8 @@ async def _defset(call: Call) -> Outcome:
     """Define @NAME as a set of ranks, or as the ranks on which a condition is true now.
 
     With 'if CONDITION' the GDBs of the selected ranks evaluate it: 'defset late if
-    step < 10'. The set stays the same when the ranks go on.
+    step < 10'. It has the forms of assert. The comparison of an array, as in 'u >= 0',
+    is true if all elements meet it. The set stays the same when the ranks go on.
     """
     name, _, text = need_argument(call, "a name and a rank set").partition(" ")
     name, text = name.removeprefix("@"), text.strip()

@@ -56,12 +56,20 @@ def test_conditions_name_the_element_that_fails(
         "c",
         *(f"assert {each}" for each in conditions),
         f"defset found if {text}",
+        *(f"defset fine if {each}" for each in conditions),
+        "defset within if (1 + 1) in 2..2",
         # Typed back, each place shows the same.
         *(f"print {place.partition(' = ')[0]}" for place in conditions.values() if place),
     )
     finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
     for condition, place in conditions.items():
         lines = shown(finished.out, f"assert {condition}")
+        fine = shown(finished.out, f"defset fine if {condition}")[0]
+        if place:
+            why = f"on which '{condition}' is true now"
+            assert fine == f"@fine is [0,2]: 2 of 3 ranks, {why}"
+        else:
+            assert "failed on [0-2]" in fine
         if not place:
             assert "NOT CHECKED on [0-2]" in lines[0], lines
             continue
@@ -72,6 +80,8 @@ def test_conditions_name_the_element_that_fails(
         if value != "0x0":
             assert f"[1]   {expression} = {value}" in typed, typed
     assert shown(finished.out, f"defset found if {text}")[0].startswith("@found is [1]: 1 of 3")
+    within = shown(finished.out, "defset within if (1 + 1) in 2..2")[0]
+    assert within.startswith("@within is [0-2]: 3 of 3")
 
 
 def test_a_member_of_a_base_class_behind_a_smart_pointer_is_a_place(mpi: Mpi, build: Build) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -12,9 +13,9 @@ from pgdb.frontend.analysis.asked_conditions import ask_condition, truth, where
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.show.text import comparison_text
-from pgdb.merge.classes import Missing
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Failure
+from pgdb.records import SLOT, Failure, Record, Value
 from tests.support.answers import answer, ranks
 from tests.support.canned_checks import ERROR, checked, no_recall
 
@@ -392,14 +393,11 @@ def test_a_variable_without_memory_is_named_as_such(word: str) -> None:
 # -- conditions of sets ------------------------------------------------------------------------
 
 
-def test_an_array_makes_no_condition() -> None:
-    said = {
-        "u": {
-            "0-1": "{1, -2}",
-            "2": "7",
-            "3": Failure(message='No symbol "u" in current context.'),
-        },
-        "u > 0": {"2": "1", "3": Failure(message='No symbol "u" in current context.')},
+def test_a_comparison_of_an_array_is_true_if_all_elements_meet_it() -> None:
+    missing = Failure(message='No symbol "u" in current context.')
+    said: dict[str, dict[str, str | Failure]] = {
+        "u": {"0": "{1, -2}", "1": "{1, 2}", "2": "7", "3": missing},
+        "u > 0": {"2": "1", "3": missing},
     }
     asked: list[tuple[str, str]] = []
 
@@ -409,10 +407,49 @@ def test_an_array_makes_no_condition() -> None:
 
     found = asyncio.run(ask_condition("u > 0", RankSet.range(0, 4), ask, no_recall))
     assert asked == [("u", "0-3"), ("u > 0", "2-3")]
-    assert where(found) == RankSet([2])
-    errors = {str(each.ranks): each.record for each in found.errors}
-    assert errors.keys() == {"0-1", "3"}
-    assert errors["0-1"] == Failure(message="u is an array; name an element of it, such as u[0]")
+    assert where(found) == RankSet([1, 2])
+    assert truth(found).false == RankSet([0])
+    assert {str(each.ranks): each.record for each in found.errors} == {"3": missing}
+
+
+def test_the_elements_of_a_condition_are_looked_at_in_full() -> None:
+    cut = Value(text="{1...}", digest="0x1")
+    looked: list[str] = []
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        return answer((str(members), cut))
+
+    async def look(said: Answer) -> Answer:
+        looked.append(str(said.ranks))
+        whole = EquivalenceClass[Record](said.ranks, replace(cut, whole="{1, 1, -3}"))
+        return replace(said, classes=(whole,))
+
+    found = asyncio.run(ask_condition("u > 0", RankSet.range(0, 2), ask, no_recall, look))
+    assert (where(found), looked) == (RankSet(), ["0-1"])
+    found = asyncio.run(ask_condition("u > 0", RankSet.range(0, 2), ask, no_recall))
+    with pytest.raises(CommandError, match="beyond those that GDB prints cannot be read"):
+        where(found)
+
+
+def test_a_condition_compares_integers_beyond_those_of_gdb() -> None:
+    refused = Failure(message="That operation is not available on integers of more than 8 bytes.")
+
+    async def ask(expression: str, members: RankSet) -> Answer:
+        return answer(("0", "5"), ("1", str(9 << 70)) if expression == "x" else ("1", refused))
+
+    found = asyncio.run(ask_condition("x < 100", RankSet.range(0, 2), ask, no_recall))
+    assert truth(found).false == RankSet([1])
+    assert not found.errors
+
+
+@pytest.mark.parametrize("text", ["u", "3 < u", "u > 0 && v > 0"])
+def test_an_array_anywhere_else_makes_no_condition(text: str) -> None:
+    async def ask(expression: str, members: RankSet) -> Answer:
+        return answer(("0-1", "3" if expression == "3" else "{1, -2}"))
+
+    found = asyncio.run(ask_condition(text, RankSet.range(0, 2), ask, no_recall))
+    with pytest.raises(CommandError, match=r"\[0-1\]: u is an array; compare .*'u > 0'"):
+        where(found)
 
 
 def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
@@ -437,13 +474,3 @@ def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
     asked.clear()
     asyncio.run(ask_condition("s == '/='", everybody, ask, no_recall))
     assert asked[0][0] == "s"
-
-
-def test_a_condition_of_arrays_alone_fails() -> None:
-    async def ask(expression: str, members: RankSet) -> Answer:
-        assert expression == "u"
-        return answer(("0-1", "{1, -2}"))
-
-    found = asyncio.run(ask_condition("u", RankSet.range(0, 2), ask, no_recall))
-    with pytest.raises(CommandError, match=r"\[0-1\]: u is an array"):
-        where(found)
