@@ -289,6 +289,11 @@ class MpiCallStatus(Struct, frozen=True, tag="mpi-calls"):
     sleeps_s: int | None = None
     """Least length of the sleep of a rank that sleeps, in seconds: 0, 1, 10, 60, 600, 3600 or
     86400; None if it is unknown."""
+    waits_on: str = ""
+    """The object of the kernel on which the input or output of a rank outside MPI waits, such as
+    ``its standard input, a pipe``; empty if it is unknown."""
+    is_confined: bool = False
+    """Whether a rank outside MPI runs under strict seccomp."""
     loop: Loop = ""
     """The loop of a rank outside MPI, if loops were looked for."""
     callback_of: MpiCall | None = None

@@ -230,6 +230,9 @@ class CallStatus:
         last, is_deadlock, waits = 0, False, Waits()
         if is_outside:
             waits = await self._waits.look(image, stacks, numbers)
+            if asked.loops:
+                python_loop = await self._waits.loop(image.pid, waits.threads.get(image.pid))
+                loop = python_loop or loop
             last, is_deadlock = await asyncio.to_thread(
                 end_of_rank, image, stacks, numbers, waits.awaited
             )

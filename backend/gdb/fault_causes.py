@@ -83,13 +83,11 @@ class Fault:
         if self.signal != "SIGSEGV":
             return ""
         if self.code == _BY_KERNEL:
-            return "a pointer whose value can be no address" if not self.address else ""
+            return "" if self.address else self._by_kernel(mappings, stack_limit, is_core=is_core)
         if self.code not in (_NOT_MAPPED, _NOT_ALLOWED):
             return ""
         if (of := overflowed(self.address, self.stack, mappings)) is not None:
-            if is_core:
-                return f"a stack has overflowed ({_size(of.end - of.start)})"
-            return _stack_words(of, stack_limit)
+            return _stack_words(of, stack_limit, is_core=is_core)
         if self.address < _PAGE_BYTES:
             if self.place == self.address:
                 return "a call through a null pointer"
@@ -106,6 +104,20 @@ class Fault:
             file = os.path.basename(there[0].path)
             return "a write to memory that can only be read" + (f", of {file}" if file else "")
         return ""
+
+    def _by_kernel(self, mappings: Sequence[Mapping], stack_limit: str, *, is_core: bool) -> str:
+        """Return the reason for a fault without an address.
+
+        The kernel also sends one where a stack that has overflowed has no room for the frame of a
+        handler of the signal.
+        """
+        if (of := overflowed(self.stack, self.stack, mappings)) is not None:
+            return _stack_words(of, stack_limit, is_core=is_core)
+        pointer = "a pointer whose value can be no address"
+        of = overflowed(self.stack - _PAGE_BYTES, self.stack - _PAGE_BYTES, mappings)
+        if of is not None and of.end - of.start >= _MIB:
+            return f"{pointer}, or a stack that has overflowed ({_size(of.end - of.start)})"
+        return pointer
 
 
 def overflowed(address: int, stack: int, mappings: Sequence[Mapping]) -> Mapping | None:
@@ -124,7 +136,9 @@ def overflowed(address: int, stack: int, mappings: Sequence[Mapping]) -> Mapping
     return own if is_stack and is_at_end else None
 
 
-def _stack_words(of: Mapping, limit: str) -> str:
+def _stack_words(of: Mapping, limit: str, *, is_core: bool) -> str:
+    if is_core:
+        return f"a stack has overflowed ({_size(of.end - of.start)})"
     if of.path == "[stack]":
         return "the stack has overflowed" + (f" ('ulimit -s' is {limit})" if limit else "")
     return f"the stack of the thread has overflowed ({_size(of.end - of.start)})"

@@ -12,11 +12,12 @@ from pgdb.backend.gdb.mpi_frames import Objects, Place
 from pgdb.backend.gdb.python_commands import unchanged_source
 from pgdb.backend.gdb.python_stacks import PythonStacks
 from pgdb.backend.gdb.rank_image import ProcessImage, RankImage
-from pgdb.backend.python import glue
+from pgdb.backend.python import glue, loops, values
+from pgdb.backend.python.arrays import ArrayPlace
 from pgdb.backend.python.reader import PythonThread
 from pgdb.backend.python.waits import awaited_thread, wait_of
-from pgdb.errors import CommandError
-from pgdb.mpi_calls import Activity
+from pgdb.errors import CommandError, PgdbError
+from pgdb.mpi_calls import Activity, Loop
 
 _WAITS = ("lock", "thread")
 _MOST_THREADS = 64
@@ -80,6 +81,37 @@ class PythonWaits:
         blocked = [numbers[number] for number, places in stacks if activity_of(places) in _WAITS]
         awaited = await asyncio.to_thread(self._awaited, image.pid, threads, blocked)
         return Waits(threads, awaited)
+
+    async def loop(self, pid: int, thread: PythonThread | None) -> Loop:
+        """Return the kind of loop of Python in which a thread is; empty if unknown."""
+        if thread is None or not thread.frames:
+            return ""
+        return await asyncio.to_thread(self._loop, pid, thread)
+
+    def _loop(self, pid: int, thread: PythonThread) -> Loop:
+        frame = thread.frames[0]
+        source = unchanged_source(pid, frame.filename)
+        if source is None:
+            return ""
+        try:
+            interpreter = self._python.interpreter_of(pid)
+            scope = interpreter.scope(thread, frame)
+        except PgdbError:
+            # Without its values, a loop that reads none can be judged.
+            scope = None
+
+        def type_of(text: str) -> str:
+            if scope is None:
+                return ""
+            try:
+                found = interpreter.resolve(values.parse(text), frame, scope)
+            except PgdbError:
+                return ""
+            if isinstance(found, ArrayPlace):
+                return "array"
+            return interpreter.objects.type_name(found)
+
+        return loops.loop_of(source, frame.line, type_of)
 
     def _awaited(
         self, pid: int, threads: Mapping[int, PythonThread], blocked: Sequence[int]

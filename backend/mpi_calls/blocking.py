@@ -1,4 +1,5 @@
-"""Ranks that block outside MPI: whether they work all the same, and how long they sleep."""
+"""Ranks that block outside MPI: whether they work all the same, on what object of the kernel they
+wait, and how long they sleep."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pgdb.backend.mpi_calls.awaited_objects import awaited_object, is_confined
 from pgdb.backend.mpi_calls.memory import Source
 from pgdb.jobs import procfs
 from pgdb.mpi_calls import Activity, MpiCallStatus
@@ -58,8 +60,15 @@ class Blocking:
             found := activity_in_call(thread or pid, self._proc)
         ):
             status = replace(status, activity=found)
+        # A thread can have its own limits.
+        if is_confined(thread or pid, self._proc):
+            status = replace(status, is_confined=True)
         if status.activity not in _BLOCKING:
             return status
+        if status.activity == "io":
+            number, arguments = _known_call(thread or pid, self._proc)
+            waits_on = awaited_object(number, arguments[0], pid, self._proc) if arguments else ""
+            status = replace(status, waits_on=waits_on)
         worked = None
         if before is not None and before[0] == pid:
             worked = ticks - before[1] >= _LEAST_TICKS

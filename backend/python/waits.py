@@ -9,22 +9,19 @@ at its end, holds it. The expressions must lead to one object in memory. All els
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from pgdb.backend.python import values
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame, PythonThread
+from pgdb.backend.python.statements import Source, spans, statements_around
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import PgdbError
 from pgdb.mpi_calls import Activity
 from pgdb.patterns import pattern
 from pgdb.source_paths import is_of_python_library
-
-Source = Callable[[str], str | None]
-"""Returns the text of a source file, None if it is not there, or is not that of the code."""
 
 _PACKAGES = pattern(
     r".*(?:/(?:site|dist)-packages/|/lib(?:64)?/python\d[\d.t]*/)(?P<path>.+)\.py\Z"
@@ -46,7 +43,6 @@ _OWNER_AT = 24
 _THREADING = "/threading.py"
 _NEAR = 4
 _MOST_FRAMES = 200
-_MOST_SOURCE = 1 << 21
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -196,50 +192,6 @@ class _Finder:
         return found if is_lock and isinstance(found, int) else 0
 
 
-@lru_cache(maxsize=64)
-def _tree(source: str) -> ast.Module | None:
-    if not source or len(source) > _MOST_SOURCE:
-        return None
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
-
-
-def _statements(source: str, line: int) -> Iterator[ast.AST]:
-    """Yield the nodes around a line, of the innermost function that contains it."""
-    tree = _tree(source)
-    if tree is None:
-        return
-    scope: ast.AST = tree
-    found: list[ast.AST] = []
-    nodes = list(ast.iter_child_nodes(tree))
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, _Scope) and not _spans(node, line):
-            continue
-        if isinstance(node, _Scope) and _body_begins(node) <= line:
-            # Statements around a function are not executed around its call.
-            scope, found = node, []
-            nodes = list(ast.iter_child_nodes(scope))
-            continue
-        found.append(node)
-        nodes += ast.iter_child_nodes(node)
-    yield from found
-
-
-def _body_begins(node: _Scope) -> int:
-    return node.body.lineno if isinstance(node, ast.Lambda) else node.body[0].lineno
-
-
-def _spans(node: ast.AST, line: int) -> bool:
-    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    return bool(first) and first <= line <= (last or first)
-
-
 def wanted_locks(source: str, line: int) -> list[str]:
     """Return the expressions of the locks that a line may acquire.
 
@@ -247,10 +199,10 @@ def wanted_locks(source: str, line: int) -> list[str]:
     (['lock'], ['self.guard'])
     """
     found = []
-    for node in _statements(source, line):
+    for node in statements_around(source, line):
         if isinstance(node, ast.With) and node.lineno <= line < _body_line(node):
             found += [ast.unparse(each.context_expr) for each in node.items]
-        elif _spans(node, line) and (lock := _method(node, "acquire", "__enter__")):
+        elif spans(node, line) and (lock := _method(node, "acquire", "__enter__")):
             found.append(lock)
     return list(dict.fromkeys(found))
 
@@ -264,7 +216,7 @@ def held_locks(source: str, line: int) -> list[str]:
     ['lock']
     """
     found = []
-    for node in _statements(source, line):
+    for node in statements_around(source, line):
         # A line that has all of the statement says nothing.
         if isinstance(node, ast.With) and _is_in(node.body, line) and line >= _body_line(node):
             texts = [ast.unparse(each.context_expr) for each in node.items]

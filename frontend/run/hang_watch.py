@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.why.words import LOOPS
 from pgdb.frontend.report.model import RankClass, Report
 from pgdb.frontend.run.looking import SAMPLES, Looker, Running
 from pgdb.frontend.run.options import in_words
@@ -89,19 +90,28 @@ class HangWatch:
         if self._last_s() > since_s:
             return
         of_time = f" of the last {_now_s() - begun_s:.0f} s"
-        text = hang_text(self._limit_s, of_time, seen, self._looker.stopped)
+        looker = self._looker
+        text = hang_text(self._limit_s, of_time, seen, looker.stopped, looker.loops)
         self._reported_s = since_s
         self._on_hang(text, seen)
 
-    def _on_progress(self, moved: RankSet) -> None:
+    def _on_progress(self, moved: RankSet, work: str = "") -> None:
         self._progress_s = _now_s()
-        self._record.add("notice", f"ranks make progress without output: [{moved}]")
+        text = computing_text(work) if work else f"ranks make progress without output: [{moved}]"
+        self._record.add("notice", text)
 
 
-def hang_text(limit_s: float, of_time: str, report: Report, stopped: RankSet = _NOBODY) -> str:
+def computing_text(work: str) -> str:
+    """Return the notice about ranks that compute, and may progress or not, with their places."""
+    return f"ranks compute without output, and whether they progress is not known: {work}"
+
+
+def hang_text(
+    limit_s: float, of_time: str, report: Report, stopped: RankSet = _NOBODY, loops: str = ""
+) -> str:
     """Return the event in words, with the reason that the ranks' stacks show.
 
-    A signal has *stopped* some ranks.
+    A signal has *stopped* some ranks. *loops* names those in loops that change nothing.
     """
     text = (
         f"no progress for {in_words(limit_s)}: no output, and the same stacks in {SAMPLES} "
@@ -111,6 +121,8 @@ def hang_text(limit_s: float, of_time: str, report: Report, stopped: RankSet = _
         subject = f"rank {stopped} is" if len(stopped) == 1 else f"ranks {stopped} are"
         text += f"; {subject} stopped by a signal such as SIGSTOP"
     reason = next((each for each in report.verdicts if each.is_error), None)
+    if loops and (reason is None or not any(each in reason.text for each in LOOPS.values())):
+        text += f"; {loops}"
     if reason is not None:
         return f"{text}; {reason.text}"
     if report.classes and all(map(_sleeps, report.classes)):

@@ -7,13 +7,14 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgdb.cores.search import LeftBy
 from pgdb.errors import StartError
 from pgdb.frontend.analysis.why.parties import Elsewhere
+from pgdb.frontend.analysis.why.words import LOOPS, named, place, verb
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Report
@@ -27,6 +28,7 @@ from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
+from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Stack, Text
 
@@ -41,6 +43,9 @@ _MORE_SAMPLES = 6
 """Further samples, in which a loop that polls is seen inside a call."""
 _SHORT_S = 0.1
 """Time between them."""
+_MOST_PLACES = 4
+_FIRST_THREAD = "1"
+"""GDB's number of the first thread of a rank."""
 
 
 class Running:
@@ -81,6 +86,8 @@ class Looker:
         """Longest time for which the last look can have held a rank."""
         self.stopped = RankSet()
         """The ranks of this host that a signal had stopped before the last look for progress."""
+        self.loops = ""
+        """The ranks in loops that they cannot end themselves, at the last look for progress."""
 
     async def report(self) -> Report:
         """Return a report of the ranks that live, which run on.
@@ -94,11 +101,12 @@ class Looker:
             return await collect(session, mode="run", elsewhere=gone)
 
     async def look_for_progress(
-        self, gap: Running, on_progress: Callable[[RankSet], None]
+        self, gap: Running, on_progress: Callable[[RankSet, str], None]
     ) -> Report | None:
         """Take samples with a gap between them; return a report if no rank has made progress.
 
-        Otherwise call *on_progress* with the ranks that have.
+        Otherwise call *on_progress* with the ranks that have, and with words for what they do, if
+        all that is known is that they compute.
 
         :raises PgdbError: if no debugger can attach to the ranks.
         """
@@ -106,8 +114,10 @@ class Looker:
         self.stopped = self._stopped_by_signals()
         async with self._limit(gap.seconds * SAMPLES), self._session() as session:
             try:
-                if moved := await look_for_progress(session, gap, self.stopped):
-                    on_progress(moved)
+                moved = await look_for_progress(session, gap, self.stopped)
+                self.loops = moved.loops
+                if moved.ranks:
+                    on_progress(moved.ranks, moved.work)
                     return None
                 return await collect(session, mode="run", watches=True)
             finally:
@@ -215,26 +225,74 @@ async def _report_of(
         raise StartError(f"reading core files took longer than {options.look_s:g} s") from None
 
 
-async def look_for_progress(session: Session, gap: Running, held: RankSet = _NOBODY) -> RankSet:
+class Moved(NamedTuple):
+    """The ranks that make progress."""
+
+    ranks: RankSet = _NOBODY
+    work: str = ""
+    """Where they compute, if it is unknown whether they progress; else empty."""
+    loops: str = ""
+    """The ranks in loops that they cannot end themselves, where they seem to compute."""
+
+
+async def look_for_progress(session: Session, gap: Running, held: RankSet = _NOBODY) -> Moved:
     """Return the ranks that make progress between samples; all are stopped before and after.
 
     A signal has stopped the ranks of *held*, which a run command would let go on.
     """
     free = session.set - held
     if not free:
-        return RankSet()
+        return Moved()
     samples = [await _sample(session)]
     for _ in range(SAMPLES - 1):
         samples.append(await _later_sample(session, free, gap.wait))
         if moved := progress.moving(*samples[-2:]):
-            return moved
+            return Moved(moved)
         if gap.is_over():
-            return session.set
-    if not progress.computing(samples):
-        return await _leaving_mpi(session, free, gap)
-    for _ in range(_MORE_SAMPLES):
-        samples.append(await _later_sample(session, free, lambda: asyncio.sleep(_SHORT_S)))
-    return progress.computing(samples) or await _leaving_mpi(session, free, gap)
+            return Moved(session.set)
+    at_work = Moved()
+    if progress.may_compute(samples):
+        for _ in range(_MORE_SAMPLES):
+            samples.append(await _later_sample(session, free, lambda: asyncio.sleep(_SHORT_S)))
+        at_work = await _at_work(session, progress.computing(samples))
+        if at_work.ranks:
+            return at_work
+    return Moved(await _leaving_mpi(session, free, gap), loops=at_work.loops)
+
+
+async def _at_work(session: Session, computing: Mapping[int, frozenset[str]]) -> Moved:
+    """Return the ranks that may progress, of those whose threads change data of their own.
+
+    A loop that only another thread or process can end is no work, if no other thread changes
+    anything.
+    """
+    if not computing:
+        return Moved()
+    ranks = RankSet(computing)
+    answer = await session.ranks(ranks).mpi_calls(loops=True)
+    alone = RankSet(rank for rank, threads in computing.items() if threads == {_FIRST_THREAD})
+    statuses = [
+        (each.ranks, each.record)
+        for each in answer.classes
+        if isinstance(each.record, MpiCallStatus)
+    ]
+    looping = []
+    for part, status in statuses:
+        if status.loop and (those := part & alone):
+            ranks = ranks - those
+            at = place(status.where)
+            text = f"{named(those)} {verb(those, 'is')} {LOOPS[status.loop]}"
+            looping.append(f"{text}, in {at}" if at else text)
+    places = [
+        f"[{part & ranks}] {place(status.where)}"
+        for part, status in statuses
+        if not part.isdisjoint(ranks) and place(status.where)
+    ]
+    return Moved(ranks, _listed(places), _listed(looping))
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join([*texts[:_MOST_PLACES], *(["…"] if len(texts) > _MOST_PLACES else [])])
 
 
 async def _later_sample(

@@ -7,8 +7,9 @@ user's innermost function keeps across calls. A counter of a loop is in one of t
 
 A loop may keep what it changes elsewhere: in other registers, or in the frames of a library or of
 an interpreter. So a sample also has a checksum of these of each thread that is not waiting, that
-is: in no system call, MPI call or the like. It counts for threads that wait in none of many
-samples; a loop of Python that polls MPI is seen inside MPI after a few of them.
+is: in no system call, MPI call or the like. It counts for ranks that wait in none of many samples;
+a loop of Python that polls MPI is seen inside MPI after a few of them. A loop of Python that only
+another thread can end looks as if it computes; its source shows that it does not.
 
 A rank can also wait for a process that it has started. CPU time of that process is progress.
 """
@@ -231,16 +232,31 @@ def moving(before: Sample, after: Sample) -> RankSet:
     )
 
 
-def computing(samples: Sequence[Sample]) -> RankSet:
-    """Return the ranks with a thread that waits in none of some samples, and changes its data."""
-    return RankSet(
-        rank
-        for rank, first in samples[0].of.items()
-        if any(
-            None not in words and len(words) > 1
-            for words in (
-                {each.of[rank].own.get(thread) if rank in each.of else None for each in samples}
-                for thread in first.own
-            )
-        )
+def may_compute(samples: Sequence[Sample]) -> bool:
+    """Return whether a rank has, in each sample, a thread that does not wait."""
+    return any(
+        all(rank in each.of and each.of[rank].own for each in samples) for rank in samples[0].of
     )
+
+
+def computing(samples: Sequence[Sample]) -> dict[int, frozenset[str]]:
+    """Return the ranks that compute, with the threads that do: their data changes, and in each
+    sample one of them does not wait.
+
+    Threads of Python take turns, since an interpreter has one lock: one computes, others wait. A
+    thread that was seen once can be one of them.
+    """
+    found = {}
+    for rank in samples[0].of:
+        if any(rank not in each.of for each in samples):
+            continue
+        seen = [each.of[rank].own for each in samples]
+        words: dict[str, list[str]] = {}
+        for each in seen:
+            for thread, word in each.items():
+                words.setdefault(thread, []).append(word)
+        changing = frozenset(thread for thread, some in words.items() if len({*some}) > 1)
+        once = {thread for thread, some in words.items() if len(some) == 1}
+        if changing and all(not (changing | once).isdisjoint(each) for each in seen):
+            found[rank] = changing
+    return found

@@ -32,6 +32,8 @@ from pgdb.ranks import RankSet
 
 MOST_TAIL_BYTES = 1 << 16
 MIXED_OUTPUT = "the output of each rank: the launcher has mixed it; --output-by-rank keeps it apart"
+_REASON = "cause: "
+"""Beginning of the line behind a signal that has the reason for it."""
 _NO_FAILURES = ("hang", "time-limit", "request", "ended")
 """Kinds of causes with which ranks may live until the job is ended."""
 
@@ -114,7 +116,7 @@ def report_of(
         classes=classes,
         time=time.time(),
         title=" ".join(public_line(record.line)),
-        cause=_placed(_in_core(cause, dead), base.classes, everyone),
+        cause=_placed(_in_core(_explained(cause, record.cores), dead), base.classes, everyone),
         ranks=str(everyone),
         job=Job(
             line=public_line(record.line),
@@ -294,6 +296,17 @@ def _with_reasons(stops: Sequence[ReportStop], cores: Report | None) -> list[Rep
                 text += "\n" + (reason if those == ranks else f"[{those}] {reason.strip()}")
         found.append(replace(stop, text=text))
     return found
+
+
+def _explained(cause: Cause, cores: Report | None) -> Cause:
+    """Return a cause that is a signal with the reason for it in the core file of its rank."""
+    if cause.kind != "signal" or cores is None or len(who := parse_ranks(cause.who)) != 1:
+        return cause
+    for each in cores.stops:
+        reason = each.text.partition("\n")[2].strip().partition("\n")[0]
+        if reason.startswith(_REASON) and who <= parse_ranks(each.ranks):
+            return replace(cause, what=f"{cause.what}; {reason}")
+    return cause
 
 
 def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:

@@ -20,7 +20,7 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Cause, Report, TimedEvent
 from pgdb.frontend.run import exit_status, time_limit
-from pgdb.frontend.run.hang_watch import hang_text
+from pgdb.frontend.run.hang_watch import computing_text, hang_text
 from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.places import Place, check_in_words
@@ -318,10 +318,12 @@ class GdbRun:
         moved = await look_for_progress(
             session, Running(limit_s / (2 * SAMPLES), lambda: self._last_s > since)
         )
-        if not moved:
+        if moved.work:
+            self._add("notice", computing_text(moved.work), moved.ranks)
+        if not moved.ranks:
             cause = Cause(kind="hang", what="", who=str(session.set), severity="warning")
             report = await self._collect(session, cause)
-            text = hang_text(limit_s, "", report)
+            text = hang_text(limit_s, "", report, loops=moved.loops)
             self._add("hang", text, session.set, is_error=True)
             cause = replace(report.cause, what=text)
             self._report = self._with_events(replace(report, cause=cause))
@@ -330,7 +332,7 @@ class GdbRun:
                 self._ended_by_us = True
                 return False
         self._last_s = max(self._last_s, time.monotonic())
-        if not moved:
+        if not moved.ranks:
             self._reported_s = self._last_s
         await self._continue(session)
         return True

@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.mpi, pytest.mark.gdb]
 
 
 @pytest.mark.any_mpi
-@pytest.mark.parametrize("kind", ["registers", "child", "count"])
+@pytest.mark.parametrize("kind", ["registers", "child", "count", "turns"])
 def test_a_job_that_computes_makes_progress(
     mpi: Mpi, build: Build, tmp_path: Path, kind: str
 ) -> None:
     program = build("steady.c", "-O2").path
-    line = [sys.executable, PYTHON, kind] if kind == "count" else [program, kind]
+    line = [sys.executable, PYTHON, kind] if kind in ("count", "turns") else [program, kind]
     log = tmp_path / "looks.log"
     with Run(tmp_path, *HANG, "--log", log, "--", *line) as run:
         # Each look is a session, and the log has its end.
@@ -38,7 +38,8 @@ def test_a_job_that_computes_makes_progress(
         run.process.send_signal(signal.SIGTERM)
         finished = run.finish()
     report = json.loads(run.report.read_bytes())
-    assert any("make progress without output" in each["text"] for each in report["timeline"])
+    seen = "make progress" if kind == "child" else "compute"
+    assert any(f"ranks {seen} without output" in each["text"] for each in report["timeline"])
     assert finished.status == 12, finished.err
 
 
@@ -50,6 +51,24 @@ def test_a_loop_of_python_that_polls_mpi_makes_no_progress(
     with Run(tmp_path, *HANG, "--", *mpi.line(2, sys.executable, PYTHON, kind)) as run:
         finished = run.finish()
     assert finished.status == 10, finished.err
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("pass", "has no way out, in main at python_steady.py:"),
+        ("flag", "only another thread or process can end, in main at python_steady.py:"),
+    ],
+)
+def test_a_loop_of_python_that_changes_nothing_is_no_progress(
+    mpi: Mpi, tmp_path: Path, kind: str, words: str
+) -> None:
+    with Run(tmp_path, *HANG, "--", sys.executable, PYTHON, kind) as run:
+        finished = run.finish()
+    assert finished.status == 10, finished.err
+    cause = json.loads(run.report.read_bytes())["cause"]
+    assert f"rank 0 is in a loop that {words}" in cause["what"]
 
 
 def test_a_hang_that_ends_a_job_is_no_good_end(mpi: Mpi, build: Build, tmp_path: Path) -> None:

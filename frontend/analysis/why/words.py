@@ -58,10 +58,14 @@ _INSIDE_OTHERS = (
     ("socket.socket.accept", "waits for a connection"),
 )
 """The same for functions of Fortran's library and of modules of Python, by the begin of a name."""
-_LOOPS: dict[Loop, str] = {
+LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",
 }
+"""The loops of ranks, as the rest of a predicate."""
+_CONFINED = (
+    "under strict seccomp, in which it is killed at any system call but read, write and exit"
+)
 _READS = "again and again, and only another rank or thread can write there"
 _UNITS = {"h": 3600, "min": 60, "s": 1}
 _PLURALS = {
@@ -212,7 +216,7 @@ def state(party: Party) -> str:
     match status.state:
         case "in_call" if party.call is not None:
             texts = " and ".join(call(each) for each in party.calls)
-            loop = f", {_READS if is_read(status) else _LOOPS[status.loop]}" if status.loop else ""
+            loop = f", {_READS if is_read(status) else LOOPS[status.loop]}" if status.loop else ""
             return f"{'polls' if party.is_polling else 'is'} in {texts}{loop}{suffix}"
         case "outside":
             return f"{_outside(status)}{suffix}{_children(status)}"
@@ -268,11 +272,15 @@ def _outside(status: MpiCallStatus) -> str:
         text += f" for {sleep(status.sleeps_s)}"
     if status.inside:
         text = _work(status.activity, status.inside)
+    if status.waits_on:
+        text += f" on {status.waits_on}"
     if status.thread:
         text += f" in thread {status.thread}"
     if status.callback_of is not None:
         text += f" in a function that {status.callback_of.function} has called"
-    return f"{text}, {_LOOPS[status.loop]}" if status.loop else text
+    if status.is_confined:
+        text += f", {_CONFINED}"
+    return f"{text}, {LOOPS[status.loop]}" if status.loop else text
 
 
 def _work(activity: Activity, inside: str) -> str:

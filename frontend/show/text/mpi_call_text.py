@@ -44,6 +44,7 @@ def status(said: MpiCallStatus) -> str:
         if said.activity:
             text += f", {_ACTIVITIES.get(said.activity, said.activity)}"
             text += f" ({said.inside})" * bool(said.inside)
+            text += f" on {said.waits_on}" * bool(said.waits_on)
             text += f" in thread {said.thread}" * bool(said.thread)
         return text + place(said.where) + _note(said)
     lines = [

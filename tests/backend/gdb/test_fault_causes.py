@@ -57,6 +57,25 @@ def test_a_core_file_does_not_say_whose_stack_it_is() -> None:
     assert fault.words(MAPPINGS, is_core=True) == "a stack has overflowed (8 MiB)"
 
 
+@pytest.mark.parametrize(
+    ("stack", "is_core", "found"),
+    [
+        (STACK - 0x730, False, "the stack has overflowed ('ulimit -s' is 8 MiB)"),
+        (THREAD - 0x10, False, "the stack of the thread has overflowed (8 MiB)"),
+        (THREAD - 0x10, True, "a stack has overflowed (8 MiB)"),
+        (THREAD + 0x10, True, "address, or a stack that has overflowed (8 MiB)"),
+        # A stack that grows when it is needed begins near its pointer.
+        (STACK + 0x10, False, "a pointer whose value can be no address"),
+        (IN_THREAD, True, "a pointer whose value can be no address"),
+    ],
+)
+def test_a_stack_without_room_for_a_handler_has_overflowed(
+    stack: int, is_core: bool, found: str
+) -> None:
+    fault = Fault("SIGSEGV", 128, 0, stack, 0x400100)
+    assert fault.words(MAPPINGS, "8 MiB", is_core=is_core).endswith(found)
+
+
 def test_the_address_of_the_instruction_shows_a_call() -> None:
     assert words(0, place=0) == "a call through a null pointer"
     assert words(0x500000, place=0x500000) == "a jump to an address where no code is"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
+import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -141,3 +143,43 @@ def test_the_system_call_is_that_of_the_thread_of_the_status(tmp_path: Path) -> 
 def test_a_process_that_has_ended_says_nothing(tmp_path: Path) -> None:
     found = Blocking(tmp_path).looked(outside("sleeping"), Image(0), PID)
     assert (found.worked, found.sleeps_s) == (None, None)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+def test_the_object_on_which_input_or_output_waits(tmp_path: Path) -> None:
+    blocking = Blocking(tmp_path)
+
+    def waits_on(syscall: str) -> str:
+        process(tmp_path, PID, 1, syscall=f"{syscall} 0x10 0x1 0x0 0x0 0x0 0x1 0x2")
+        return blocking.looked(outside("io"), Image(0), PID).waits_on
+
+    descriptors = tmp_path / str(PID) / "fd"
+    descriptors.mkdir(parents=True)
+    ends = os.pipe()
+    os.mkfifo(tmp_path / "fifo")
+    socket_pair = socket.socketpair()
+    targets = [f"/proc/self/fd/{ends[0]}", os.devnull, "/gone", __file__, tmp_path / "fifo"]
+    for number, target in enumerate([*targets, f"/proc/self/fd/{socket_pair[0].fileno()}"]):
+        descriptors.joinpath(str(number)).symlink_to(target)
+    assert waits_on("0 0x0").startswith("its standard input")
+    assert waits_on("1 0x1") == "its standard output, a device"
+    assert waits_on("1 0x2") == "its standard error"
+    assert waits_on("0 0x3") == "a file"
+    assert waits_on("0 0x4") == "a FIFO"
+    assert waits_on("45 0x5") == "a socket"
+    assert waits_on("0 0x9") == ""
+    # The first argument of poll is an address.
+    assert waits_on("7 0x0") == ""
+    for each in ends:
+        os.close(each)
+    for other in socket_pair:
+        other.close()
+
+
+def test_a_rank_under_strict_seccomp_is_called_so(tmp_path: Path) -> None:
+    process(tmp_path, PID, 1)
+    status = tmp_path / str(PID) / "status"
+    for number, expected in (("1", True), ("0", False), ("2", False)):
+        status.write_text(f"Name:\tapp\nSeccomp:\t{number}\nSeccomp_filters:\t1\n")
+        found = Blocking(tmp_path).looked(outside("computing"), Image(0), PID)
+        assert found.is_confined == expected

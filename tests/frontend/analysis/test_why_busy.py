@@ -52,6 +52,15 @@ def test_the_first_line_names_the_loop_and_the_sleep() -> None:
     assert "ranks 2-3, which sleep for 24 h or longer" in found.text
 
 
+def test_a_rank_in_a_system_call_is_shown_with_its_object_and_its_limits() -> None:
+    reading = replace(outside("io"), inside="read", waits_on="a pipe", is_confined=True)
+    (found,) = explained({"0-2": BARRIER, "3": reading}).verdicts
+    assert (
+        "rank 3, which does input or output in read on a pipe, under strict seccomp, in which it "
+        "is killed at any system call but read, write and exit, in work at ring.c:99"
+    ) in found.text
+
+
 def test_a_rank_that_waits_for_its_child_is_shown_with_the_childs_place() -> None:
     place = CallSite(function="convert", file="/src/pool.py", line=9)
     frames = ("convert", "Event.wait")

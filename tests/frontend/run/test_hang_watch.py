@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+import msgspec
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.report.model import Cause, RankClass, Report, ReportFrame
+from pgdb.frontend.report.model import Cause, RankClass, Report, ReportFrame, Verdict
 from pgdb.frontend.run import looking
 from pgdb.frontend.run.hang_watch import HangWatch, hang_text
 from pgdb.frontend.run.looking import Looker, Running
@@ -32,10 +33,11 @@ class FakeLooker:
         self.result = result
         self.held_s = held_s
         self.stopped = RankSet()
+        self.work = self.loops = ""
         self.looks_s: list[float] = []
 
     async def look_for_progress(
-        self, gap: Running, on_progress: Callable[[RankSet], None]
+        self, gap: Running, on_progress: Callable[[RankSet, str], None]
     ) -> Report | None:
         self.looks_s.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self.held_s)
@@ -43,7 +45,7 @@ class FakeLooker:
             raise self.result
         if isinstance(self.result, Report):
             return self.result
-        on_progress(self.result)
+        on_progress(self.result, self.work)
         return None
 
 
@@ -132,8 +134,8 @@ def test_cancellation_at_the_end_of_a_look_ends_the_watch(monkeypatch: pytest.Mo
         async def attach(*_: object, **__: object) -> ClosingSession:
             return session
 
-        async def sample(*_: object) -> RankSet:
-            return session.set
+        async def sample(*_: object) -> looking.Moved:
+            return looking.Moved(session.set)
 
         monkeypatch.setattr(looking, "attach", attach)
         monkeypatch.setattr(looking, "look_for_progress", sample)
@@ -181,3 +183,23 @@ def test_a_hang_names_the_ranks_that_a_signal_has_stopped() -> None:
     text = hang_text(8.0, "", STILL, RankSet([1]))
     assert "rank 1 is stopped by a signal such as SIGSTOP" in text
     assert "stopped by" not in hang_text(8.0, "", STILL)
+
+
+def test_a_hang_names_the_ranks_in_loops_that_change_nothing() -> None:
+    loop = "rank 0 is in a loop that has no way out, in main at a.py:3"
+    assert hang_text(8.0, "", STILL, loops=loop).endswith(f"; {loop}")
+    reason = Verdict(
+        kind="missing-from-collective",
+        text="[1] waits for [0] in a loop that has no way out",
+        is_error=True,
+    )
+    report = msgspec.structs.replace(STILL, verdicts=(reason,))
+    assert loop not in hang_text(8.0, "", report, loops=loop)
+
+
+def test_ranks_that_compute_may_progress_or_not() -> None:
+    looker = FakeLooker(RankSet([1]))
+    looker.work = "[1] main at a.py:3"
+    hangs, record = watch(looker, 1000.0)
+    assert not hangs
+    assert "whether they progress is not known: [1] main at a.py:3" in record.timeline[-1].text

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pgdb.frontend.run.progress import RankSample, Sample, computing, moving, sample_of
+from pgdb.frontend.run.progress import (
+    RankSample,
+    Sample,
+    computing,
+    may_compute,
+    moving,
+    sample_of,
+)
 from pgdb.ranks import RankSet
 
 
@@ -39,5 +46,20 @@ def test_a_thread_computes_if_it_waits_in_no_sample_and_changes() -> None:
         sample(text(own="1:b"), text(own="1:a"), text(own="1:c"), text(own="2:c")),
     ]
     # Rank 0 changes, rank 1 spins, rank 2 waits at times, and rank 3 computes in another thread.
-    assert computing(samples) == RankSet([0, 3])
+    assert may_compute(samples)
+    assert computing(samples) == {0: {"1"}, 3: {"2"}}
     assert not moving(samples[0], samples[2])
+
+
+def test_threads_that_compute_in_turn_make_progress() -> None:
+    turns = [
+        sample(text(own="1:a")),
+        sample(text(own="2:a")),
+        sample(text(own="1:b")),
+        sample(text(own="2:b")),
+        sample(text(own="3:a")),
+    ]
+    assert computing(turns) == {0: {"1", "2"}}
+    assert computing([*turns, sample(text(own=""))]) == {}
+    # A thread that changes nothing is no work while another one waits.
+    assert computing([*turns[:1], sample(text(own="4:a")), turns[2], sample(text(own="4:a"))]) == {}

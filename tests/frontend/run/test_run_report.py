@@ -134,6 +134,8 @@ def test_the_reason_for_a_death_comes_from_the_core_file() -> None:
         report = report_of(record, died, starts=[], ends=ends, rings=[], status=1, environment={})
         return [each.text for each in report.stops]
 
+    whole = report_of(record, died, starts=[], ends=[SEGV], rings=[], status=1, environment={})
+    assert whole.cause.what == "rank 1 died; cause: an access through a null pointer"
     first, last = texts(SEGV, TERM)
     assert first == f"died of SIGSEGV, Segmentation fault\n{reason}"
     assert last == "died of SIGTERM, Terminated"
