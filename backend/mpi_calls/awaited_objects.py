@@ -14,7 +14,6 @@ _OF_DESCRIPTOR = frozenset(
     (0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 288, 299, 307)
 )
 _STANDARD = {0: "its standard input", 1: "its standard output", 2: "its standard error"}
-_STRICT = "1"
 
 
 def awaited_object(number: int, first: int, pid: int, proc: Path = procfs.PROC) -> str:
@@ -49,13 +48,3 @@ def _kind_of(link: Path) -> str:
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return "a file"
     return "a device" if target.startswith("/dev/") else ""
-
-
-def is_confined(pid: int, proc: Path = procfs.PROC) -> bool:
-    """Return whether a process runs under strict seccomp, which leaves it four system calls."""
-    try:
-        text = (proc / str(pid) / "status").read_text("utf-8", "replace")
-    except OSError:
-        return False
-    words = dict(line.partition(":")[::2] for line in text.splitlines())
-    return words.get("Seccomp", "").strip() == _STRICT

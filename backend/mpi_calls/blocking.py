@@ -10,9 +10,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pgdb.backend.mpi_calls.awaited_objects import awaited_object, is_confined
+from pgdb.backend.mpi_calls.awaited_objects import awaited_object
 from pgdb.backend.mpi_calls.memory import Source
 from pgdb.jobs import procfs
+from pgdb.jobs.thread_states import is_confined
 from pgdb.mpi_calls import Activity, MpiCallStatus
 
 _BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io")

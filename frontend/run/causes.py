@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
-from pgdb.frontend.run.messages import UNCAUGHT, Message, before_abort, messages_in
+from pgdb.frontend.run.message import Message
+from pgdb.frontend.run.messages import before_abort, messages_in
+from pgdb.frontend.run.python_messages import TIMEOUT, UNCAUGHT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -229,12 +231,16 @@ def cause_of(
             if _explains(each, explained, ranks) and not _is_of_another(each, first, outputs or {})
         ]
         caught = [each for each in reasons if _is_caught(each, first)]
-        message = next((each for each in reasons if each not in caught), None)
-        if message is None and caught:
-            found, said = _with_status(first, ends), caught[-1]
-            at = f" at {said.where}" if said.where else ""
-            words = f"Python exception {said.text.removeprefix(UNCAUGHT)}{at}"
-            return msgspec.structs.replace(found, what=f"{found.what}; the job said: {words}")
+        strong = [each for each in reasons if each not in caught]
+        several = len({*ranks.values()}) > 1
+        sure = [each for each in strong if not (several and _is_anybodys(each, first, outputs))]
+        message = next(iter(sure), None)
+        others = [each for each in strong if each not in sure]
+        if message is None and (others or caught):
+            return _with_weak(_with_status(first, ends), (others or caught)[-1], first)
+        if message is not None and others:
+            found = _of_message(message, first, ranks)
+            return msgspec.structs.replace(found, what=f"{found.what}; {_said(others[0])}")
     if message is not None:
         return _of_message(message, first, ranks)
     # A launcher that kills the others after the death of one has its step cancelled, too.
@@ -267,6 +273,28 @@ def _with_status(first: RankEnd, ends: Sequence[RankEnd]) -> Found:
     return Found("exit-code", what, who=who)
 
 
+def _with_weak(found: Found, message: Message, first: RankEnd) -> Found:
+    """Return the end of a rank with a message that need not be the reason for it."""
+    what = f"{found.what}; {_said(message)}"
+    if message.kind != "sanitizer" and not (message.text.startswith(TIMEOUT) and first.code == 1):
+        return msgspec.structs.replace(found, what=what)
+    # A program can go on behind the report of a sanitizer, which is an error in any case.
+    kind = "sanitizer" if message.kind == "sanitizer" else found.kind
+    place = message.where, message.file, message.line
+    return Found(kind, what, place[0], found.who, place[1], place[2])
+
+
+def _said(message: Message) -> str:
+    """Return a message that any rank can have written."""
+    at = f" at {message.where}" if message.where else ""
+    if message.kind == "sanitizer":
+        return f"a rank has written: {message.text}{at}"
+    text = message.text
+    if text.startswith(UNCAUGHT):
+        text = f"Python exception {text.removeprefix(UNCAUGHT)}"
+    return f"the job said: {text}{at}"
+
+
 def _ended_together(ends: Sequence[RankEnd], text: str) -> Found | None:
     """Return the end of several ranks by one signal that a launcher or a user sends.
 
@@ -297,12 +325,7 @@ def _with_writers(found: Found, message: Message, outputs: Mapping[int, str]) ->
     """Add the ranks that have written the message, if it names none."""
     if found.who:
         return found
-    said = message.text, message.where
-    who = RankSet(
-        rank
-        for rank, text in outputs.items()
-        if any((each.text, each.where) == said for each in messages_in(text))
-    )
+    who = _writers(message, outputs)
     if not who:
         return found
     subject = f"rank {who}" if len(who) == 1 else f"ranks {who}"
@@ -323,10 +346,13 @@ def _explains(message: Message, first: RankEnd, ranks: Mapping[int, int]) -> boo
 
 
 def _is_caught(message: Message, first: RankEnd) -> bool:
-    """Return whether the program has caught an exception of Python whose traceback was written.
+    """Return whether the program has caught an exception of Python whose traceback was written,
+    or may have gone on behind a time limit of its faulthandler.
 
     The interpreter ends with status 1 at an exception that nobody catches.
     """
+    if message.text.startswith(TIMEOUT):
+        return True
     return message.text.startswith(UNCAUGHT) and first.code not in (0, 1)
 
 
@@ -334,13 +360,28 @@ def _is_of_another(message: Message, first: RankEnd, outputs: Mapping[int, str])
     """Return whether only other ranks have written a message that names no rank."""
     if message.rank is not None or message.pid is not None or first.world:
         return False
+    writers = _writers(message, outputs)
+    return bool(writers) and first.rank not in writers
+
+
+def _is_anybodys(message: Message, first: RankEnd, outputs: Mapping[int, str] | None) -> bool:
+    """Return whether any rank can have written a message, and gone on.
+
+    A sanitizer of undefined behavior names no process, and lets the program run on.
+    """
+    names_none = message.rank is None and message.pid is None
+    is_open = message.kind == "sanitizer" and names_none
+    return is_open and first.rank not in _writers(message, outputs or {})
+
+
+def _writers(message: Message, outputs: Mapping[int, str]) -> RankSet:
+    """Return the ranks in whose own output a message is."""
     said = message.text, message.where
-    writers = {
+    return RankSet(
         rank
         for rank, text in outputs.items()
         if any((each.text, each.where) == said for each in messages_in(text))
-    }
-    return bool(writers) and first.rank not in writers
+    )
 
 
 def _rank_of(message: Message, ranks: Mapping[int, int]) -> int | None:

@@ -28,6 +28,7 @@ from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
+from pgdb.jobs.thread_states import has_lost_first_thread
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Stack, Text
@@ -43,6 +44,11 @@ _MORE_SAMPLES = 6
 """Further samples, in which a loop that polls is seen inside a call."""
 _SHORT_S = 0.1
 """Time between them."""
+_WITHOUT_FIRST_THREAD = (
+    "lost its first thread, while others live on (strict seccomp or the system call exit ends one "
+    "thread)"
+)
+"""The state of a rank behind "has"."""
 _MOST_PLACES = 4
 _FIRST_THREAD = "1"
 """GDB's number of the first thread of a rank."""
@@ -95,10 +101,7 @@ class Looker:
         :raises PgdbError: if no debugger can attach to them.
         """
         async with self._limit(), self._session() as session:
-            gone = tuple(
-                Elsewhere(RankSet([each.rank]), each.in_words, "ended") for each in self._ends()
-            )
-            return await collect(session, mode="run", elsewhere=gone)
+            return await collect(session, mode="run", elsewhere=self._elsewhere())
 
     async def look_for_progress(
         self, gap: Running, on_progress: Callable[[RankSet, str], None]
@@ -119,19 +122,30 @@ class Looker:
                 if moved.ranks:
                     on_progress(moved.ranks, moved.work)
                     return None
-                return await collect(session, mode="run", watches=True)
+                elsewhere = self._elsewhere()
+                return await collect(session, mode="run", watches=True, elsewhere=elsewhere)
             finally:
                 self.held_s -= gap.total_s
 
-    def _stopped_by_signals(self) -> RankSet:
+    def _elsewhere(self) -> tuple[Elsewhere, ...]:
+        """Return the ranks that have ended, and those without a first thread."""
+        gone = [Elsewhere(RankSet([each.rank]), each.in_words, "ended") for each in self._ends()]
+        known = {rank for each in gone for rank in each.ranks}
+        for each in self._here():
+            if each.rank not in known and has_lost_first_thread(each.pid):
+                gone.append(Elsewhere(RankSet([each.rank]), _WITHOUT_FIRST_THREAD, "ended"))
+        return tuple(gone)
+
+    def _here(self) -> list[RankStart]:
+        """Return the ranks of the job, and of no job that it has spawned, on this host."""
         here = socket.gethostname()
+        return [each for each in self._living() if each.host == here and not each.world]
+
+    def _stopped_by_signals(self) -> RankSet:
         return RankSet(
             each.rank
-            for each in self._living()
-            if each.host == here
-            and not each.world
-            and (status := procfs.read_stat(each.pid)) is not None
-            and status.state == "T"
+            for each in self._here()
+            if (status := procfs.read_stat(each.pid)) is not None and status.state == "T"
         )
 
     @contextlib.asynccontextmanager
@@ -161,7 +175,11 @@ class Looker:
         if living and all(each.host == here for each in living):
             if (wanted := options.ranks) is not None:
                 living = [each for each in living if each.rank in wanted]
-            pids = [str(each.pid) for each in living if os.path.exists(f"/proc/{each.pid}")]
+            pids = [
+                str(each.pid)
+                for each in living
+                if os.path.exists(f"/proc/{each.pid}") and not has_lost_first_thread(each.pid)
+            ]
             if not pids:
                 raise StartError("no rank is running")
             starting = attach("", replace(options, ranks=None), pids=pids, on_step=on_step)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import msgspec
-
+from pgdb.frontend.run.message import PREFIX, Message
+from pgdb.frontend.run.python_messages import python_messages
 from pgdb.patterns import pattern
-from pgdb.source_paths import is_of_python_library
+from pgdb.source_paths import is_of_system
 
-_PREFIX = r"(?:\[[^\[\]\n]*\]\s*)?(?:<std\w+>:?\s*)?"
-"""Words that launchers put before a line: Open MPI's --tag-output, hydra's -l, srun's -l."""
 _BEGIN = r"(?<![^\s:])"
 """The begin of a word: in output without spaces, such as binary data, each byte would be one."""
 
@@ -67,7 +65,7 @@ _LLVM_HEADER_ASSERTION = pattern(
     r"(?P<why>[^\n]*)"
 )
 """Words of libc++ in its hardened modes."""
-_PURE_VIRTUAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>pure virtual (?:method|function) called)")
+_PURE_VIRTUAL = pattern(r"(?m)^" + PREFIX + r"(?P<text>pure virtual (?:method|function) called)")
 _GNU_EXCEPTION = pattern(
     r"terminate called after throwing an instance of '(?P<type>[^\n]*)'"
     r"(?:\n[^\n]*?what\(\):\s+(?P<text>[^\n]*))?"
@@ -77,62 +75,18 @@ _LLVM_EXCEPTION = pattern(
     r"terminating (?:due to|with) uncaught exception(?: of type (?P<type>[^\n:]*))?"
     r"(?:: (?P<text>[^\n]*))?"
 )
-_TRACEBACK = pattern(r"Traceback \(most recent call last\):\n")
-_PYTHON = pattern(
-    r"Traceback \(most recent call last\):\n(?P<frames>(?:[^\n]*\n)+?)"
-    + _PREFIX
-    + r"(?P<text>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Stop\w*)\b[^\n]*)"
-)
-_PYTHON_EXACT = pattern(
-    r"Traceback \(most recent call last\):\n(?P<frames>(?:"
-    + _PREFIX
-    + r" +[^\n]*\n)+)"
-    + _PREFIX
-    + r"(?P<text>[A-Za-z_][\w.]*(?:: [^\n]*)?)(?=\n|\Z)"
-)
-"""A traceback whose lines nothing has come between: its exception can have any name."""
-_PYTHON_NEXT = pattern(
-    r"\n\s*(?:The above exception was the direct cause of the following exception|"
-    r"During handling of the above exception, another exception occurred):\s*\n"
-    r"(?=[^\n]*Traceback \(most)"
-)
-"""Words between two exceptions, the second of which ended the program."""
-_PYTHON_GROUP = pattern(
-    r"(?m)^\s*\+ Exception Group Traceback \(most recent call last\):\n"
-    r"(?P<frames>(?:\s*\|   [^\n]*\n)+)\s*\| (?P<text>[A-Za-z_][\w.]*: [^\n]*)"
-)
-_PYTHON_SYNTAX = pattern(
-    r"(?m)^"
-    + _PREFIX
-    + r"  (?P<frames>File \"[^\"\n]+\", line \d+\n)(?:[^\n]*\n){1,2}"
-    + _PREFIX
-    + r"(?P<text>(?:Syntax|Indentation|Tab)Error: [^\n]*)"
-)
-"""The words for a program that cannot be compiled, which has no traceback."""
-_PYTHON_FRAME = pattern(
-    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+)(?:, in (?P<function>[^\n]+))?"
-)
 _FORTRAN_SIGNAL = pattern(
     r"(?m)^"
-    + _PREFIX
+    + PREFIX
     + r"(?P<text>Program received signal SIG\w+: [^\n]*)\n\s*Backtrace for this error:"
-)
-_PYTHON_FATAL = pattern(r"(?m)^" + _PREFIX + r"(?P<text>Fatal Python error: [^\n]*)")
-_PYTHON_FATAL_THREAD = pattern(
-    r"Current thread 0x[^\n]*\(most recent call first\):\n"
-    r"(?P<frames>(?:[^\n]*File \"[^\"\n]+\", line \d+ in [^\n]+\n?)+)"
-)
-"""The stack below the words of Python's faulthandler, innermost frame first."""
-_PYTHON_FATAL_FRAME = pattern(
-    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d+) in (?P<function>[^\n]+)"
 )
 _GNU_FORTRAN = pattern(
     r"(?:At line (?P<line>\d+) of file (?P<file>[^\n(]+?)(?: \([^\n]*\))?\n)?"
-    + _PREFIX
+    + PREFIX
     + r"Fortran runtime error: (?P<text>[^\n]*)"
 )
 _GNU_ALLOCATION = pattern(
-    r"(?m)^" + _PREFIX + r"(?:In file '(?P<file>[^'\n]+)', around line (?P<line>\d+): )?"
+    r"(?m)^" + PREFIX + r"(?:In file '(?P<file>[^'\n]+)', around line (?P<line>\d+): )?"
     r"(?P<text>Error allocating \d+ bytes[^\n]*)"
 )
 _BACKTRACE_BEGINS = tuple(f"{lines}Error termination. Backtrace:" for lines in ("\n", "\n\n"))
@@ -145,7 +99,7 @@ _FLANG = pattern(
     r"fatal Fortran runtime error(?:\((?P<file>[^:\n]+):(?P<line>\d+)\))?: (?P<text>[^\n]*)"
 )
 _INTEL_FORTRAN = pattern(r"forrtl: (?P<text>(?:severe|error) \(\d+\): [^\n]*)")
-_ERROR_STOP = pattern(r"(?m)^" + _PREFIX + r"(?P<text>(?:Fortran )?ERROR STOP[^\n]*)")
+_ERROR_STOP = pattern(r"(?m)^" + PREFIX + r"(?P<text>(?:Fortran )?ERROR STOP[^\n]*)")
 _GLIBC = pattern(
     r"(?P<text>\*\*\* (?:stack smashing|buffer overflow|%n in writable segment|"
     r"invalid %N\$ use) detected \*\*\*: [^\n]*"
@@ -163,56 +117,33 @@ _SANITIZER_FRAME = pattern(
     r"#\d+ (?:0x[0-9a-f]+ in )?(?P<function>[^\n]*?) (?P<file>/?[^\s:]+):(?P<line>\d+)(?::\d+)?"
     r"(?= |\n|$)"
 )
+_SANITIZER_OWN = pattern(
+    r"/libsanitizer/|/compiler-rt/|\b(?:a|t|m|l|ub|hwa)san_\w+\.(?:cpp|cc|h|inc):"
+    r"|\bsanitizer_\w+\.(?:cpp|cc|h|inc):|\b_{2,}interceptor_"
+)
+"""A frame of the run-time library of a sanitizer."""
+_MOST_REPORT = 32768
 _UNDEFINED = pattern(
     _BEGIN + r"(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?P<text>runtime error: [^\n]*)"
 )
 
 _FAILED_CHECK = pattern(
     r"(?m)^"
-    + _PREFIX
+    + PREFIX
     + r"F(?:\d{4}){1,2} [\d:]+\.\d+\s+(?P<pid>\d+) (?P<file>[^\s:]+):(?P<line>\d+)\] "
     r"(?P<text>[^\n]+)"
 )
 """A fatal line of the logs of glog and Abseil, which abort the process."""
 _RUST_PANIC = pattern(
-    r"(?m)^" + _PREFIX + r"thread '[^'\n]*'(?: \(\d+\))? panicked at (?:'(?P<old>[^\n]*)', )?"
-    r"(?P<file>[^\s:']+):(?P<line>\d+):\d+(?::\n" + _PREFIX + r"(?P<text>[^\n]+))?"
+    r"(?m)^" + PREFIX + r"thread '[^'\n]*'(?: \(\d+\))? panicked at (?:'(?P<old>[^\n]*)', )?"
+    r"(?P<file>[^\s:']+):(?P<line>\d+):\d+(?::\n" + PREFIX + r"(?P<text>[^\n]+))?"
 )
-_GSL_ERROR = pattern(r"(?m)^" + _PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)")
+_GSL_ERROR = pattern(r"(?m)^" + PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)")
 _LAUNCHER_WORDS = pattern(
     r"(?m)^[^\n]*"
     r"(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
 )
 """The begin of what libraries and launchers write when a rank has called MPI_Abort."""
-
-
-UNCAUGHT = "uncaught Python exception "
-"""Beginning of the text of a message about a traceback."""
-
-
-class Message(msgspec.Struct, frozen=True):
-    """A message by which a library reports the failure of a rank."""
-
-    kind: str
-    """``abort``, ``assertion``, ``exception``, ``runtime-error`` or ``sanitizer``."""
-    text: str
-    at: int
-    """Offset in the output."""
-    file: str = ""
-    line: int = 0
-    function: str = ""
-    rank: int | None = None
-    pid: int | None = None
-    is_of_signal: bool = False
-    """Whether a handler of a signal has written it: the rank can die of that signal afterwards."""
-
-    @property
-    def where(self) -> str:
-        """The place in one line, empty if the message does not name one."""
-        place = f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
-        if self.function and place:
-            return f"{self.function} at {place}"
-        return place or self.function
 
 
 def messages_in(text: str) -> list[Message]:
@@ -349,27 +280,6 @@ def _exceptions(text: str) -> Iterator[Message]:
             file=each["file"],
             line=int(each["line"]),
         )
-    yield from _python_exceptions(text)
-
-
-def _python_exceptions(text: str) -> Iterator[Message]:
-    end = 0
-    earlier: list[str] = []
-    for begin in _TRACEBACK.finditer(text):
-        if begin.start() < end:
-            continue
-        found = _PYTHON_EXACT.match(text, begin.start()) or _PYTHON.match(text, begin.start())
-        if found is None:
-            continue
-        end = found.end()
-        if _PYTHON_NEXT.match(text, end):
-            earlier.append(found["text"].strip())
-            continue
-        yield _python_message(found, earlier)
-        earlier = []
-    for finder in (_PYTHON_GROUP, _PYTHON_SYNTAX):
-        for each in finder.finditer(text):
-            yield _python_message(each, [])
 
 
 def _fatal_signals(text: str) -> Iterator[Message]:
@@ -384,35 +294,6 @@ def _fatal_signals(text: str) -> Iterator[Message]:
             function=frame["function"].strip() if frame else "",
             is_of_signal=True,
         )
-    for each in _PYTHON_FATAL.finditer(text):
-        thread = _PYTHON_FATAL_THREAD.search(text, each.end(), each.end() + 65536)
-        frames = list(_PYTHON_FATAL_FRAME.finditer(thread["frames"])) if thread else []
-        own = [frame for frame in frames if not is_of_python_library(frame["file"])]
-        first = next(iter(own or frames), None)
-        yield Message(
-            "runtime-error",
-            each["text"].strip(),
-            each.start(),
-            file=first["file"] if first else "",
-            line=int(first["line"]) if first else 0,
-            function=first["function"].strip() if first else "",
-            is_of_signal=True,
-        )
-
-
-def _python_message(found: re.Match[str], earlier: Sequence[str]) -> Message:
-    frames = list(_PYTHON_FRAME.finditer(found["frames"]))
-    own = [each for each in frames if not is_of_python_library(each["file"])]
-    last = next(iter((own or frames)[-1:]), None)
-    after = f" (after {'; '.join(earlier)})" if earlier else ""
-    return Message(
-        "exception",
-        f"{UNCAUGHT}{found['text'].strip()}{after}",
-        found.start(),
-        file=last["file"] if last else "",
-        line=int(last["line"]) if last else 0,
-        function=(last["function"] or "").strip() if last else "",
-    )
 
 
 def _runtime_errors(text: str) -> Iterator[Message]:
@@ -470,7 +351,7 @@ def _sanitizers(text: str) -> Iterator[Message]:
         said = each["text"] or each["thread"]
         if said.startswith("LeakSanitizer: detected"):
             said = "LeakSanitizer: detected memory leaks"
-        frame = _SANITIZER_FRAME.search(text, each.end(), each.end() + 4096)
+        frame = _sanitizer_frame(text, each.end(), is_leak=said.startswith("LeakSanitizer"))
         yield Message(
             "sanitizer",
             said.partition(" on address ")[0].strip(),
@@ -486,7 +367,36 @@ def _sanitizers(text: str) -> Iterator[Message]:
         )
 
 
-_FINDERS = (_aborts, _assertions, _exceptions, _runtime_errors, _fatal_signals, _sanitizers)
+def _sanitizer_frame(text: str, begin: int, *, is_leak: bool) -> re.Match[str] | None:
+    """Return the innermost frame with a line that is outside of the run-time library of the
+    sanitizer; None if there is none.
+
+    The first stack of a report is that of the error. Each leak has a stack of its own, and those of
+    libraries without lines come first, too.
+    """
+    last = begin + _MOST_REPORT
+    if not is_leak:
+        end = text.find("\n\n", max(text.find("#0 ", begin, last), begin), last)
+        last = last if end < 0 else end
+    found = [
+        each
+        for each in _SANITIZER_FRAME.finditer(text, begin, last)
+        if not _SANITIZER_OWN.search(each[0])
+    ]
+    # The C library's files have names such as libio/vasprintf.c.
+    own = [each for each in found if each["file"][0] == "/" and not is_of_system(each["file"])]
+    return next(iter(own or ([] if is_leak else found)), None)
+
+
+_FINDERS = (
+    _aborts,
+    _assertions,
+    _exceptions,
+    python_messages,
+    _runtime_errors,
+    _fatal_signals,
+    _sanitizers,
+)
 
 
 def _short(function: str) -> str:

@@ -34,6 +34,8 @@ MOST_TAIL_BYTES = 1 << 16
 MIXED_OUTPUT = "the output of each rank: the launcher has mixed it; --output-by-rank keeps it apart"
 _REASON = "cause: "
 """Beginning of the line behind a signal that has the reason for it."""
+_SENT = f"{_REASON}sent by "
+"""Beginning of such a line that says no more than that the fault is unknown."""
 _NO_FAILURES = ("hang", "time-limit", "request", "ended")
 """Kinds of causes with which ranks may live until the job is ended."""
 
@@ -268,6 +270,17 @@ def cause_of_event(kind: str, what: str, ranks: RankSet, gone: RankSet) -> Cause
     )
 
 
+def cause_of_good_end(ranks: str, text: str) -> Cause:
+    """Return the summary of a job whose ranks have ended with status 0.
+
+    An exception in a thread, or in a function of atexit, ends no program of Python.
+    """
+    what = "the job ended well"
+    if said := said_before(text):
+        what += f"; a rank has written: {said}"
+    return Cause(kind="none", what=what, who=ranks, severity="note")
+
+
 def with_words_of_job(cause: Cause, text: str) -> Cause:
     """Return the cause of an end from outside, with what the job has written that explains it."""
     what = cause.what
@@ -304,7 +317,11 @@ def _explained(cause: Cause, cores: Report | None) -> Cause:
         return cause
     for each in cores.stops:
         reason = each.text.partition("\n")[2].strip().partition("\n")[0]
-        if reason.startswith(_REASON) and who <= parse_ranks(each.ranks):
+        if (
+            reason.startswith(_REASON)
+            and not reason.startswith(_SENT)
+            and who <= parse_ranks(each.ranks)
+        ):
             return replace(cause, what=f"{cause.what}; {reason}")
     return cause
 

@@ -38,6 +38,7 @@ from pgdb.frontend.run.run_report import (
     RunRecord,
     cause_of_event,
     cause_of_found,
+    cause_of_good_end,
     report_of,
     with_words_of_job,
 )
@@ -406,7 +407,7 @@ class Supervisor:
         if job.status is None:
             return Cause(kind="none", what="the job is running", who=ranks, severity="note")
         if job.status == 0:
-            return Cause(kind="none", what="the job ended well", who=ranks, severity="note")
+            return cause_of_good_end(ranks, job.text)
         status = exit_status.of_job(job.status)
         what = f"the launcher ended with status {status}"
         # A rank that leaves without MPI_Finalize is a reason for a launcher to end the others.

@@ -81,6 +81,24 @@ def test_a_hang_that_ends_a_job_is_no_good_end(mpi: Mpi, build: Build, tmp_path:
 
 
 @pytest.mark.any_mpi
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("thread", "rank 0 has lost its first thread, while others live on"),
+        ("pipe", "for rank 0, which does input or output in read on a pipe"),
+    ],
+)
+def test_the_hang_says_why_a_rank_does_not_come(
+    mpi: Mpi, build: Build, tmp_path: Path, kind: str, words: str
+) -> None:
+    line = mpi.line(2, build("unattended.c"), kind)
+    with Run(tmp_path, *HANG, "--", *line) as run:
+        finished = run.finish()
+    assert finished.status == 10, finished.err
+    assert words in json.loads(run.report.read_bytes())["cause"]["what"]
+
+
+@pytest.mark.any_mpi
 def test_a_rank_that_a_signal_has_stopped_stays_stopped(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:

@@ -6,9 +6,11 @@
  * word, until the file of the next argument is there. "exchange": the same with messages. "copy": rank 0 copies its input to its
  * output. "flood": rank 0 writes as many MiB as the next argument says. */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static volatile double sink;
@@ -53,6 +55,29 @@ static void flood(long mebibytes)
     fflush(stdout);
 }
 
+static void *rest(void *nothing)
+{
+    sleep(1000);
+    return nothing;
+}
+
+static void leave_a_thread(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, rest, NULL);
+    syscall(SYS_exit, 0);
+}
+
+static void read_a_pipe(void)
+{
+    int ends[2];
+    char letter;
+
+    if (!pipe(ends) && read(ends[0], &letter, 1) == 1) /* @pipe */
+        write(ends[1], &letter, 1);
+}
+
 int main(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "";
@@ -75,6 +100,10 @@ int main(int argc, char **argv)
         while (!done)
             MPI_Test(&request, &done, MPI_STATUS_IGNORE); /* @test */
     }
+    if (!strcmp(kind, "thread") && !rank)
+        leave_a_thread();
+    if (!strcmp(kind, "pipe") && !rank)
+        read_a_pipe();
     if (!strcmp(kind, "sleep"))
         sleep(1000); /* @sleep */
     if (!strcmp(kind, "compute"))
