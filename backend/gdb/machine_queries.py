@@ -18,6 +18,7 @@ from pgdb.patterns import pattern
 from pgdb.records import Done, Failure, Record, Text, Value, Variable, Variables
 
 _COMMANDS = {
+    "path": "-environment-path",
     "info stack depth": "-stack-info-depth",
     "list stack arguments": "-stack-list-arguments",
     "list locals": "-stack-list-locals",
@@ -53,6 +54,8 @@ async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
     """Carry out a query; return its answer as a text."""
     if operation.command == "list changed registers":
         return await _changed_registers(gdb)
+    if operation.command == "info registers":
+        return await _registers(gdb, *operation.arguments)
     command = _COMMANDS.get(operation.command)
     if command is None:
         return Failure(message=f"no command {operation.command!r}")
@@ -65,7 +68,11 @@ async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
     if operation.command == "list register names":
         names = [name for name in result.payload.get("register-names", ()) if name]
         return Text(text="\n".join(map(str, names)))
-    text = "\n".join(_lines(result.payload))
+    if operation.command == "path":
+        text = f"Executable and object file path: {result.payload.get('path', '')}"
+    else:
+        text = "\n".join(_lines(result.payload))
+    text = f"{result.log}{text}"
     return Text(text=text) if text else Done()
 
 
@@ -77,8 +84,38 @@ async def _changed_registers(gdb: GdbSession) -> Record:
     numbers = [str(each) for each in changed.payload.get("changed-registers", ())]
     if not numbers:
         return Text(text="No registers have changed.")
-    names = (await gdb.send("-data-list-register-names")).payload.get("register-names", ())
-    values = await gdb.send(f"-data-list-register-values --skip-unavailable x {' '.join(numbers)}")
+    return await _values_of_registers(gdb, await _names_of_registers(gdb), "x", numbers)
+
+
+async def _registers(gdb: GdbSession, letter: str, *wanted: str) -> Record:
+    """List registers in a format of MI: those of some numbers or names, or all of them."""
+    names = await _names_of_registers(gdb)
+    numbers: list[str] = []
+    for each in wanted:
+        name = each.removeprefix("$")
+        if name.isdecimal() and int(name) < len(names):
+            numbers.append(name)
+        elif name and name in names:
+            numbers.append(str(names.index(name)))
+        else:
+            return Failure(
+                message=f"no register {each!r}: 'list register names' lists the names; their "
+                "numbers count from 0"
+            )
+    return await _values_of_registers(gdb, names, letter, numbers)
+
+
+async def _names_of_registers(gdb: GdbSession) -> list[str]:
+    """Return the names of the registers by number; some are empty."""
+    listed = await gdb.send("-data-list-register-names")
+    return [str(each) for each in listed.payload.get("register-names", ())]
+
+
+async def _values_of_registers(
+    gdb: GdbSession, names: Sequence[str], letter: str, numbers: Sequence[str]
+) -> Record:
+    words = " ".join(("-data-list-register-values --skip-unavailable", letter, *numbers))
+    values = await gdb.send(words)
     if values.kind != "done":
         return failure(values)
     lines = []
@@ -86,7 +123,7 @@ async def _changed_registers(gdb: GdbSession) -> Record:
         number = int(each.get("number", -1))
         name = names[number] if 0 <= number < len(names) else f"#{number}"
         lines.append(f"{name:<15}{each.get('value', '')}")
-    return Text(text="\n".join(lines))
+    return Text(text="\n".join(lines)) if lines else Done()
 
 
 def _lines(payload: Mapping[str, Any]) -> list[str]:

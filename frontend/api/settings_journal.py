@@ -20,7 +20,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Text
 
 _KEPT = frozenset(
-    "display undisplay set unset handle skip directory cd alias macro "
+    "display undisplay set unset handle skip directory cd alias macro mem tvariable "
     "define define-prefix document".split()
 )
 # "set var x=1", "set *p = 1", "set x = 1", "set a[0] = 1": they change the program.
@@ -30,6 +30,9 @@ _MOST_CALLS = pattern(r"set\s+max-u[a-z-]*\s+(?:=\s*)?(\S+)\s*\Z")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _CHANGES_DISPLAYS = pattern(
     r"(?:undisplay|(?:delete|disable|enable)\s+disp\w*)\s+(?P<numbers>\d+(?:\s+\d+)*)\s*\Z"
+)
+_OTHER_LISTS = pattern(
+    r"(?:delete|disable|enable)\s+(?:mem|tv\w*|pretty-p\w*|frame-fi\w*|type-p\w*|unwinder|xmethod)\b"
 )
 _MADE = pattern(r"\s*(\d+): ")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
@@ -204,8 +207,8 @@ def is_kept(line: str) -> bool:
     (True, False, False)
     """
     word = gdb_commands.resolve(line)
-    if word == "delete":
-        return _DISPLAY.match(line) is not None
+    if word in ("delete", "disable", "enable"):
+        return bool(_OTHER_LISTS.match(line) or (word == "delete" and _DISPLAY.match(line)))
     if word == "set":
         return _ASSIGNMENT.match(line) is None
     return word in _KEPT

@@ -26,6 +26,7 @@ from pgdb.frontend.commands import (
     variable_objects,
     viewing,
     why,
+    words,
     worlds,
     written,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "variable_objects",
     "viewing",
     "why",
+    "words",
     "worlds",
     "written",
 ]

@@ -18,6 +18,7 @@ from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse, reads_lines
 from pgdb.frontend.commands import block_values, bodies
 from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
+from pgdb.frontend.commands.options import split_words
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
     UserCommand,
@@ -373,8 +374,15 @@ async def learn(call: Call, code: str) -> None:
 
 
 async def _path(call: Call) -> Outcome:
-    """Carry out ``path``, which has an effect on programs that GDB starts only."""
-    answer = await call.view.execute_plain(call.line)
+    """Carry out ``path``, which has an effect on programs that GDB starts only.
+
+    ``path -r`` of the PGDB of 2014 removes what an earlier one has added.
+    """
+    words = split_words(call.argument) if call.argument.startswith("-r") else []
+    if words[:1] == ["-r"]:
+        answer = await call.view.machine_query("path", words)
+    else:
+        answer = await call.view.execute_plain(call.line)
     call.session.note("'path' has no effect on the job: its launcher finds the program")
     return answer
 

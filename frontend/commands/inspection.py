@@ -24,9 +24,13 @@ from pgdb.frontend.commands.table import (
 from pgdb.frontend.commands.value_history import note_on_lengths
 from pgdb.frontend.commands.worlds import list_worlds
 from pgdb.frontend.transport import deliveries
+from pgdb.gdb_carriers import abbreviations
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
 
+_REGISTERS = pattern(rf"(?:r|{abbreviations('registers', 3)})\Z")
+# The letters of MI, which no register has as its name.
+_FORMAT_OF_REGISTERS = pattern(r"[xotdrN](?:\s+\$?\w+)*\Z")
 _COUNT = pattern(r"-?[0-9]{1,9}\Z")
 # GDB's flags (-q, -c, -s) are about thread headings and errors, -ascending is about the order.
 _APPLY_ALL = pattern(r"a(?:p(?:ply?)?|ppl)?\s+a(?:ll?)?\s+(?:-[qcs]+\s+|-ascending\s+)*(\S.*)")
@@ -210,6 +214,8 @@ async def _info(call: Call) -> Outcome:
             return await ranks.machine_query("info stack depth", words[1:])
         merged = _merged_backtrace(call, rest, threads=False)
         return await (merged if merged is not None else ranks.execute_plain(call.line))
+    if _REGISTERS.match(topic) and _FORMAT_OF_REGISTERS.match(rest.strip()):
+        return await ranks.machine_query("info registers", rest.split())
     if topic == "locals" and rest.strip() in ("0", "1", "2"):
         return await ranks.machine_query("list locals", [rest.strip()])
     if topic and not rest.strip():

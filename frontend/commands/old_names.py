@@ -32,7 +32,6 @@ _RULES = tuple(
         (r"(?:enable timings (?:no|off)|disable timings)", (r"set timings off",)),
         (r"directory -r", (r"directory",)),
         (r"directory -r\s+(.+)", (r"directory", r"directory \1")),
-        (r"path -r\b(.*)", (r"interpreter-exec mi '-environment-path -r\1'",)),
         (r"watch -a\s+(.+)", (r"awatch \1",)),
         (r"watch -r\s+(.+)", (r"rwatch \1",)),
         (r"watch -[ar]", (r"watch",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.interface_settings import in_words_of_ours, without_effect
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.restarting import set_args, show_args
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.frontend.commands.transcripts import (
     is_logging,
     set_logging,
@@ -74,46 +73,6 @@ async def _help(call: Call) -> Outcome:
             call.dispatcher.say(text)
     elif "aliases".startswith(first) and len(first) > 1 and (summaries := user.alias_summaries):
         call.dispatcher.say(f"Aliases that PGDB carries out:\n\n{summaries}\n")
-    return await call.session[ranks.first].execute_plain(call.line)
-
-
-def _of_python(expression: str) -> str:
-    r"""Return a regular expression of GDB's, a basic one of POSIX, as one of Python's.
-
-    >>> _of_python("f("), _of_python(r"x\(a\|b\)"), _of_python("a|b")
-    ('f\\(', 'x(a|b)', 'a\\|b')
-    """
-    return re.sub(
-        r"\\?[(){}|+?]",
-        lambda match: match[0][1:] if match[0][1:] else f"\\{match[0]}",
-        expression,
-    )
-
-
-@COMMANDS.command(
-    "apropos",
-    group=Group.SESSION,
-    usage="apropos [-v] REGEXP",
-    summary="search the help of all commands",
-)
-async def _apropos(call: Call) -> Outcome:
-    """Show the commands of PGDB and GDB whose name or help matches a regular expression.
-
-    With '-v' GDB shows the whole help of its commands.
-    """
-    text = need_argument(call, "a regular expression").removeprefix("-v").strip()
-    try:
-        expression = re.compile(_of_python(text), re.IGNORECASE)
-    except re.error as error:
-        raise UsageError(f"apropos {text}: {error}") from None
-    own = [
-        f"{each.word} -- {each.summary}"
-        for each in COMMANDS.commands
-        if each.word not in gdb_commands.KINDS and expression.search(f"{each.word} {each.help}")
-    ]
-    if own:
-        call.dispatcher.say("\n".join(own))
-    ranks = (call.ranks & call.session.state.live) or call.ranks
     return await call.session[ranks.first].execute_plain(call.line)
 
 

@@ -6,7 +6,7 @@ they have commands of PGDB's, set ranks running, or make breakpoints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -75,6 +75,18 @@ class UserCommands:
             f"{each.name} -- {each.help.partition(chr(10))[0]}" for each in found if each.is_ours
         )
         return "\n".join(lines)
+
+    @property
+    def described(self) -> list[str]:
+        """The name of each command of the front end with its help."""
+        found = (self._commands[each] for each in sorted(self._commands))
+        return [f"{each.name} -- {each.help}" for each in found if each.is_ours]
+
+    def words_behind(self, words: Sequence[str]) -> set[str]:
+        """Return the words that follow *words* in the names of commands and aliases."""
+        count = len(words)
+        names = (each.split() for each in (*self._commands, *self._aliases, *self.prefixes))
+        return {each[count] for each in names if len(each) > count and each[:count] == [*words]}
 
     def text_of(self, name: str) -> str:
         """Return the bodies of the front end's commands, or of the one of this name."""

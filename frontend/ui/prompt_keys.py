@@ -8,7 +8,7 @@ from prompt_toolkit.filters import is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings import search
 
-from pgdb.frontend.ui.completion import Candidates
+from pgdb.frontend.commands.completion import Candidates
 
 MOST_LISTED = 100
 """Limit for the candidates that are listed."""

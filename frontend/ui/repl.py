@@ -33,6 +33,7 @@ from pgdb.frontend.api.notifications import (
     SessionNotice,
 )
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands.completion import Candidates, LineCompleter
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
@@ -41,7 +42,6 @@ from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
-from pgdb.frontend.ui.completion import Candidates, LineCompleter
 from pgdb.frontend.ui.interrupts import Interrupts
 from pgdb.frontend.ui.pager import Pager, read_key
 from pgdb.frontend.ui.pane import PANE_STYLE, Pane, fragments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -56,6 +57,7 @@ def test_data_and_interpreters(mpi: Mpi, build: Build) -> None:
             'interpreter-exec mi "-data-evaluate-expression round"', "dir -r /tmp", "tvariable $n 3"
         ),
         *ex("tvariables", "tfind frame-number 1", "path -r", "set inferior tty /dev/null"),
+        *ex("info reg d 0 rip", "info reg x nosuch"),
         *mpi.line(2, build("bodies.c")),
     )
     assert all(
@@ -66,6 +68,10 @@ def test_data_and_interpreters(mpi: Mpi, build: Build) -> None:
     assert said == ['^done,value="0"']
     assert texts(finished, "directory /tmp") == ["Source directories searched: /tmp:$cdir:$cwd"]
     assert any("$n" in text and "3" in text for text in texts(finished, "info tvariables"))
+    assert all(each.startswith("Executable and object") for each in texts(finished, "path -r"))
+    rows = texts(finished, "info registers d 0 rip")
+    assert rows and all(re.fullmatch(r"rax +(-?\d+|…)\nrip +(\d+|…)", each) for each in rows)
+    assert "no register 'nosuch'" in texts(finished, "info registers x nosuch")[0]
     assert "'set inferior-tty' has no effect on the job" in finished.out
 
 

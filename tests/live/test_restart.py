@@ -150,6 +150,17 @@ def test_definitions_of_python_outlive_the_job(mpi: Mpi, program: Program, tmp_p
     assert finished.out.count("Python code that has done more than define") == 1
 
 
+def test_variables_of_traces_are_made_again(mpi: Mpi, program: Program) -> None:
+    finished = run_json(
+        "launch",
+        *ex("tvariable $one = 7", "tvariable $two = 8", "delete tvariable $two", "restart"),
+        *ex("info tvariables"),
+        *mpi.line(2, program),
+    )
+    (shown,) = finished.answer("info tvariables")["classes"]
+    assert "$one " in shown["text"] and " 7 " in shown["text"] and "$two" not in shown["text"]
+
+
 def test_the_count_of_a_continue_is_used_up(mpi: Mpi, program: Program) -> None:
     lines = ("break work", "break nosuch_before", "continue", "continue 2", "info breakpoints")
     finished = run_json(

@@ -82,6 +82,26 @@ def test_changed_registers_have_names_and_values() -> None:
     assert record == Text("No registers have changed.")
 
 
+def test_registers_are_named_by_numbers_and_names() -> None:
+    names = done({"register-names": ["rax", "", "rip"]})
+    values = done({"register-values": [{"number": "2", "value": "64"}]})
+    gdb = Played(names, values)
+    assert ask(gdb, query("info registers", "d", "2", "$rax")) == Text("rip            64")
+    assert gdb.asked[-1] == "-data-list-register-values --skip-unavailable d 2 0"
+    for unknown in ("1234", "nosuch", ""):
+        record = ask(Played(names), query("info registers", "x", unknown))
+        assert isinstance(record, Failure) and "'list register names'" in record.message
+
+
+def test_warnings_stand_before_the_answer() -> None:
+    warned = Result("done", {"path": "/a:/b"}, log="Warning: /a: No such file or directory.\n")
+    gdb = Played(warned)
+    assert ask(gdb, query("path", "-r", "/a")) == Text(
+        "Warning: /a: No such file or directory.\nExecutable and object file path: /a:/b"
+    )
+    assert gdb.asked == ['-environment-path -r "/a"']
+
+
 def test_nothing_to_say_and_unknown_commands() -> None:
     gdb = Played(done())
     record = ask(gdb, query("var set frozen", "s", "1"))

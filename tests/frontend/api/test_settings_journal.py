@@ -46,6 +46,16 @@ def test_python_code_that_only_defines_is_kept() -> None:
     assert journal.has_lost_python
 
 
+def test_variables_of_traces_and_lists_of_printers_are_kept() -> None:
+    kept = (
+        *("tvariable $tv = 7", "delete tvariable $tv", "tvariable $other = 1"),
+        *("disable pretty-printer global", "disable frame-filter all", "mem 0 16 ro"),
+    )
+    lines = (*kept, "disable 1", "delete 2", "enable once 3", "disable display 1")
+    journal = given(*((line, RANKS) for line in lines))
+    assert [each.line for each in journal.kept] == [*kept]
+
+
 def test_the_form_of_frames_is_that_of_the_ranks_asked() -> None:
     journal = given(
         ("set print frame-info location", RankSet([1, 2])),

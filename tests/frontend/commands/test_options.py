@@ -13,11 +13,11 @@ import pytest
 from pgdb.errors import UsageError
 from pgdb.frontend.api.line_completion import Completed
 from pgdb.frontend.commands.__main__ import page
+from pgdb.frontend.commands.completion import LineCompleter
 from pgdb.frontend.commands.options import Option, Rest, Syntax, count, integers, number, seconds
 from pgdb.frontend.commands.table import Call, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json import json_lines
-from pgdb.frontend.ui.completion import LineCompleter
 from pgdb.ranks import RankSet
 
 

@@ -50,6 +50,23 @@ def test_apropos_finds_commands_of_ours(typed: Typed) -> None:
     assert "apropos [: unterminated character set" in typed.errors
 
 
+def test_apropos_finds_commands_and_aliases_of_the_user(typed: Typed) -> None:
+    typed("define foo\nproc 0 ptype x\nend\ndocument foo\nShow x.\nThe other words.\nend")
+    typed("alias ones = proc 1 print")
+    typed("apropos other words")
+    assert "foo -- Show x.\nThe other words." in typed.errors
+    typed("apropos proc 1")
+    assert "alias ones = proc 1 print" in typed.errors
+
+
+def test_complete_lists_commands_of_ours_and_of_the_user(typed: Typed) -> None:
+    typed("define foo\nproc 0 ptype x\nend\nalias fox = proc 1 print")
+    assert typed("complete fo") == ["complete fo"]
+    assert "focus\nfoo\nfox" in typed.errors
+    assert typed("complete layout s") == []
+    assert "layout split\nlayout src" in typed.errors
+
+
 def test_user_defined_commands_of_ours_are_listed(typed: Typed) -> None:
     typed("define foo\nproc 0 ptype x\nend\ndocument foo\nShow x.\nMore.\nend\nhelp user-defined")
     assert "foo -- Show x." in typed.errors

@@ -11,7 +11,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from pgdb.frontend.ui.completion import Candidates
+from pgdb.frontend.commands.completion import Candidates
 from pgdb.frontend.ui.prompt_keys import prompt_keys
 
 

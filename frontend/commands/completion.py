@@ -28,7 +28,7 @@ from pgdb.ranks import RankSet
 
 LIMIT_S = 0.2
 """Time after which the candidates of PGDB's own are all there is, in seconds."""
-_LATEST_S = 20.0
+ANSWER_LIMIT_S = 20.0
 """Time after which a GDB's answer is not waited for any longer, in seconds."""
 _MOST_FILES = 10_000
 _TOPICS = (
@@ -93,8 +93,15 @@ class LineCompleter:
     """Knows how a line can go on."""
 
     def __init__(
-        self, workspace: Workspace, table: CommandTable = COMMANDS, ask: Ask | None = None
+        self,
+        workspace: Workspace,
+        table: CommandTable = COMMANDS,
+        ask: Ask | None = None,
+        *,
+        limit_s: float | None = None,
     ) -> None:
+        self._limit_s = limit_s
+        """Time for a GDB's answer; None for :data:`LIMIT_S`."""
         self._workspace = workspace
         self._table = table
         self._ask = ask or self._ask_gdb
@@ -111,6 +118,41 @@ class LineCompleter:
         A GDB that reads symbols for the first time can need longer. Its answer is kept for the next
         call with the same text.
         """
+        typed, text = text, self._expanded(text)
+        found = await self._continued(text)
+        if typed == text:
+            return found
+        lines = (typed + each[len(text) :] for each in found.lines)
+        return Candidates(tuple(sorted(lines)), found.is_cut)
+
+    async def own(self, text: str) -> list[str]:
+        """Return the candidates that no GDB has: PGDB's own, the user's, and files of this host."""
+        plan = self.plan(text)
+        word = _last_word(text)
+        start = text[: len(text) - len(word)]
+        is_first = not start.strip()
+        words = {each for each in plan.words if not (is_first and _is_gdbs(each))}
+        found = [start + each for each in words if each.startswith(word)]
+        return sorted({*found, *(await _files(word, start)).lines} if plan.is_file else found)
+
+    def is_gdbs(self, text: str) -> bool:
+        """Return whether GDB has candidates for this very line."""
+        return self._expanded(text) == text and self.plan(text).gdb_line == text
+
+    def _expanded(self, text: str) -> str:
+        """Return a line in which the arguments of an alias have begun without the alias."""
+        user = self._workspace.user
+        if " " not in text.lstrip():
+            return text
+        try:
+            expanded = user.expanded(text, lambda word: self._table.find(word) is not None)
+        except PgdbError:
+            return text
+        is_ended = text[-1:].isspace() and not expanded[-1:].isspace()
+        return f"{expanded} " if is_ended else expanded
+
+    async def _continued(self, text: str) -> Candidates:
+        """Return the candidates for a line without aliases."""
         plan = self.plan(text)
         word = _last_word(text)
         start = text[: len(text) - len(word)]
@@ -122,7 +164,8 @@ class LineCompleter:
             sources.append(_files(word, start))
         tasks = [asyncio.ensure_future(each) for each in sources]
         if tasks:
-            done, late = await asyncio.wait(tasks, timeout=LIMIT_S)
+            limit_s = LIMIT_S if self._limit_s is None else self._limit_s
+            done, late = await asyncio.wait(tasks, timeout=limit_s)
             for each in late:
                 each.cancel()
         else:
@@ -140,7 +183,7 @@ class LineCompleter:
 
         Return whether there was a question; its answer is there for the next call.
         """
-        plan = self.plan(text)
+        plan = self.plan(self._expanded(text))
         asked = self._late.get((plan.gdb_line, plan.ranks))
         if asked is None:
             return False
@@ -180,7 +223,7 @@ class LineCompleter:
         return line not in gdb_commands.KINDS or _is_gdbs(line) or bool(self._table.find(line))
 
     async def _ask_gdb(self, line: str, ranks: RankSet) -> Completed:
-        return await complete_line(self._workspace.session, line, ranks, timeout_s=_LATEST_S)
+        return await complete_line(self._workspace.session, line, ranks, timeout_s=ANSWER_LIMIT_S)
 
     # -- the sources -------------------------------------------------------------------------
 
@@ -202,6 +245,14 @@ class LineCompleter:
         inner = self._inner(text, name, ranks)
         if inner is not None:
             return inner
+        behind = self._workspace.user.words_behind(before)
+        if (found := self._workspace.user.get(before[0])) is not None and command is None:
+            # As GDB does for its own, where only the front end has the command.
+            expression = f"print {word}" if found.is_ours else text
+            replaced = "print " if found.is_ours else ""
+            return Plan(words=behind, gdb_line=expression, replaced=replaced, ranks=ranks)
+        if behind and command is None:
+            return Plan(words=behind, gdb_line=text, ranks=ranks)
         is_at_file = ":" in word and " ".join((name, *before[1:])) in _AT_FILES
         if is_at_file:
             return Plan(gdb_line=f"break {word}", replaced="break ", ranks=ranks)
@@ -294,7 +345,7 @@ class LineCompleter:
     def _words(self) -> list[str]:
         own = {command.word for command in self._table.commands}
         known = {word for word in gdb_commands.KINDS if _is_gdbs(word) and word[0].isalpha()}
-        return sorted(own | known)
+        return sorted(own | known | self._workspace.user.names)
 
     def _sets(self) -> list[str]:
         return self._workspace.set_names

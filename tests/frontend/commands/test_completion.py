@@ -12,11 +12,13 @@ import pytest
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import line_completion
+from pgdb.frontend.api.gdb_blocks import parse
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.line_completion import Completed, complete_line, completed_of
+from pgdb.frontend.commands import completion
+from pgdb.frontend.commands.completion import Candidates, LineCompleter
+from pgdb.frontend.commands.user_commands import UserCommand
 from pgdb.frontend.commands.workspace import Workspace
-from pgdb.frontend.ui import completion
-from pgdb.frontend.ui.completion import Candidates, LineCompleter
 from pgdb.frontend.ui.prompt_keys import finished, in_columns
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.router import Gathered
@@ -135,6 +137,29 @@ def completed(text: str, asked: list[tuple[str, str]] | None = None) -> list[str
 )
 def test_a_line_is_completed(text: str, candidates: list[str]) -> None:
     assert completed(text) == candidates
+
+
+@pytest.mark.parametrize(
+    ("text", "candidates"),
+    [
+        ("zon", ["zones"]),
+        ("on", ["ones"]),
+        ("abc ", ["abc one"]),
+        ("ones point.", ["ones point.x", "ones point.y"]),
+        ("zones point.", ["zones point.x", "zones point.y"]),
+    ],
+)
+def test_commands_and_aliases_of_the_user_are_completed(text: str, candidates: list[str]) -> None:
+    workspace = make_workspace()
+    body = parse("define x", ["proc 1 print 1"])
+    for name in ("zones", "abc one"):
+        workspace.user.define(UserCommand(name, body, is_ours=True))
+    workspace.user.set_alias("ones", "proc 1 print", in_gdb=False)
+
+    async def ask(line: str, ranks: RankSet) -> Completed:
+        return Completed(tuple(each for each in GDB if each.startswith(line)))
+
+    assert [*asyncio.run(LineCompleter(workspace, ask=ask)(text)).lines] == candidates
 
 
 @pytest.mark.parametrize(
