@@ -24,7 +24,7 @@ _KINDS = (
     ("sanitizer", pattern(r"sanitizer report|heap-|stack-buffer|use-after")),
     ("assertion", pattern(r"assertion|an assertion")),
     ("exception", pattern(r"uncaught exception|C\+\+ library|pure virtual")),
-    ("runtime-error", pattern(r"Fortran|ERROR STOP|STOP")),
+    ("runtime-error", pattern(r"Fortran|ERROR STOP|STOP|the C library's error")),
     ("abort", pattern(r"MPI_Abort|fatal error|error code|aborting the job|error handling")),
     ("exit-code", pattern(r"status |exit\(")),
 )
@@ -84,6 +84,8 @@ def kind_of(words: str) -> str:
 
     >>> kind_of("assertion 'n > 0' failed"), kind_of("error code 3"), kind_of("")
     ('assertion', 'abort', 'signal')
+    >>> kind_of("the C library's error: free(): double free detected in tcache 2")
+    'runtime-error'
     """
     return next((kind for kind, expression in _KINDS if expression.search(words)), "signal")
 

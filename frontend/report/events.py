@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from pgdb.frontend.api.chronicle import Chronicle
@@ -16,12 +19,15 @@ from pgdb.frontend.api.notifications import (
     WorldJoined,
 )
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.report.model import OutputTail, ReportStop, TimedEvent
+from pgdb.frontend.report.model import OutputTail, ReportStop, TimedEvent, parse_ranks
 from pgdb.frontend.show.text.event_text import event
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Stop, is_error
+
+_FROM_OUTSIDE = frozenset({"SIGTERM", "SIGKILL", "SIGINT", "SIGHUP", "SIGQUIT"})
+"""Signals by which launchers and batch systems end ranks."""
 
 
 def stops_of(session: Session) -> tuple[ReportStop, ...]:
@@ -37,7 +43,48 @@ def stops_of(session: Session) -> tuple[ReportStop, ...]:
         alone = replace(record, run=0) if isinstance(record, Stop | Exit) else record
         groups.setdefault(alone, []).append(each)
     found = [stop_of(_together(group), session.killed) for group in groups.values()]
+    if not any(each.is_first for each in found):
+        found = _with_first_end(found, session.chronicle)
     return tuple(sorted(found, key=lambda each: (not each.is_first, not each.is_error)))
+
+
+def _with_first_end(stops: Sequence[ReportStop], chronicle: Chronicle) -> list[ReportStop]:
+    """Return the stops with the bad end marked that began a failure, if there is one.
+
+    It is the first one that a launcher did not make, as it ends the others by a signal. If all have
+    ended by such a signal, the ranks that ended before the others stand alone.
+    """
+    bad = [each for each in stops if each.is_error and each.has_ended]
+    if not bad:
+        return list(stops)
+    times = _times_of_ends(chronicle)
+
+    def order(stop: ReportStop) -> tuple[bool, float, int]:
+        ranks = parse_ranks(stop.ranks)
+        time_s = min(times.get(rank, math.inf) for rank in ranks)
+        return stop.signal in _FROM_OUTSIDE, time_s, len(ranks)
+
+    first = min(bad, key=order)
+    is_from_outside, time_s, _ = order(first)
+    ranks = parse_ranks(first.ranks)
+    earliest = ranks
+    if is_from_outside:
+        earliest = RankSet(rank for rank in ranks if times.get(rank, math.inf) <= time_s)
+    found = [replace(first, ranks=str(earliest), is_first=True)]
+    if others := ranks - earliest:
+        found.append(replace(first, ranks=str(others)))
+    return [*found, *(each for each in stops if each is not first)]
+
+
+def _times_of_ends(chronicle: Chronicle) -> dict[int, float]:
+    """Return the times of the ends of ranks."""
+    times: dict[int, float] = {}
+    for each in chronicle.events:
+        if isinstance(each.notification, RankEvents):
+            for part in each.notification.classes:
+                if isinstance(part.record, Exit):
+                    times |= dict.fromkeys(part.ranks, each.time_s)
+    return times
 
 
 def _together(group: list[EquivalenceClass[Event]]) -> EquivalenceClass[Event]:
@@ -57,7 +104,11 @@ def stop_of(each: EquivalenceClass[Event], killed: RankSet = RankSet()) -> Repor
     if isinstance(record, Exit):
         is_bad = (bool(record.signal) or bool(record.code)) and not each.ranks <= killed
         return replace(
-            base, signal=record.signal, code=record.code, is_error=is_bad, has_ended=True
+            base,
+            signal=record.signal,
+            code=record.code,
+            is_error=is_bad,
+            has_ended=True,
         )
     if isinstance(record, Stop):
         is_bad = is_error(record)

@@ -31,7 +31,7 @@ from pgdb.jobs.launchers import Launcher
 from pgdb.jobs.thread_states import has_lost_first_thread
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
-from pgdb.records import Stack, Text
+from pgdb.records import Stack, Stop, Text, is_error
 
 SAMPLES = 3
 """Number of samples in which ranks must be the same to count as hanging."""
@@ -261,21 +261,37 @@ async def look_for_progress(session: Session, gap: Running, held: RankSet = _NOB
     free = session.set - held
     if not free:
         return Moved()
+    if not stopped_by_themselves(session).isdisjoint(free):
+        return Moved(session.set)
     samples = [await _sample(session)]
     for _ in range(SAMPLES - 1):
         samples.append(await _later_sample(session, free, gap.wait))
+        if gap.is_over() or not stopped_by_themselves(session).isdisjoint(free):
+            return Moved(session.set)
         if moved := progress.moving(*samples[-2:]):
             return Moved(moved)
-        if gap.is_over():
-            return Moved(session.set)
     at_work = Moved()
     if progress.may_compute(samples):
         for _ in range(_MORE_SAMPLES):
             samples.append(await _later_sample(session, free, lambda: asyncio.sleep(_SHORT_S)))
+            if not stopped_by_themselves(session).isdisjoint(free):
+                return Moved(session.set)
         at_work = await _at_work(session, progress.computing(samples))
         if at_work.ranks:
             return at_work
     return Moved(await _leaving_mpi(session, free, gap), loops=at_work.loops)
+
+
+def stopped_by_themselves(session: Session) -> RankSet:
+    """Return the ranks that an error or a breakpoint has stopped, and not PGDB.
+
+    A rank that runs on from an error dies of it.
+    """
+    return RankSet.union(
+        each.ranks
+        for each in session.state.latest(session.state.stopped)
+        if isinstance(each.record, Stop) and (is_error(each.record) or each.record.breakpoint)
+    )
 
 
 async def _at_work(session: Session, computing: Mapping[int, frozenset[str]]) -> Moved:

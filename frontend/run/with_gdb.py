@@ -21,15 +21,16 @@ from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Cause, Report, TimedEvent
 from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.hang_watch import computing_text, hang_text
-from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress
+from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress, stopped_by_themselves
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.places import Place, check_in_words
 from pgdb.frontend.run.publishing import Publisher
+from pgdb.frontend.run.run_report import with_words_of_job
 from pgdb.frontend.show.text import trace_text
 from pgdb.frontend.startup.start import launch
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.ranks import RankSet
-from pgdb.records import Stop, Value, is_error
+from pgdb.records import Exit, Stop, Value, is_error
 
 STEP_S = 1.0
 """Longest wait for stops before other events are looked at."""
@@ -202,6 +203,7 @@ class GdbRun:
 
     async def _supervise(self, session: Session) -> None:
         """Let the ranks run until the job has ended, or has to be left."""
+        self._last_s = time.monotonic()
         await session.ranks(session.state.stopped).continue_(wait=False)
         while not (session.all_have_ended or session.job_has_ended):
             if running := session.state.running:
@@ -209,7 +211,7 @@ class GdbRun:
             if self._triggers:
                 if not await self._on_trigger(session, self._triggers.pop(0)):
                     return
-            elif stopped := session.state.stopped:
+            elif (stopped := session.state.stopped) or _ended_badly(session):
                 if not await self._on_stop(session, stopped):
                     return
             elif self._is_quiet() and not await self._on_quiet(session):
@@ -228,8 +230,11 @@ class GdbRun:
             for each in session.state.latest(stopped)
             if isinstance(each.record, Stop) and is_error(each.record)
         )
-        if failed:
-            await session.ranks(session.state.live).wait(timeout_s=OTHERS_S)
+        if failed or _ended_badly(session):
+            if running := session.state.running:
+                await session.ranks(running).wait(timeout_s=OTHERS_S)
+            if running := session.state.running:
+                await session.ranks(running).interrupt()
             report = await self._collect(session, None)
             await self._publisher.write(report)
             self._report = report
@@ -243,10 +248,16 @@ class GdbRun:
                     await self._note_values(session, place, each.ranks & stopped)
                 elif not await self._check(session, place, each.ranks & stopped):
                     return False
-        await self._continue(session)
+        await self._resume(session)
         return True
 
     async def _continue(self, session: Session) -> None:
+        """Let the ranks run on, unless some have stopped by themselves meanwhile: such a stop is an
+        event of its own, which comes next."""
+        if not stopped_by_themselves(session):
+            await self._resume(session)
+
+    async def _resume(self, session: Session) -> None:
         if stopped := session.state.stopped:
             await session.ranks(stopped).continue_(wait=False)
 
@@ -322,10 +333,11 @@ class GdbRun:
             self._add("notice", computing_text(moved.work), moved.ranks)
         if not moved.ranks:
             cause = Cause(kind="hang", what="", who=str(session.set), severity="warning")
-            report = await self._collect(session, cause)
+            report = await self._collect(session, cause, watches=True)
             text = hang_text(limit_s, "", report, loops=moved.loops)
             self._add("hang", text, session.set, is_error=True)
-            cause = replace(report.cause, what=text)
+            said = "\n".join(each.text for each in report.output)
+            cause = with_words_of_job(replace(report.cause, what=text), said)
             self._report = self._with_events(replace(report, cause=cause))
             await self._publisher.write(self._report)
             if self._options.then == "kill":
@@ -342,7 +354,8 @@ class GdbRun:
         if self._options.then == "kill":
             self._ended_by_us = True
             return False
-        await session.ranks(session.state.live).detach()
+        if live := session.state.live:
+            await session.ranks(live).detach()
         if session.job is not None:
             await session.job.wait()
         return False
@@ -355,10 +368,15 @@ class GdbRun:
             TimedEvent(time=time.time(), kind=kind, text=text, ranks=str(ranks), is_error=is_error)
         )
 
-    async def _collect(self, session: Session, cause: Cause | None) -> Report:
-        """Return a report; the stops say the cause if none is given."""
+    async def _collect(
+        self, session: Session, cause: Cause | None, *, watches: bool = False
+    ) -> Report:
+        """Return a report; the stops say the cause if none is given.
+
+        With *watches*, ranks that wait run for a moment, which shows whether they hang.
+        """
         await self._note_traces(session)
-        report = await collect(session, mode="run")
+        report = await collect(session, mode="run", watches=watches)
         if cause is not None:
             where = cause.where or (report.cause.where if cause.kind == "hang" else "")
             report = replace(report, cause=replace(cause, where=where))
@@ -408,6 +426,15 @@ class GdbRun:
         if self._options.exit_code == "job" and status is not None:
             return exit_status.of_job(status)
         return exit_status.of_report(report.cause.kind, ended_well=ended_well)
+
+
+def _ended_badly(session: Session) -> RankSet:
+    """Return the ranks that have ended by a signal, or with a status other than 0."""
+    return RankSet.union(
+        each.ranks
+        for each in session.state.latest(session.state.exited)
+        if isinstance(each.record, Exit) and (each.record.signal or each.record.code)
+    )
 
 
 def _end_at_signals() -> list[str]:

@@ -412,6 +412,18 @@ def test_death_under_gdb_has_the_stack_of_its_moment(
 
 
 @pytest.mark.any_mpi
+def test_an_end_without_a_stop_under_gdb_is_the_cause(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    line = mpi.line(3, build("unattended.c"), "quit")
+    finished, report = run_job(tmp_path, "--gdb", "--then", "kill", "--", *line)
+    assert finished.status == 8, finished.err
+    assert (report["cause"]["kind"], report["cause"]["who"]) == ("exit-code", "0")
+    # The others were looked at before the launcher has ended them.
+    assert sum(each["count"] for each in report["classes"]) == 2
+
+
+@pytest.mark.any_mpi
 def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("deaths.c")
     at = program.at("wait")

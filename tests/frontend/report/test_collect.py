@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError
@@ -183,6 +184,28 @@ def test_exit_codes_are_failures() -> None:
     assert report.cause.kind == "exit-code" and report.cause.who == "3"
     assert report.cause.what == "rank 3 exited with code 7"
     assert report.states.exited == "0-3" and not report.classes
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [([3], Exit(code=3)), ([0, 1, 2], Exit(signal="SIGTERM"))],
+        # The end of rank 3 is seen after those of the others.
+        [([0, 1, 2], Exit(signal="SIGTERM")), ([3], Exit(code=3))],
+        [([3], Exit(signal="SIGKILL")), ([0, 1, 2], Exit(signal="SIGTERM"))],
+        [([3], Exit(signal="SIGKILL")), ([0, 1, 2], Exit(signal="SIGKILL"))],
+    ],
+)
+def test_the_first_failure_is_the_end_that_no_launcher_has_made(
+    ends: list[tuple[list[int], Exit]],
+) -> None:
+    def then(session: Session) -> None:
+        for ranks, end in ends:
+            happened(session, ranks, end)
+
+    report = report_of(Job(), then)
+    assert report.cause.who == "3"
+    assert [each.ranks for each in report.stops if each.is_first] == ["3"]
 
 
 def test_nothing_has_failed() -> None:
