@@ -15,6 +15,8 @@ _OF_ONE_RUN = pattern(
 )
 """Variables in which launchers keep addresses and process ids of a run."""
 _ADDRESS = pattern(r"\b0x[0-9a-f]{5,}")
+_LEVEL = pattern(r"\(selected #\d+ ")
+"""The number of the frame that a stop has selected, counted from the innermost one."""
 MOST_ROWS = 200
 """Most rows of a section."""
 
@@ -164,8 +166,10 @@ def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _stops(report: Report) -> dict[str, str]:
-    heads = ((_masked(each.text.partition("\n")[0]), each.ranks) for each in report.stops)
-    return _joined(heads)
+    # A rank that waits is in other functions inside of MPI at each moment.
+    texts = (_LEVEL.sub("(selected ", each.text.partition("\n")[0]) for each in report.stops)
+    ranks = (each.ranks for each in report.stops)
+    return _joined(zip(map(_masked, texts), ranks, strict=True))
 
 
 def _masked(text: str) -> str:

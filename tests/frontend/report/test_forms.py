@@ -380,6 +380,16 @@ def test_addresses_are_no_difference() -> None:
     assert not comparing.compare(with_address("0x7ffe425d31a2"), with_address("0x0")).same
 
 
+def test_functions_inside_of_mpi_are_no_difference() -> None:
+    def with_level(text: str) -> Report:
+        stop = ReportStop(ranks="0", text=f"interrupted in PMPI_Recv <- main () at a.c:3{text}")
+        return replace(report_with("x"), stops=(stop,))
+
+    near, far = with_level(" (selected #4 main)"), with_level(" (selected #6 main)")
+    assert comparing.compare(near, far).same
+    assert not comparing.compare(near, with_level(" (selected #4 work)")).same
+
+
 def test_differences_of_two_reports() -> None:
     before = report_with("x")
     after = replace(
