@@ -46,7 +46,7 @@ def verdict(session: pgdb.Session, confidence: Confidence) -> Verdict:
         ("missing_loop.c", "2", "certain", "in a loop that has no way out"),
         ("flag_spin.c", "1", "likely", "in a loop that only another thread or process can end"),
         ("semaphore.c", "3", "likely", "waits for a lock in sem_wait"),
-        ("omp_late.c", "2", "likely", "does input or output in read in thread"),
+        ("omp_late.c", "2", "likely", "does input or output in read on a pipe in thread"),
     ],
 )
 def test_the_work_of_a_missing_rank_is_named(
