@@ -16,6 +16,7 @@ from pgdb.frontend.api.gdb_blocks import Block, Line, Node, argument_of, parse, 
 from pgdb.frontend.api.gdb_words import Kind
 from pgdb.frontend.api.options import find_changeable
 from pgdb.frontend.commands.old_names import translated
+from pgdb.frontend.commands.python_exits import first_exit
 from pgdb.frontend.commands.table import COMMANDS, Command
 from pgdb.frontend.commands.user_commands import UserCommand, UserCommands
 from pgdb.patterns import pattern
@@ -28,6 +29,10 @@ _SAME = frozenset(
 # or replace the rank without a word to PGDB.
 _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
 # GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
+_ENDS_GDBS = (
+    "it would end the GDBs of the ranks; 'quit' leaves the session, 'raise gdb.GdbError(\"TEXT\")' "
+    "ends the code"
+)
 _LOOPS = ("loop_break", "loop_continue")
 _WAYS_OUT = {"proc": "; 'if $_rank == N' … 'end' chooses ranks in it"}
 _OFF = pattern(r"(?:\S+\s+)+(?:off|0|unlimited)\Z")
@@ -161,6 +166,9 @@ class Checker:
             code, first = "\n".join(lines), node.number + 1
         for at, text in executed_by_guile(code) if word == "guile" else executed(code):
             _check_executed(self._user, self._title, text, first + at - 1 if first else 0)
+        if word != "guile" and (found := first_exit(code)) is not None:
+            at, text = found
+            raise self._error(Line(first + at - 1 if first else 0, text), _ENDS_GDBS)
 
     def _error(self, line: Line, why: str) -> UsageError:
         number = self._number or line.number
@@ -205,6 +213,8 @@ def check_python(user: UserCommands, title: str, code: str) -> None:
     """
     for at, text in executed(code):
         _check_executed(user, title, text, at)
+    if (found := first_exit(code)) is not None:
+        raise UsageError(f"line {found[0]} of '{title}', '{found[1]}': {_ENDS_GDBS}")
 
 
 def _check_executed(user: UserCommands, title: str, text: str, number: int) -> None:

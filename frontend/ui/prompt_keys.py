@@ -57,6 +57,11 @@ def prompt_keys(
         bindings.add(*keys)(lambda event, action=action: pane_key(action))
 
     @bindings.add("tab")
+    def _tab(event: KeyPressEvent) -> None:
+        # prompt_toolkit leaves the coroutine of a handler without an end where the line ends at
+        # once, as with keys that were typed before the prompt was there. A task has one.
+        event.app.create_background_task(_complete(event))
+
     async def _complete(event: KeyPressEvent) -> None:
         nonlocal last_tab
         last_tab = tab = last_tab + 1

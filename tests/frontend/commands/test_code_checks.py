@@ -38,6 +38,40 @@ def test_python_may_not_end_ranks(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        *("import sys; sys.exit(3)", "exit()", "quit(1)", "import os; os._exit(1)"),
+        *("raise SystemExit", "raise SystemExit(3)", "if 1: exit()"),
+        "def main():\n  exit()\nmain()",
+        "try:\n  exit()\nexcept ValueError:\n  pass",
+        "try:\n  f()\nexcept SystemExit:\n  exit()",
+    ],
+)
+def test_python_may_not_end_gdbs(typed: Typed, tmp_path: Path, code: str) -> None:
+    assert typed(f"python\n{code}\nend") == []
+    assert "line " in typed.errors and "it would end the GDBs of the ranks" in typed.errors
+    script = tmp_path / "ends.py"
+    script.write_text(code)
+    assert typed(f"source {script}") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def main():\n  exit()",
+        "try:\n  exit()\nexcept SystemExit:\n  pass",
+        "try:\n  exit()\nexcept (ValueError, BaseException):\n  pass",
+        "def exit(): pass\nexit()",
+        "from mine import quit\nquit()",
+        "class C:\n  def invoke(self): exit()",
+        "print(sys.exit)",
+    ],
+)
+def test_python_that_only_may_end_is_carried_out(typed: Typed, code: str) -> None:
+    assert len(typed(f"python\n{code}\nend")) == 1
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "thread apply all python\ngdb.execute('kill')\nend",

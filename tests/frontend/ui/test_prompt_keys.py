@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 
 import pytest
 from prompt_toolkit import PromptSession
@@ -30,18 +32,32 @@ HISTORY = ("break main", "print counter", "bt full")
 
 def typed(keys: str, actions: list[str] | None = None) -> str:
     """Return the line that keys give at a prompt with a history; *actions* gets the pane's."""
+    return lines_of(keys, 1, actions)[0]
+
+
+def lines_of(keys: str, count: int, actions: list[str] | None = None) -> list[str]:
+    """Return the lines that keys give at some prompts, all keys typed at once."""
     noted: list[str] = [] if actions is None else actions
 
-    async def work() -> str:
+    async def work() -> list[str]:
         with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
             prompt: PromptSession[str] = PromptSession(
                 history=InMemoryHistory(HISTORY),
                 key_bindings=prompt_keys(nothing, nothing_late, lambda words: None, noted.append),
             )
             pipe.send_text(keys)
-            return await prompt.prompt_async("")
+            return [await prompt.prompt_async("") for _ in range(count)]
 
     return asyncio.run(work())
+
+
+def test_a_tab_that_was_typed_before_the_prompt_leaves_no_warning() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lines = lines_of("print 1\rbre\tak main\r", 2)
+        gc.collect()
+    assert lines == ["print 1", "break main"]
+    assert not [str(each.message) for each in caught]
 
 
 @pytest.mark.parametrize(
