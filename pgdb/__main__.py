@@ -5,9 +5,12 @@ import signal
 import sys
 from importlib.util import find_spec
 
+from pgdb.closed_streams import open_closed_streams
+
 
 def run() -> None:
     """Start the front end."""
+    open_closed_streams()
     if find_spec("pgdb.frontend") is None:
         sys.exit(
             "pgdb: this checkout has no symbolic link pgdb/frontend; in its folder run: "

@@ -101,23 +101,6 @@ class JobInput:
             on_step("note: the job's input is no file; the job gets the part that is left of it")
 
 
-def open_closed_streams() -> None:
-    """Open the null device as standard input, output or error if these are closed.
-
-    Else the next file to be opened would be one of them, and a program that we start would have
-    none.
-    """
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            # The lowest number that is free is this one.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    sys.stdin = sys.stdin or open(0, closefd=False)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)
-
-
 def _open_terminal() -> int | None:
     """Return a descriptor of the session's terminal, None if there is none or nobody sees it."""
     if not sys.stdout.isatty():

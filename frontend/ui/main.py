@@ -37,7 +37,7 @@ from pgdb.frontend.transport.recording import recording_of
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, parse
 from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
 from pgdb.frontend.ui.cli_jobs import choose_job, look
-from pgdb.frontend.ui.job_input import JobInput, open_closed_streams
+from pgdb.frontend.ui.job_input import JobInput
 from pgdb.overlay.own_process import mark_own
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ SETTINGS_S = 5.0
 def run() -> None:
     """Run the program ``pgdb`` and exit."""
     mark_own()
-    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # In a locale that is not UTF-8, an unknown character must not end the program.

@@ -83,32 +83,6 @@ def test_other_lines_are_left_alone(words: list[str], pipe: int) -> None:
     assert JobInput(arguments).arguments is arguments
 
 
-def test_a_closed_input_becomes_an_empty_one() -> None:
-    code = (
-        "import sys; from pgdb.frontend.ui.job_input import open_closed_streams\n"
-        "open_closed_streams(); print(sys.stdin.fileno(), repr(sys.stdin.read()))"
-    )
-    finished = run_with("<&-", code)
-    assert finished.stdout == b"0 ''\n"
-
-
-def test_closed_outputs_lead_nowhere_and_programs_that_we_start_have_them() -> None:
-    code = (
-        "import os, subprocess, sys; from pgdb.frontend.ui.job_input import open_closed_streams\n"
-        "open_closed_streams(); print(1); print(2, file=sys.stderr); sys.stdout.flush()\n"
-        'names = \'os.readlink("/proc/self/fd/1"), os.readlink("/proc/self/fd/2")\'\n'
-        "check = f'import os; assert {{{names}}} == {{os.devnull}}'\n"
-        "sys.exit(subprocess.call([sys.executable, '-c', check]))"
-    )
-    assert run_with(">&- 2>&-", code).returncode == 0
-
-
-def run_with(streams: str, code: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a program of Python with streams that a shell has closed."""
-    line = ["sh", "-c", f'exec "$0" -c "$1" {streams}', sys.executable, code]
-    return subprocess.run(line, stdout=subprocess.PIPE, check=False)
-
-
 FULL = "pgdb: the output cannot be written: No space left on device\n"
 
 
