@@ -105,6 +105,9 @@ def launcher_of_process(pid: int, may_run: Callable[[Path], bool]) -> Launcher |
     if _INTERPRETER.match(executable.name):
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         path = directory / script
+    elif executable.name == "prte" and words[:1] and os.path.basename(words[0]) == "prterun":
+        # Most installations have prterun as a symbolic link to it.
+        path = executable.with_name("prterun")
     path = _before_prterun(path) or path
     if not is_launcher_name(path.name) or not os.path.isfile(path) or not may_run(path):
         return None

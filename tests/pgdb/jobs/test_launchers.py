@@ -420,6 +420,23 @@ def test_a_wrapper_script_that_runs_is_a_launcher(place):
     assert found == Launcher(mpirun, Family.INTEL, "Intel MPI 2021.18.1")
 
 
+@pytest.mark.parametrize("called", ["prterun", "prte"])
+def test_a_prterun_that_is_a_link_to_prte_is_the_mpirun_beside_it(place, called):
+    text = f'[ "$1" = --version ] && echo "{VERSIONS[Family.OPEN_MPI_5]}"'
+    mpirun = script(place / "theirs" / "mpirun", text)
+    prte = mpirun.with_name("prte")
+    shutil.copy(shutil.which("cat"), prte)
+    mpirun.with_name("prterun").symlink_to("prte")
+    with subprocess.Popen([called], executable=prte, stdin=subprocess.PIPE) as process:
+        wait_until(lambda: Path(f"/proc/{process.pid}/exe").resolve() == prte)
+        found = launcher_of_process(process.pid, anything)
+    # The daemon of a cluster's other hosts is called prte.
+    expected = (
+        Launcher(mpirun, Family.OPEN_MPI_5, "Open MPI 5.0.11") if called == "prterun" else None
+    )
+    assert found == expected
+
+
 def test_a_process_that_is_no_launcher_is_none(place):
     assert launcher_of_process(os.getpid(), anything) is None
     assert launcher_of_process(2**22 + 1, anything) is None
