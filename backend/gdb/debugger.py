@@ -28,7 +28,6 @@ from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
-from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.operations import (
     LASTING,
     Operations,
@@ -37,10 +36,10 @@ from pgdb.backend.gdb.operations import (
     prints_unasked,
     prints_values,
 )
-from pgdb.backend.gdb.process import GUARD
 from pgdb.backend.gdb.queries import failure
-from pgdb.backend.gdb.rank_variables import definitions
+from pgdb.backend.gdb.rank_variables import define
 from pgdb.backend.gdb.selected_thread import is_refused
+from pgdb.backend.gdb.unknown_bounds import with_way_out
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import EVERYTHING, HasEndedError, NeedsStopError, State
@@ -465,7 +464,7 @@ class GdbDebugger:
         self._executor.stops.restore()
         self._executor.feed(events.RunRefused(request_id, before))
         if result.kind == "error":
-            return failure(result)
+            return await with_way_out(failure(result), self._executor.stacks, pid)
         return Text(text=result.text) if result.text else Done()
 
     def _find_whether_free(self) -> None:
@@ -484,13 +483,7 @@ class GdbDebugger:
             return acquired
         self._process.was_stopped = acquired.was_stopped
         self._executor.stacks.know(acquired.pid, acquired.mapped)
-        own = (*definitions(self.rank, acquired.pid), console(GUARD))
-        if self._gdb.is_asked_only:
-            # PGDB's questions name no variable, and many sessions ask nothing else.
-            self._gdb.put_off(*own)
-        else:
-            # Nobody waits for them: GDB carries out commands in their order.
-            self._gdb.ask_together(*own)
+        define(self._gdb, self.rank, acquired.pid)
         self._executor.watch(acquired.pid)
         if (end := decode.exit_of(acquired.payload, run=request_id)) is not None:
             self._executor.feed(events.EndLearned(end))

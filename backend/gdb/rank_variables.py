@@ -5,8 +5,23 @@ from __future__ import annotations
 import socket
 
 from pgdb.backend.gdb.mi import console, quote
+from pgdb.backend.gdb.process import GUARD
+from pgdb.backend.gdb.session import GdbSession
 from pgdb.jobs import procfs
 from pgdb.jobs.rank_environment import RankIdentity, rank_environment
+
+
+def define(gdb: GdbSession, rank: int, pid: int) -> None:
+    """Define the rank's variables in its GDB, and refuse there what takes the rank away.
+
+    Nobody waits for that: GDB carries out commands in their order.
+    """
+    own = (*definitions(rank, pid), console(GUARD))
+    if gdb.is_asked_only:
+        # PGDB's questions name no variable, and many sessions ask nothing else.
+        gdb.put_off(*own)
+    else:
+        gdb.ask_together(*own)
 
 
 def definitions(rank: int, pid: int) -> list[str]:
