@@ -22,6 +22,8 @@ _MOST_SHOWN_BYTES = 1 << 26
 """Largest value that GDB prints beyond the user's max-value-size: it reads all of it for that."""
 _FEW_PARTS = 8
 """Most long parts of a value of which each is printed with all elements that are asked for."""
+_OF_MANY_PARTS = 250
+"""Elements of each part that are looked at in any case, as far as the request goes."""
 _MOST_VARIABLES = 64
 """Most variables of a frame of which more than GDB prints is looked at."""
 _TOO_LARGE = "max-value-size"
@@ -182,10 +184,14 @@ async def _in_full_text(gdb: GdbSession, operation: Evaluate, shown: Value, hist
 def _most_elements(operation: Evaluate, shown: str) -> int:
     """Return the number of elements after which each part of a text is to end.
 
-    GDB takes long for the elements of containers, and a structure can have many.
+    GDB takes long for the elements of containers, and a structure can have many: all parts together
+    have as many elements as a few long ones, or some more than GDB prints.
     """
     most = operation.most_elements
-    return most if count_dots(shown) <= _FEW_PARTS else max(1, most // _FEW_PARTS)
+    count = count_dots(shown)
+    if count <= _FEW_PARTS:
+        return most
+    return max(1, min(most // _FEW_PARTS, max(_OF_MANY_PARTS, most * _FEW_PARTS // count)))
 
 
 async def _block(gdb: GdbSession, operation: Evaluate, pid: int, expression: str) -> Record:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -22,21 +22,17 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
 from pgdb.frontend.analysis.block_outliers import by_prominence
 from pgdb.frontend.analysis.closeness import Closeness
-from pgdb.frontend.analysis.paths import (
-    Base,
-    Index,
-    Path,
-    bases_of,
-    by_label,
-    into_content,
-    path_text,
-    place_of,
-    positions_of,
-    step_to,
+from pgdb.frontend.analysis.cut_trees import (
+    Trail,
+    count_of,
+    cut_parts,
+    is_of_numbers,
+    part_at,
+    with_part,
 )
-from pgdb.frontend.analysis.set_differences import has_no_order
+from pgdb.frontend.analysis.paths import place_of
 from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
-from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, filled
+from pgdb.frontend.analysis.values import Group, Item, Leaf, Node, filled, parse
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Evaluate
 from pgdb.patterns import pattern
@@ -51,20 +47,20 @@ _MOST_DIFFERING = 200
 _SHOWN_FIRST = 20
 """Number of elements at the begin of an array that are put into a text in any case."""
 _MOST_IN_TEXT = 20_000
-"""Largest arrays of different shapes that are put into a text."""
+"""Largest arrays that are put into a text in full."""
+_LARGEST_NUMBER = 16
+"""Size of the largest numbers, in bytes."""
 _EQUAL = Leaf("<equal>")
 """Text for elements that are equal on all ranks."""
 HASH = "<elements with hash "
 """Begin of the text of a part that is kept as a hash."""
 _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
-_COUNT = pattern(r"\b(?:with|of length) (\d+)(?: elements?)?\b")
-_SHORT_STRING = pattern(r"\A(?:[^\"]* )?\"((?:[^\"\\]|\\.)*)\"\.\.\.\Z")
-_CHARACTER = pattern(r"\\(?:[0-7]{1,3}|.)|.", re.S)
 _CALL = pattern(r"\w\s*\(")
 
-Trail = tuple[int, ...]
-"""Numbers of the items that lead from a tree to a part of it."""
+Show = Literal["differences", "hashes", "elements"]
+"""What stands in the text for a long part: the elements that differ between the ranks, a hash of
+all elements, or all elements (a hash where they are too many)."""
 
 
 class _Looked(msgspec.Struct, frozen=True):
@@ -90,7 +86,7 @@ async def look_at_parts(
     part_elements: int,
     compute: whole_values.Compute,
     raw_pointers: bool = False,
-    keeps_hashes: bool = False,
+    show: Show = "differences",
 ) -> Answer:
     """Return an answer of ``print`` whose values have been looked at beyond *most_elements*.
 
@@ -98,12 +94,12 @@ async def look_at_parts(
     differ behind it, are of different classes in the result, and have the whole with the elements
     that differ. At most *read_bytes* of numbers are read to show them. Of parts that are neither
     arrays of numbers nor strings *part_elements* are looked at; a number below that of verdicts is
-    for all of these parts together. With *keeps_hashes* the text of each part is a hash of it in
-    place of the elements that differ, so that it can be compared later.
+    for all of these parts together. *show* says what the text of each part is: without the elements
+    that differ, it can be compared later.
     """
     partial = [each for each in answer.classes if _is_partial(each.record)]
     is_alone = sum(len(each.ranks) for each in answer.classes) < 2
-    if not partial or (is_alone and not keeps_hashes):
+    if not partial or (is_alone and show == "differences"):
         return answer
     word, _, expression = answer.command.partition(" ")
     format = word.partition("/")[2]
@@ -125,22 +121,14 @@ async def look_at_parts(
         if len(trees) < len(partial) or not 0 < len(paths) <= _MOST_PARTS:
             return answer
         # GDB prints characters much faster than elements.
-        texts = {
-            path
-            for each, tree in trees
-            for path, trail in trails[each.ranks].items()
-            if isinstance(_part_at(tree, trail), Leaf)
-        }
+        texts = _paths_of(trees, trails, lambda part: isinstance(part, Leaf))
         if part_elements < whole_values.MOST_ELEMENTS:
-            share = part_elements // max(1, len(paths) - len(texts))
+            numbers = _paths_of(trees, trails, is_of_numbers)
+            share = part_elements // max(1, len(paths.keys() - texts - numbers))
             part_elements = max(most_elements, share)
         # Containers that are known to be longer are not printed in vain.
-        too_long = {
-            path
-            for each, tree in trees
-            for path, trail in trails[each.ranks].items()
-            if path not in texts and count_of(_part_at(tree, trail)) > part_elements
-        }
+        limit = part_elements
+        too_long = _paths_of(trees, trails, lambda part: count_of(part) > limit) - texts
         if "" in paths and (part_elements <= most_elements or "" in too_long):
             return answer
         looked = {}
@@ -156,8 +144,8 @@ async def look_at_parts(
                 else part_elements,
                 limit_bytes=limit_bytes,
             )
-            bytes_to_show = 0 if keeps_hashes else read_bytes
-            looked[path] = await _look(looking, RankSet.union(sets), ask, bytes_to_show, compute)
+            some = RankSet.union(sets)
+            looked[path] = await _look(looking, some, ask, read_bytes, compute, show)
         # "$" is the value again, and not its last part.
         again = Evaluate(
             expression=expression,
@@ -171,7 +159,7 @@ async def look_at_parts(
         return answer
     split = await compute(
         lambda: {
-            each.ranks: [*_split(each, tree, trails[each.ranks], looked, keeps_hashes)]
+            each.ranks: [*_split(each, tree, trails[each.ranks], looked, show)]
             for each, tree in trees
         },
         name="parts",
@@ -187,6 +175,20 @@ def _trees_of(
     """Return the classes with a text and their trees, and the cut parts of each."""
     trees = [(each, node_of(each)) for each in answer.classes if _has_text(each.record)]
     return trees, {each.ranks: cut_parts(tree) for each, tree in trees}
+
+
+def _paths_of(
+    trees: Sequence[tuple[EquivalenceClass[Record], Node]],
+    trails: Mapping[RankSet, Mapping[str, Trail]],
+    holds: Callable[[Node], bool],
+) -> set[str]:
+    """Return the paths to the parts for which *holds* is true on some rank."""
+    return {
+        path
+        for each, tree in trees
+        for path, trail in trails[each.ranks].items()
+        if holds(part_at(tree, trail))
+    }
 
 
 def _is_partial(record: Record) -> bool:
@@ -209,17 +211,21 @@ def _has_text(record: Record) -> bool:
 
 
 async def _look(
-    operation: Evaluate, ranks: RankSet, ask: Ask, read_bytes: int, compute: whole_values.Compute
+    operation: Evaluate,
+    ranks: RankSet,
+    ask: Ask,
+    read_bytes: int,
+    compute: whole_values.Compute,
+    show: Show,
 ) -> _Looked:
     """Look at one part of a value on some ranks."""
     word = f"print/{operation.format}" if operation.format else "print"
     said = await ask(f"{word} {operation.expression}", operation, ranks)
     keys = await compute(lambda: _keys(said), name="keys")
-    if len(set(keys.values())) < 2:
-        return _Looked(keys)
-    unseen = _Looked(keys, is_cut=True)
-    if not read_bytes:
-        return unseen
+    if show == "hashes" or (show == "differences" and len(set(keys.values())) < 2):
+        return _Looked(keys, is_cut=len(set(keys.values())) > 1)
+    if show == "elements":
+        read_bytes = min(read_bytes, len(said.classes) * _MOST_IN_TEXT * _LARGEST_NUMBER)
     try:
         said = await whole_values.look(
             said,
@@ -229,9 +235,27 @@ async def _look(
             most_elements=operation.most_elements,
         )
     except CommandError:  # too long to be read
-        return unseen
+        return _Looked(keys, is_cut=True)
     classes = said.classes
+    if show == "elements":
+        return await compute(lambda: _Looked(keys, _all_elements(classes)), name="elements")
     return await compute(lambda: _with_elements(keys, classes), name="elements")
+
+
+def _all_elements(
+    classes: Sequence[EquivalenceClass[Record]],
+) -> tuple[tuple[RankSet, Node], ...]:
+    """Return a part with all of its elements, on the ranks that have few enough."""
+    found: list[tuple[RankSet, Node]] = []
+    for each in classes:
+        record = each.record
+        if not isinstance(record, Value) or not whole_values.is_known(record):
+            continue
+        if not isinstance(record.whole, Block):
+            found.append((each.ranks, node_of(each)))
+        elif math.prod(record.whole.shape) <= _MOST_IN_TEXT:
+            found.append((each.ranks, parse(block_values.text_of(record.whole, most=0))))
+    return tuple(found)
 
 
 def _keys(answer: Answer) -> dict[int, str]:
@@ -266,7 +290,7 @@ def _split(
     tree: Node,
     trails: dict[str, Trail],
     looked: dict[str, _Looked],
-    keeps_hashes: bool,
+    show: Show,
 ) -> Iterator[EquivalenceClass[Record]]:
     """Yield the classes of the ranks of one class by what their parts are."""
     record = each.record
@@ -284,21 +308,21 @@ def _split(
         lower = {path: looked[path].lower for path in trails if looked[path].lower}
         for path, trail in trails.items():
             key = looked[path].keys.get(same[0])
-            if keeps_hashes and key is not None:
-                spliced = _with_part(spliced, trail, _hash_of(_part_at(tree, trail), key))
+            if show != "differences" and key is not None:
+                spliced = with_part(spliced, trail, _hash_of(part_at(tree, trail), key))
             if looked[path].is_cut:
                 cut.append(path)
             for ranks, part in looked[path].shown:
                 if same[0] in ranks:
-                    spliced = _with_part(spliced, trail, part)
+                    spliced = with_part(spliced, trail, part)
         parts = hashed.hexdigest()
         hashed.update(record.digest.encode())
         known = replace(
             record,
             digest=f"0x{hashed.hexdigest()}",
-            whole=filled(spliced)
-            if keeps_hashes
-            else MarkedText.of(filled(spliced), record, parts, cut, lower),
+            whole=MarkedText.of(filled(spliced), record, parts, cut, lower)
+            if show == "differences"
+            else filled(spliced),
             looked_at=record.looked_at if None in signature else 0,
         )
         yield replace(each.part(RankSet(same)), record=known)
@@ -326,113 +350,6 @@ def before_parts(answer: Answer) -> Answer:
             for each in answer.classes
         ),
     )
-
-
-# -- parts of which GDB has cut the text -----------------------------------------------------------
-
-
-def cut_parts(tree: Node) -> dict[str, Trail]:
-    """Return the path to each part of which the text is cut, with its place in the tree.
-
-    The rows of an array are no parts of their own. Elements of containers without an order are
-    named by no expression: such a container is one part.
-
-    >>> from pgdb.frontend.analysis.values import parse
-    >>> cut_parts(parse('{n = 3, x = {1, 2...}, name = "abc"..., p = {{v = {1...}}}}'))
-    {'.x': (1,), '.name': (2,), '.p[0].v': (3, 0, 0)}
-    """
-    found: dict[str, Trail] = {}
-
-    def visit(node: Node, path: Path, trail: Trail, base: Base | None) -> None:
-        if isinstance(node, Leaf):
-            if node.text.endswith("..."):  # a string
-                found[path_text(path)] = trail
-            return
-        if _is_cut(node):
-            found[path_text(path)] = trail
-            return
-        if has_no_order(node):
-            return
-        path = (*path, *into_content(node))
-        is_fortran = node.opening.startswith("(")
-        if node.is_array:
-            at = 0
-            for number, item in enumerate(node.items):
-                index = Index(at, 1, is_fortran, node.lower)
-                visit(item.value, (*path, index), (*trail, number), None)
-                at += item.count
-            return
-        positions = positions_of([node]) or {}
-        bases = bases_of(node)
-        for number, (key, item) in enumerate(by_label(node).items()):
-            steps = step_to(key[0], is_fortran, base)
-            if key in positions:
-                steps = (f"._element({positions[key]})",)
-            inner = bases.get(key)
-            if inner is not None and base is not None:
-                inner = replace(inner, hidden=inner.hidden | base.hidden)
-            visit(item.value, (*path, *steps), (*trail, number), inner)
-
-    visit(tree, (), (), None)
-    return found
-
-
-def _is_cut(group: Group) -> bool:
-    """Return whether elements of a container, or of a row of an array, are left out."""
-    if group.is_cut or _is_cut_behind_a_string(group):
-        return True
-    rows = [item.value for item in group.items] if group.is_array else []
-    return any(
-        isinstance(row, Group) and not row.head.text and row.is_array and _is_cut(row)
-        for row in rows
-    )
-
-
-def _is_cut_behind_a_string(group: Group) -> bool:
-    """Return whether dots behind the last string of a container stand for further elements.
-
-    GDB writes ``{"abc", "abc"...}`` for a cut container and for a cut string. A string is cut at
-    the number of elements at which its container is cut: it is not shorter than the container.
-    """
-    last = group.items[-1].value if group.items else None
-    if not isinstance(last, Leaf) or not last.text.endswith("..."):
-        return False
-    shown = sum(item.count for item in group.items)
-    if count := count_of(group):
-        return count > shown
-    match = _SHORT_STRING.search(last.text) if group.is_array else None
-    return match is not None and len(_CHARACTER.findall(match[1])) < shown
-
-
-def count_of(part: Node) -> int:
-    """Return the number of elements that a container says it has, 0 if it says none.
-
-    >>> from pgdb.frontend.analysis.values import parse
-    >>> count_of(parse('std::map with 3000 elements = {[0] = 1...}'))
-    3000
-    """
-    match = _COUNT.search(part.head.text) if isinstance(part, Group) else None
-    return int(match[1]) if match is not None else 0
-
-
-def _part_at(node: Node, trail: Trail) -> Node:
-    for number in trail:
-        assert isinstance(node, Group)
-        node = node.items[number].value
-    return node
-
-
-def _with_part(node: Node, trail: Trail, part: Node) -> Node:
-    """Return a tree with *part* in place of the one at *trail*."""
-    if not trail:
-        if isinstance(node, Group) and isinstance(part, Group) and not part.head.text:
-            return replace(part, head=node.head)
-        return part
-    assert isinstance(node, Group)
-    items = list(node.items)
-    item = items[trail[0]]
-    items[trail[0]] = replace(item, value=_with_part(item.value, trail[1:], part))
-    return replace(node, items=tuple(items))
 
 
 # -- parts that differ -----------------------------------------------------------------------------

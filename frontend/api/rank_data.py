@@ -113,7 +113,8 @@ class RankData:
         """Print the value of *expression*, each one however many different ones there are.
 
         :meth:`evaluate` sums very many different values up, and has only the part of a long value
-        that GDB prints. Here such a value has the whole beside that text.
+        that GDB prints. Here such a value has the whole beside that text. For a very long array of
+        numbers in a structure the whole has a hash of the elements; :meth:`array` reads them.
         """
         with deadline.within(timeout_s):
             answer = await verdicts.evaluate(self._session, expression, self.set, format=format)

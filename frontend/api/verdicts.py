@@ -18,7 +18,7 @@ from pgdb.frontend.analysis.conditions import (
     check_changes_nothing,
     over_ranks,
 )
-from pgdb.frontend.analysis.cut_parts import is_kept_as_hashes, look_at_parts
+from pgdb.frontend.analysis.cut_parts import Show, is_kept_as_hashes, look_at_parts
 from pgdb.frontend.analysis.full_answers import in_full, part_of
 from pgdb.frontend.system.workers import beside
 from pgdb.overlay.messages import Evaluate, ListVariables
@@ -72,7 +72,38 @@ async def variables(
 async def evaluate(
     session: Session, expression: str, ranks: RankSet, *, format: str = ""
 ) -> Answer:
-    """Print the value of an expression for a verdict: each value, with a hash of the whole."""
+    """Print the value of an expression for a verdict: each value, with a hash of the whole.
+
+    Long arrays of numbers in a structure are read from memory, one by one: GDB would take minutes
+    for the text of a structure with several of them.
+    """
+    most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
+    answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
+    answer = await in_full(answer, session.recall)
+    if not _has_partial(answer):
+        return answer
+    looked = await _look_at_parts(
+        session,
+        answer,
+        most_elements=most,
+        part_elements=whole_values.MOST_ELEMENTS,
+        show="elements",
+    )
+    return (
+        looked
+        if not _has_partial(looked)
+        else await _evaluate_at_once(session, expression, ranks, format)
+    )
+
+
+def _has_partial(answer: Answer) -> bool:
+    return any(whole_values.is_partial(each.record) for each in answer.classes)
+
+
+async def _evaluate_at_once(
+    session: Session, expression: str, ranks: RankSet, format: str
+) -> Answer:
+    """Print a value with as many elements as a verdict looks at."""
     most, limit_bytes = whole_values.MOST_ELEMENTS, session.options.array_limit_bytes
     answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
     return await in_full(answer, session.recall)
@@ -87,14 +118,14 @@ async def evaluate_to_keep(session: Session, expression: str, ranks: RankSet) ->
     most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
     answer = await _ask(session, expression, ranks, "", None, most, limit_bytes)
     answer = await in_full(answer, session.recall)
-    if not any(whole_values.is_partial(each.record) for each in answer.classes):
+    if not _has_partial(answer):
         return answer
     answer = await _look_at_parts(
         session,
         answer,
         most_elements=most,
         part_elements=whole_values.MOST_ELEMENTS,
-        keeps_hashes=True,
+        show="hashes",
     )
     if any(is_kept_as_hashes(each.record) for each in answer.classes):
         return answer
@@ -280,7 +311,7 @@ async def _ask_parts(session: Session, expression: str, ranks: RankSet) -> Answe
         answer = await _look_at_parts(
             session, answer, most_elements=most, part_elements=whole_values.MOST_ELEMENTS
         )
-        if not any(whole_values.is_partial(each.record) for each in answer.classes):
+        if not _has_partial(answer):
             break
     return answer
 
@@ -292,7 +323,7 @@ async def _look_at_parts(
     most_elements: int,
     part_elements: int,
     limit_bytes: int = sys.maxsize,
-    keeps_hashes: bool = False,
+    show: Show = "differences",
 ) -> Answer:
     limit = session.options.array_limit_bytes
     return await look_at_parts(
@@ -304,7 +335,7 @@ async def _look_at_parts(
         most_elements=most_elements,
         part_elements=part_elements,
         compute=beside,
-        keeps_hashes=keeps_hashes,
+        show=show,
     )
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import pgdb
+from pgdb.frontend.analysis.whole_values import is_partial
 from tests.conftest import Build
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_pgdb
@@ -74,6 +76,31 @@ def test_a_difference_behind_the_printed_part_is_found(
         assert f"\n     'print {name}' shows where they differ)" in said["info locals"], name
     assert "(compared as far as they are shown: numbers;" in said["display numbers"]
     assert finished.status == 1, finished.out
+
+
+def test_a_structure_with_long_arrays_is_read_in_full_in_python(mpi: Mpi, build: Build) -> None:
+    program = build("long_values.cpp")
+    with pgdb.launch(mpi.line(4, program)) as job:
+        job.break_at(program.at("look"))
+        job.continue_(timeout_s=300).check()
+        answer = job.evaluate_in_full("grid", timeout_s=300).check()
+    found = {str(each.ranks): each.record for each in answer}
+    assert found.keys() == {"0-1,3", "2"}
+    assert not any(is_partial(each) for each in found.values())
+    fields = answer.fields()
+    for place, values in {
+        ".weights[2500]": [0.5, 0.5, 0.25, 0.5],
+        ".plane[49][7]": [0, 0, -4, 0],
+        ".queue[4200]": [7, 7, 8, 7],
+        ".rows[1].columns[3999]": [1, 1, 2, 1],
+        ".rows[0].columns[0]@4000": [1, 1, 1, 1],
+    }.items():
+        assert fields[place].values.tolist() == values, place
+    for place in (".values", ".name"):
+        usual, _, odd, _ = fields[place].values.tolist()
+        assert usual != odd
+    # The text would be too long: its hash stands for it.
+    assert "<elements with hash" in str(fields[".values"].values[0])
 
 
 def test_long_containers_in_a_structure_are_looked_at_in_full(

@@ -48,16 +48,22 @@ def test_a_whole_with_too_many_elements_says_so() -> None:
     assert found.looked_at == 50
 
 
-def test_a_structure_with_many_long_parts_has_fewer_elements_of_each() -> None:
-    parts = ", ".join(f"x{number} = {{1...}}" for number in range(9))
-    lifted = LIFTED.replace("elements 50", "elements 6")
+@pytest.mark.parametrize(
+    ("count", "most", "of_each"),
+    [(9, 50, 6), (9, 2000, 250), (200, 2000, 250), (9, 100_000, 12_500), (200, 100_000, 4000)],
+)
+def test_a_structure_with_many_long_parts_has_fewer_elements_of_each(
+    count: int, most: int, of_each: int
+) -> None:
+    parts = ", ".join(f"x{number} = {{1...}}" for number in range(count))
+    lifted = LIFTED.replace("elements 50", f"elements {of_each}")
     answers = {
         console("print x"): said(f"$7 = {{{parts}}}"),
         console(f"{lifted}$7"): said(f"{{{parts.replace('1...', '1, 2...')}}}"),
     }
-    operation = Evaluate(expression="x", most_elements=50, limit_bytes=1000)
+    operation = Evaluate(expression="x", most_elements=most, limit_bytes=1000)
     found = asyncio.run(evaluate(TableGdb(answers), operation, 1))
-    assert isinstance(found, Value) and found.looked_at == 6
+    assert isinstance(found, Value) and found.looked_at == of_each
 
 
 def test_dots_of_a_value_are_no_part() -> None:

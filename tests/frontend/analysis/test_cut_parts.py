@@ -14,6 +14,7 @@ import pytest
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import compare
 from pgdb.frontend.analysis.cut_parts import (
+    Show,
     before_parts,
     count_of,
     cut_parts,
@@ -112,7 +113,7 @@ class Ranks:
         return Answer(command=command, ranks=ranks, classes=merger.classes)
 
     def look(
-        self, expression: str = "s", read_bytes: int = 1 << 25, *, keeps_hashes: bool = False
+        self, expression: str = "s", read_bytes: int = 1 << 25, *, show: Show = "differences"
     ) -> Answer:
         async def looked() -> Answer:
             everyone = RankSet.range(0, len(self.structures))
@@ -126,7 +127,7 @@ class Ranks:
                 most_elements=SHOWN,
                 part_elements=SHOWN,
                 compute=beside,
-                keeps_hashes=keeps_hashes,
+                show=show,
             )
 
         return asyncio.run(looked())
@@ -195,7 +196,7 @@ def test_parts_that_are_kept_as_hashes_tell_which_part_has_changed() -> None:
     usual: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": [2] * 5000}
     other: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": with_one(2, 4000, 3)}
     before, same, after = (
-        Ranks(*structures).look(keeps_hashes=True)
+        Ranks(*structures).look(show="hashes")
         for structures in ((usual, other), (usual, other), (other, other))
     )
     assert all(is_kept_as_hashes(each.record) for each in before.classes)
@@ -206,7 +207,24 @@ def test_parts_that_are_kept_as_hashes_tell_which_part_has_changed() -> None:
     (difference,) = found.differences
     assert str(difference.ranks) == "0" and [part.path for part in difference.parts] == [".y"]
     # A single rank, too.
-    assert all(map(is_kept_as_hashes, [Ranks(usual).look(keeps_hashes=True).classes[0].record]))
+    assert all(map(is_kept_as_hashes, [Ranks(usual).look(show="hashes").classes[0].record]))
+
+
+def test_elements_of_long_parts_are_put_into_the_text_and_hashes_of_very_long_ones() -> None:
+    usual: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": [2] * 30_000, "z": [3] * 5000}
+    other = {**usual, "x": with_one(1, 4000, 7), "y": with_one(2, 25_000, 7, 30_000)}
+    answer = Ranks(usual, other).look(show="elements")
+    texts = {str(each.ranks): each.record.whole for each in answer.classes}  # type: ignore[union-attr]
+    assert all(type(text) is str and "<equal>" not in text for text in texts.values())
+    fields = answer.fields()
+    assert fields[".x[4000]"].values.tolist() == [1, 7]
+    assert fields[".z[0]@5000"].values.tolist() == [3, 3]
+    hashes = fields[".y"].values.tolist()
+    assert len({*hashes}) == 2 and all("<elements with hash " in each for each in hashes)
+    assert not any(is_partial(each.record) for each in answer.classes)
+    # A single rank, too.
+    alone = Ranks(usual).look(show="elements")
+    assert alone.fields()[".x[0]@5000"].values.tolist() == [1]
 
 
 def test_unordered_containers_in_other_orders_are_equal_only_with_their_parts() -> None:
