@@ -166,6 +166,8 @@ class Block(Struct, frozen=True, tag="block"):
     """``C`` if the last index varies fastest in memory, ``F`` if the first does."""
     lower: tuple[int, ...] = ()
     """Lower bound of each index, for an array of Fortran."""
+    is_rounded: bool = False
+    """Whether the elements are those of the program with fewer digits."""
 
     def __post_init__(self) -> None:
         # A block comes from the wire too, and NumPy makes an array of it.

@@ -85,10 +85,11 @@ async def read_block(
         _check_size(operation, found, count)
         data = await _read(gdb, pid, found, start, count)
         kind = found.kind
+        is_rounded = False
         if (letter := kind[1]) in quadruple.LETTERS:
             if not is_summed_up:
                 raise CommandError(about_quadruple("numbers of 128 bits", operation.expression))
-            kind, data = quadruple.rounded(data, letter)
+            kind, data, is_rounded = quadruple.rounded(data, letter)
     except CommandError as error:
         return Failure(message=str(error))
     return Block(
@@ -98,6 +99,7 @@ async def read_block(
         start=start,
         order=found.order,
         lower=found.lower if len(found.lower) == len(found.shape) else (),
+        is_rounded=is_rounded,
     )
 
 
@@ -172,8 +174,11 @@ async def _locate_base(
             raise CommandError(unset_bounds.about(base, shape))
         kind = _kind(of.letter, of.item_bytes, base)
         return _Numbers(kind=kind, shape=of.shape, order=of.order, lower=of.lower)
-    size_bytes = await _integer(gdb, f"sizeof({base})")
-    kind = _kind(of.letter, size_bytes // elements if elements else 1, base)
+    if elements:
+        item_bytes = await _integer(gdb, f"sizeof({base})") // elements
+    else:
+        item_bytes = await _integer(gdb, f"sizeof(({base}){'[0]' * len(of.shape)})")
+    kind = _kind(of.letter, item_bytes, base)
     place = await gdb.send(f"-data-evaluate-expression {quote(f'&({base})')}")
     address = _ADDRESS.search(str(place.payload.get("value", "")))
     if place.kind == "error":

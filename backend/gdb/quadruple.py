@@ -19,8 +19,10 @@ _FRACTION_BITS = 112
 _LOW = 0x7FFF
 
 
-def rounded(data: bytes, letter: str) -> tuple[str, bytes]:
-    """Return numbers of 128 bits as NumPy's dtype and bytes of ``long double``."""
+def rounded(data: bytes, letter: str) -> tuple[str, bytes, bool]:
+    """Return numbers of 128 bits as NumPy's dtype and bytes of ``long double``, and whether digits
+    are lost.
+    """
     import numpy  # only for the few numbers of this size
 
     halves = numpy.frombuffer(data, numpy.uint64).reshape(-1, 2)
@@ -29,11 +31,22 @@ def rounded(data: bytes, letter: str) -> tuple[str, bytes]:
     dtype = kind.str
     if letter != "q":
         of_high = high.astype(numpy.int64) if letter == "I" else high
-        whole = of_high.astype(kind) * kind.type(2) ** 64 + low.astype(kind)
-        return dtype, whole.tobytes()
+        unit = kind.type(2) ** 64
+        whole = of_high.astype(kind) * unit + low.astype(kind)
+        again = numpy.floor(whole / unit)
+        lost = (again != of_high.astype(kind)) | (whole - again * unit != low.astype(kind))
+        return dtype, whole.tobytes(), bool(lost.any())
     if numpy.finfo(kind).nmant == _FRACTION_BITS:
-        return dtype, data
-    return dtype, _from_binary128(low, high).astype(kind).tobytes()
+        return dtype, data, False
+    # A NaN has no digits.
+    is_number = high >> numpy.uint64(48) & numpy.uint64(_LOW) != _LOW
+    lost = is_number & (low & numpy.uint64(_lost_bits(numpy.finfo(kind).nmant)) != 0)
+    return dtype, _from_binary128(low, high).astype(kind).tobytes(), bool(lost.any())
+
+
+def _lost_bits(kept: int) -> int:
+    """Return a mask for the low bits of a fraction of which *kept* bits are kept."""
+    return (1 << min(64, _FRACTION_BITS - kept)) - 1
 
 
 def _from_binary128(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:

@@ -35,9 +35,14 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
     record = await queries.evaluate(gdb, f"-elements {_FEW_ELEMENTS} -- {expression}", "")
     if isinstance(record, Failure) and "max-value-size" not in record.message:
         return record
-    if isinstance(record, Value) and parse_number(record.text) is not None:
-        return record
     operation = ReadBlock(expression=expression, limit_bytes=limit_bytes)
+    if isinstance(record, Value) and parse_number(record.text) is not None:
+        if record.text.startswith("0x"):
+            # GDB shows an array without elements as its address.
+            block = await read_block(gdb, operation, pid, is_summed_up=True)
+            if isinstance(block, Block) and 0 in block.shape:
+                return block
+        return record
     return await read_block(gdb, operation, pid, is_summed_up=True)
 
 

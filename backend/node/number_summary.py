@@ -39,7 +39,7 @@ def _sum_up_block(
         what = f"{operation.expression} is no array of real numbers"
         ways = ", ".join(f"{part}({operation.expression})" for part in ("abs", "real"))
         return Failure(message=f"{what}; write {ways} or imag({operation.expression})"), ()
-    return NUMBER, (summarize_array(rank, values, bins),)
+    return NUMBER, (summarize_array(rank, values, bins, is_rounded=block.is_rounded),)
 
 
 def _cut(text: str) -> str:

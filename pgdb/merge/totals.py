@@ -53,12 +53,17 @@ def summarize(texts: Iterable[tuple[RankSet, str]]) -> Summary:
 
 
 def summarize_array(
-    members: int | RankSet, values: numpy.ndarray[Any, Any], bins: Bins | None = None
+    members: int | RankSet,
+    values: numpy.ndarray[Any, Any],
+    bins: Bins | None = None,
+    *,
+    is_rounded: bool = False,
 ) -> Summary:
     """Return the summary of all elements of an array (integers or floats).
 
     *members* is the rank that has the array, or all ranks that have an equal one.
-    *bins* is an empty histogram; the result has it filled.
+    *bins* is an empty histogram; the result has it filled. With *is_rounded*, the values have fewer
+    digits than those of the program.
     """
     import numpy
 
@@ -73,7 +78,7 @@ def summarize_array(
         rounded = flat.astype(numpy.float64)
         # A NaN is not equal to itself.
         is_other = (rounded != flat) & ~numpy.isnan(flat)
-        totals.is_rounded = bool(flat.dtype.itemsize > 8 and is_other.any())
+        totals.is_rounded = is_rounded or bool(flat.dtype.itemsize > 8 and is_other.any())
         flat = rounded
         finite = flat[numpy.isfinite(flat)] + 0.0  # a negative zero is a zero
         if len(finite) < len(flat):

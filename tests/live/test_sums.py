@@ -40,6 +40,21 @@ def test_stat_of_containers(mpi: Mpi, build: Build) -> None:
         assert ", ".join(found.groups()) == expected, name
 
 
+def test_stat_of_arrays_without_elements_and_of_numbers_that_are_rounded(
+    mpi: Mpi, build: Build
+) -> None:
+    program = build("sums.cpp")
+    names = ("none", "no_rows", "wide", "wide[1]@2")
+    commands = (f"tbreak {program.at('look')}", "c", "up", *(f"stat {each}" for each in names))
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(3, program))
+    for name in names[:2]:
+        # GDB shows such an array as its address, which is no number of it.
+        assert shown(finished.out, f"stat {name}")[0] == f"[0-2] {name}: 0 numbers"
+    wide = " ".join(shown(finished.out, "stat wide"))
+    assert "of the numbers as doubles, which do not hold all their digits" in wide
+    assert "do not hold" not in " ".join(shown(finished.out, "stat wide[1]@2"))
+
+
 def test_complex_numbers_need_a_part(mpi: Mpi, build: Build) -> None:
     program = build("sums.cpp")
     commands = ("set stop-on-error off", f"tbreak {program.at('look')}", "c", "up", "stat waves")

@@ -46,6 +46,8 @@ int main(int argc, char **argv)
     std::vector<std::vector<std::deque<int>>> deep{{{1}, {2, 3}}, {{4, is_odd ? 9 : 5}, {6}}};
     typedef double four __attribute__((vector_size(32)));
     four packed = {1, 2, is_odd ? 9. : 3, 4};
+    static int none[0], no_rows[3][0];
+    static __int128 wide[3] = {-((__int128)1 << 90), 5, 5};
     Diamond diamond;
     Left &left = diamond;
     if (is_odd) {
@@ -55,8 +57,9 @@ int main(int argc, char **argv)
         waves[7] = {6, 8};
         rows[2][0] = 30;
         diamond.id = 4;
+        wide[0]--;
     }
     double found = look(left, size);
     MPI_Finalize();
-    return found < 0 || ragged.empty() || deep.empty() || packed[0] > 1 || line.empty() || !heights.size() || counts.empty() || limit == 7.0;
+    return found < 0 || wide[1] < 0 || sizeof none || sizeof no_rows || ragged.empty() || deep.empty() || packed[0] > 1 || line.empty() || !heights.size() || counts.empty() || limit == 7.0;
 }

@@ -244,14 +244,43 @@ def binary128(number: float) -> bytes:
 
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.0, -2.5, 1e-300, 1.7e308, math.inf, -math.inf])
 def test_quadruple_numbers(number: float) -> None:
-    dtype, data = quadruple.rounded(binary128(number), "q")
+    dtype, data, is_rounded = quadruple.rounded(binary128(number), "q")
+    assert not is_rounded
     (found,) = numpy.frombuffer(data, dtype)
     assert found == number
     assert math.copysign(1, found) == math.copysign(1, number)
 
 
 def test_quadruple_numbers_that_are_none() -> None:
-    dtype, data = quadruple.rounded(binary128(math.nan) + binary128(3), "q")
+    dtype, data, is_rounded = quadruple.rounded(binary128(math.nan) + binary128(3), "q")
+    assert not is_rounded
     first, second = numpy.frombuffer(data, dtype)
     assert math.isnan(first)
     assert second == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "is_rounded"),
+    [
+        (0, False),
+        (-1, False),
+        (2**127 - 1, True),
+        (-(2**90), False),
+        (-(2**90) - 1, True),
+        (2**64 + 1, True),
+        (2**64 - 1, False),
+        (3 << 100, False),
+        (-(2**127), False),
+    ],
+)
+def test_integers_that_lose_digits_say_so(number: int, is_rounded: bool) -> None:
+    data = number.to_bytes(16, "little", signed=True)
+    assert quadruple.rounded(data, "I")[2] == is_rounded
+    assert quadruple.rounded((2**128 - 1).to_bytes(16, "little"), "U")[2]
+
+
+def test_quadruple_numbers_that_lose_digits_say_so() -> None:
+    one = int.from_bytes(binary128(1.0), "little")
+    for bits, is_rounded in ((0, False), (1, True), (1 << 48, True), (1 << 49, False)):
+        data = (one | bits).to_bytes(16, "little")
+        assert quadruple.rounded(data, "q")[2] == is_rounded, bits

@@ -125,3 +125,21 @@ def test_memory_is_read_where_there_is_more_than_one_number(
     monkeypatch.setattr(reduction, "read_block", read_block)
     found = asyncio.run(reduction.read_numbers(cast(GdbSession, None), "u", 1000, 17))
     assert found == (in_memory if reads else said)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_the_address_of_an_array_without_elements_is_no_number(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = Block(dtype="<i4", shape=shape, data=b"")
+
+    async def evaluate(gdb: object, expression: str, letters: str) -> Record:
+        return Value(text="0x55d0")
+
+    async def read_block(*_: object, **__: object) -> Block:
+        return empty
+
+    monkeypatch.setattr(queries, "evaluate", evaluate)
+    monkeypatch.setattr(reduction, "read_block", read_block)
+    found = asyncio.run(reduction.read_numbers(cast(GdbSession, None), "u", 1000, 17))
+    assert found == empty
