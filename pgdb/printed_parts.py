@@ -24,6 +24,21 @@ _TOKENS = pattern(
 _CHARACTER = pattern(r"\\(?:[0-7]{1,3}|.)|.", re.S)
 
 
+_MARK = r"<(?:optimized out|unavailable|not saved|synthetic pointer)>"
+_HIDDEN = pattern(rf"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|(?P<mark>{_MARK})", re.S)
+
+
+def hidden_part(text: str) -> str:
+    """Return GDB's first mark for a part of a value that it cannot show; nothing if there is none.
+
+    >>> hidden_part("{n = 3, x = <optimized out>}"), hidden_part('"<optimized out>"')
+    ('<optimized out>', '')
+    """
+    if "<" not in text:
+        return ""
+    return next((match["mark"] for match in _HIDDEN.finditer(text) if match["mark"]), "")
+
+
 def has_dots(text: str) -> bool:
     """Return whether a text can be a part of a value: dots stand for the rest.
 

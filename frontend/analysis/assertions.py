@@ -41,10 +41,12 @@ from pgdb.frontend.analysis.whole_values import (
     Look,
     at_once,
     how_far,
+    is_hidden,
     is_partial,
     joined_by_content,
     key_of,
     no_look,
+    not_seen,
     way_out,
 )
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -238,6 +240,11 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     """Check that the values of all ranks are the same, or in the required order."""
     failing = [*_errors(answer.errors)]
     classes = [each for each in answer.classes if not each.is_error]
+    for each in classes:
+        if is_hidden(each.record):
+            why = f"the value is {not_seen(each.record)}"
+            failing.append(Failing(each.ranks, why, is_error=True))
+    classes = [each for each in classes if not is_hidden(each.record)]
     if requirement.kind == "same":
         classes = joined_by_content(classes)
     texts = _distinct_texts(classes)
@@ -322,6 +329,9 @@ def _half_seen(expression: str, each: EquivalenceClass[Record]) -> Iterator[Fail
     same."""
     if is_partial(each.record):
         why = f"the same in {how_far(each.record)}, the others were not looked at"
+        yield Failing(each.ranks, f"{why}; {way_out(expression)}", is_error=True)
+    elif mark := not_seen(each.record):
+        why = f"the same but for parts that are {mark}"
         yield Failing(each.ranks, f"{why}; {way_out(expression)}", is_error=True)
 
 

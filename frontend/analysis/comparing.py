@@ -23,9 +23,11 @@ from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.values import scalar_of
 from pgdb.frontend.analysis.whole_values import (
     how_far,
+    is_hidden,
     is_known,
     is_partial,
     key_of,
+    not_seen,
     way_out,
 )
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -188,7 +190,8 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
     left_out: list[LeftOut] = []
     for mine, theirs, ranks in pairs(before.classes, after.classes):
         if why := _why_not(mine.record, theirs.record):
-            left_out.append(LeftOut(ranks, why, "both", is_error=mine.is_error))
+            is_error = mine.is_error or is_hidden(mine.record) or is_hidden(theirs.record)
+            left_out.append(LeftOut(ranks, why, "both", is_error=is_error))
             continue
         is_equal = key_of(mine.record) == key_of(theirs.record)
         if not is_equal and not (is_known(mine.record) and is_known(theirs.record)):
@@ -226,14 +229,16 @@ def _why_not(mine: Record, theirs: Record) -> str:
         return "too many different values, which are not kept"
     if isinstance(mine, Failure) and isinstance(theirs, Failure):
         return f"error: {mine.message}"
-    return ""
+    hidden = next((each for each in (mine, theirs) if is_hidden(each)), None)
+    return f"the value is {not_seen(hidden)}" if hidden is not None else ""
 
 
 def _why_partly(asked: Answer, *records: Record) -> str:
     """Return words if equal values have elements that were not looked at, otherwise nothing."""
     partial = next((each for each in records if is_partial(each)), None)
     if partial is None:
-        return ""
+        mark = next(filter(None, map(not_seen, records)), "")
+        return f"equal but for parts that are {mark}" if mark else ""
     word, _, expression = asked.command.partition(" ")
     advice = way_out(expression)
     if word.partition("/")[0] != "print":
@@ -271,7 +276,8 @@ def _by_value(before: Answer, after: Answer, close: Closeness) -> Comparison:
         usable = []
         for each in answer.classes:
             if why := _why_not(each.record, each.record):
-                left = LeftOut(each.ranks, why, side, each.is_error)  # type: ignore[arg-type]
+                is_error = each.is_error or is_hidden(each.record)
+                left = LeftOut(each.ranks, why, side, is_error)  # type: ignore[arg-type]
                 left_out.append(left)
             else:
                 usable.append(each)

@@ -59,8 +59,8 @@ _DIGEST_BYTES = 16
 _CALL = pattern(r"\w\s*\(")
 
 Show = Literal["differences", "hashes", "elements"]
-"""What stands in the text for a long part: the elements that differ between the ranks, a hash of
-all elements, or all elements (a hash where they are too many)."""
+"""Text for a long part: the elements that differ between the ranks, a hash of all elements, or all
+elements (a hash where they are too many)."""
 
 
 class _Looked(msgspec.Struct, frozen=True):

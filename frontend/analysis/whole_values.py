@@ -23,7 +23,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import normalize_record, normalize_values
 from pgdb.overlay.messages import Evaluate
 from pgdb.print_options import split_print
-from pgdb.printed_parts import is_cut
+from pgdb.printed_parts import hidden_part, is_cut
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record, Value, Variables
 
@@ -207,6 +207,24 @@ def joined_by_content(
         else replace(same[0], ranks=RankSet.union(each.ranks for each in same))
         for same in members.values()
     ]
+
+
+def not_seen(record: Record) -> str:
+    """Return GDB's mark for a value, or a part of it, that it cannot show; nothing if it shows all.
+
+    Nobody knows whether such values are equal on two ranks.
+    """
+    if isinstance(record, Variables):
+        return next(filter(None, (hidden_part(item.value) for item in record.items)), "")
+    if not isinstance(record, Value):
+        return ""
+    whole = record.whole if isinstance(record.whole, str) else ""
+    return hidden_part(record.text) or hidden_part(whole)
+
+
+def is_hidden(record: Record) -> bool:
+    """Return whether GDB cannot show any part of a value, as of one that is optimized out."""
+    return isinstance(record, Value) and record.text == (not_seen(record) or None)
 
 
 def how_far(record: Record) -> str:

@@ -114,7 +114,7 @@ def check(found: Check, *, width: int = 0) -> str:
         tail = f", {each.why}" if value and each.why else each.why
         rows.append((brackets(each.ranks), _cut(value, tail, width and width - start)))
     rows += note
-    if found.common and not values:
+    if found.common and not values and found.passed:
         text = f"{expression} = {_short(found.common)}"
         rows.append((brackets(found.passed), f"{text}  (the others)"))
     rows += unchecked

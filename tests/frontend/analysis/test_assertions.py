@@ -474,3 +474,19 @@ def test_what_assigns_in_another_language_than_fortran_is_not_asked() -> None:
     asked.clear()
     asyncio.run(ask_condition("s == '/='", everybody, ask, no_recall))
     assert asked[0][0] == "s"
+
+
+def test_values_that_gdb_cannot_show_are_not_called_the_same() -> None:
+    everywhere = checked("x same", ("x", {"0-3": "<optimized out>"}))
+    assert [(str(e.ranks), e.value, e.is_error) for e in everywhere.failing] == [
+        ("0-3", "the value is <optimized out>", True)
+    ]
+    assert not everywhere.passed
+    some = checked("x same", ("x", {"0-2": "5", "3": "<optimized out>"}))
+    assert [(str(e.ranks), e.is_error) for e in some.failing] == [("3", True)]
+    assert some.passed == ranks("0-2")
+    part = checked("x same", ("x", {"0-3": "{n = 1, p = <synthetic pointer>}"}))
+    (failing,) = part.failing
+    assert failing.is_error and "parts that are <synthetic pointer>" in failing.value
+    assert "the others" not in comparison_text.check(part)
+    assert checked("x same", ("x", {"0-3": '"<optimized out>"'})).ok

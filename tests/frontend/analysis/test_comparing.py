@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.analysis.comparing import compare
+from pgdb.frontend.analysis.comparing import By, compare
 from pgdb.merge.classes import Missing
 from pgdb.records import (
     PLACEHOLDER,
@@ -206,3 +206,14 @@ def test_a_tolerance_must_be_one() -> None:
     for bad in (-1.0, math.nan):
         with pytest.raises(UsageError, match="tolerance"):
             compare(answer(("0", "1")), answer(("0", "1")), tolerance=bad)
+
+
+@pytest.mark.parametrize("by", ["rank", "position", "value"])
+def test_values_that_gdb_cannot_show_are_not_called_equal(by: By) -> None:
+    for text, why in (
+        ("<optimized out>", "the value is <optimized out>"),
+        ("{1, <optimized out>}", "equal but for parts that are <optimized out>"),
+    ):
+        found = compare(answer(("0-1", text)), answer(("0-1", text)), by=by)
+        assert not found.equal and not found.same
+        assert {(each.why, each.is_error) for each in found.left_out} == {(why, True)}
