@@ -204,7 +204,7 @@ class Result:
 
 _OTHER_LANGUAGE = pattern(r"\n?Warning: the current language does not match this frame\.\n?\Z")
 
-_TEXT_RECORD = pattern(r"(?m)^~(\"(?:[^\"\\\n]|\\.)*\")(?:\n|\Z)")
+_TEXT_RECORD = pattern(r"(?m)^[~&](\"(?:[^\"\\\n]|\\.)*\")(?:\n|\Z)")
 
 _NOTICE = pattern(r"(?m)^(=(?:breakpoint-(?:created|modified|deleted)|library-loaded),.+)(?:\n|\Z)")
 
@@ -221,7 +221,7 @@ def cut(line: str | bytes) -> Line:
 
 
 def without_records(text: str, levels: int) -> str:
-    """Return the text of a command in which GDB 18 has left records of MI.
+    """Return the text of a command in which GDB 18 has left records of text and of warnings.
 
     Each of the *levels* of commands that carry out another one has made a record of the text of the
     next, records included.

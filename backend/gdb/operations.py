@@ -261,7 +261,7 @@ class Operations:
                     self._stacks.python.forget_selection()
                 if result.kind == "done" and _SELECTS.match(command):
                     result.text, result.complaints = "", []
-                if '~"' in result.text:
+                if '~"' in result.text or '&"' in result.text:
                     # As of "thread apply 1 info locals" (GDB 18.1).
                     text = without_records(result.text, levels(command))
                     result.change_text(self._gdb.take_notices(text))

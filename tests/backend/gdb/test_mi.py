@@ -324,6 +324,12 @@ def test_records_of_mi_in_the_text_of_a_command_are_text() -> None:
     text = 'Thread 1 (LWP 7):\n~"to = {x = 0, s = \\"a\\"}\\n"\n~"y = 2\\n"\n$1 = 3\n'
     assert without_records(text, 1) == 'Thread 1 (LWP 7):\nto = {x = 0, s = "a"}\ny = 2\n$1 = 3\n'
     assert without_records('x = ~"a\\n"\n', 1) == 'x = ~"a\\n"\n'
+    # "frame apply 1 p 1<<40"
+    warned = '#0  main ()\n&"warning: left shift count >= width of type\\n"\n~"$1 = 0\\n"\n'
+    assert without_records(warned, 1) == (
+        "#0  main ()\nwarning: left shift count >= width of type\n$1 = 0\n"
+    )
+    assert without_records(warned, 0) == warned
     # "thread apply 1 tfaas p 3"
     nested = '#0  main ()\n~"~\\"$1 = 3\\\\n\\"\\n"\n'
     assert without_records(nested, 2) == "#0  main ()\n$1 = 3\n"
