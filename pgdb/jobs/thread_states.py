@@ -13,7 +13,7 @@ _STRICT = "1"
 def is_confined(thread: int, proc: Path = procfs.PROC) -> bool:
     """Return whether a thread runs, or has run, under strict seccomp, which leaves it four system
     calls."""
-    status = procfs.status_fields(proc / str(thread) / "status")
+    status = procfs.status_fields(str(proc / str(thread) / "status"))
     return status is not None and status.get("Seccomp") == _STRICT
 
 
