@@ -26,7 +26,7 @@ _MOST_MESSAGES = 4
 """Most messages of one communicator. They make ranks differ, and one is mostly enough."""
 _MOST_COMMUNICATORS = 4
 _STATUS_BYTES = 64
-_RECEIVES = frozenset({"recv", "persistent recv"})
+_MESSAGES = frozenset({"recv", "persistent recv", "send", "persistent send"})
 _SOURCE_AT = {"mpich": 8}
 """Place of ``MPI_SOURCE`` in a status of MPICH, behind two words of a count; 0 elsewhere."""
 _COLLECTIVE_TAGS = {"MPI_Bcast": -17, "MPI_Scatter": -24}
@@ -36,7 +36,7 @@ _CHECKS = "ompi_mpi_param_check"
 
 
 def arrived_messages(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[ArrivedMessage, ...]:
-    """Return the oldest messages that no receive has taken, if one of *calls* waits for a message.
+    """Return the oldest messages that no receive has taken, if one of *calls* sends or receives.
 
     They are those of the communicators that the calls use, and of ``MPI_COMM_WORLD``. Where the
     library cannot be asked, the result is empty.
@@ -74,14 +74,14 @@ def _of_collectives(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arri
 
 
 def _receives(call: MpiCall) -> bool:
-    """Return whether a call waits for a message, or looks for one."""
+    """Return whether a call waits for a message, looks for one, or waits until one is taken."""
     if call.blocking is False and call.kind not in ("test", "probe"):
         return False
-    return call.kind in ("recv", "sendrecv", "probe") or any(map(_is_open_receive, call.requests))
+    return call.kind in ("recv", "send", "sendrecv", "probe") or any(map(_is_open, call.requests))
 
 
-def _is_open_receive(request: Request) -> bool:
-    return request.kind in _RECEIVES and not request.complete
+def _is_open(request: Request) -> bool:
+    return request.kind in _MESSAGES and not request.complete
 
 
 def _of_communicator(

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.why import busy, deadlocks, followers, graph, words
+from pgdb.frontend.analysis.why import busy, deadlocks, followers, graph, receivers, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.needs import is_meeting
@@ -51,11 +51,12 @@ def explain(
     *elsewhere* are ranks without a status, and those that PGDB has stopped for another reason.
     *watch* is the outcome of letting ranks run before their calls were listed.
     """
-    parties = parties_of(classes, elsewhere)
+    parties, inferred = receivers.inferred(parties_of(classes, elsewhere), watch.still)
     waiting = solve(parties, watch)
     edges = graph.edges_of(waiting)
     found, edges = followers.follow(waiting, edges, tuple(_verdicts(waiting, edges)))
-    verdicts = sorted(found or _unexplained(waiting), key=_order_of)
+    verdicts = receivers.as_likely(tuple(found or _unexplained(waiting)), inferred)
+    verdicts = sorted(verdicts, key=_order_of)
     if notes := words.notes(parties):
         # Debug information and the recorder are no help where the library is the reason.
         step = Step(f"arguments of some calls are unknown: {'; '.join(notes)}")

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.verdict import Verdict
-from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus
+from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus, Request
 from pgdb.ranks import RankSet
 from tests.support.why_calls import WORLD, recv, request, send, waits
 from tests.support.why_jobs import BARRIER, Job, explained
@@ -111,3 +111,33 @@ def test_a_receive_of_any_rank_misses_a_message_by_its_tag() -> None:
 def test_a_sender_that_waits_is_named_before_a_message_that_has_come() -> None:
     found = only({"0": having(recv(1, 8), (1, 7)), "1": send(0, 9), "2-3": BARRIER})
     assert str(found.ranks) == "0-1" and "sends it one with tag 9" in found.text
+
+
+def waiting_for(*requests: Request) -> MpiCallStatus:
+    """Return a rank in MPI_Waitall, for some requests and a send whose receiver is unknown."""
+    return waits("MPI_Waitall", "all", *requests, replace(request("send", None), tag=None))
+
+
+def test_messages_that_have_come_are_the_sends_whose_receivers_are_unknown() -> None:
+    job: Job = {
+        "0": having(waiting_for(request("recv", 3, 103)), (3, 3)),
+        "1": having(waits("MPI_Waitall", "all", request("recv", 0, 3)), (0, 103)),
+        "2": waiting_for(request("recv", 1, 4)),
+        "3": having(waiting_for(), (2, 4)),
+    }
+    found = only(job)
+    assert (found.kind, found.confidence) == ("unmatched-receive", "likely")
+    assert (str(found.ranks), str(found.victims)) == ("0,3", "1-2")
+    assert "receivers of the sends follow from the messages" in found.decides
+    evidence = " ".join(found.evidence)
+    assert "for a send to 0 with tag 3" in evidence
+
+
+def test_no_receiver_is_inferred_where_a_rank_lists_no_messages() -> None:
+    job: Job = {
+        "0": having(waiting_for(request("recv", 1, 5)), (1, 4)),
+        "1": having(waiting_for(request("recv", 0, 5)), (0, 4)),
+        "2-3": BARRIER,
+    }
+    found = explained(job)
+    assert all("send to" not in line for each in found.verdicts for line in each.evidence)
