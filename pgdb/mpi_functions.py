@@ -155,7 +155,7 @@ Win_start ! rma: group assert win
 Win_complete ! rma: win
 Win_post rma: group assert win
 Win_wait ! rma: win
-Win_test rma: win flag
+Win_test test: win flag
 Win_lock ! rma: lock_type rank assert win
 Win_unlock ! rma: rank win
 Win_lock_all ! rma: assert win

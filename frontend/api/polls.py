@@ -41,6 +41,7 @@ _FUNCTIONS = (
     "PMPI_Improbe",
     "PMPI_Request_get_status",
     "PMPI_Parrived",
+    "PMPI_Win_test",
 )
 """The functions, by the names to which those of all languages lead."""
 READS = (
@@ -63,6 +64,8 @@ _NEXT = {
 }
 """The functions to which a rank comes that goes on behind its request, by the request's kind."""
 _BEHIND_PROBES = ("PMPI_Recv", "PMPI_Irecv", "PMPI_Mrecv")
+_BEHIND_WINDOWS = ("PMPI_Win_post", "PMPI_Win_start", "PMPI_Win_fence", "PMPI_Barrier")
+"""The functions to which a rank comes that goes on behind MPI_Win_test."""
 _MOST_TURNS = 4
 _MOST_POLLS = 5
 """Most stops of one rank at one function: a loop may test several requests, one after the other."""
@@ -142,6 +145,8 @@ def _behind(status: MpiCallStatus) -> tuple[str, ...]:
     assert call is not None
     if call.kind == "probe":
         return _BEHIND_PROBES
+    if call.window is not None or call.function == "MPI_Win_test":
+        return _BEHIND_WINDOWS
     kinds = dict.fromkeys(each.kind for each in call.requests if not each.complete)
     found = dict.fromkeys(name for kind in kinds for name in _NEXT.get(kind or "", ()))
     return tuple(found)[:_MOST_TURNS] or ("PMPI_Irecv", "PMPI_Isend", "PMPI_Start")

@@ -98,6 +98,7 @@ def test_a_rank_that_sleeps_between_its_tests_waits_for_what_it_tests(
         ("callback_op.c", "missing-from-collective", "1", "0,2-3", "MPI_Allreduce has called"),
         ("lock_recv.c", "unmatched-receive", "1", "0,2-3", "from 0 with tag 5"),
         ("rma_flag.c", "missing-from-collective", "0", "1-3", "MPI_Fetch_and_op to 1 at 0"),
+        ("win_test.c", "unmatched-rma", "0", "1-3", "in MPI_Win_test in window"),
         ("mutex_recv.c", "cycle", "0-1", "2-3", "MPI_Recv from 0 with tag 1"),
         ("omp_recv.c", "unmatched-receive", "2", "0-1,3", "from 3 with tag 8"),
     ],

@@ -65,6 +65,8 @@ ROOTED = frozenset(
 
 A member waits for some of those that are absent, by a tree that is the library's own.
 """
+WIN_TEST = "MPI_Win_test"
+"""Tests a window, and no request."""
 _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
@@ -164,7 +166,7 @@ def _condition(
             # Either part may be complete.
             parts = tuple(each for each in needs if each is not None)
             return Condition(parts, len(parts) == 1) if parts else None
-        case "wait" | "test":
+        case "wait" | "test" if call.function != WIN_TEST:
             return _request_condition(call, ranks, world)
         case "comm" if call.function in CONNECTIONS:
             needs = [Need("connection", RankSet(), every=False, is_known=False)]
@@ -172,7 +174,7 @@ def _condition(
             # The other group is known to the library only.
             members = members_of(call.communicator) or RankSet()
             needs = [Need("others", world - members, every=False, is_known=False)]
-        case "collective" | "rma" | "comm":
+        case "collective" | "rma" | "comm" | "test":
             everybody = members_of(group_of(call))
             if call.group is not None and call.group.members is not None:
                 everybody = RankSet.parse(call.group.members)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from pgdb.frontend.analysis.why import graph, words
 from pgdb.frontend.analysis.why.knot import Knot
-from pgdb.frontend.analysis.why.needs import is_meeting
+from pgdb.frontend.analysis.why.needs import WIN_TEST, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict
+from pgdb.mpi_calls import MpiCall
 from pgdb.ranks import RankSet
 
 _LOCKS = "MPI_Win_lock"
@@ -26,7 +27,7 @@ def one_sided(knot: Knot) -> Verdict | None:
     members = [
         number
         for number, each in zip(knot.members, knot.parties, strict=True)
-        if any(made.kind == "rma" and not is_meeting(made) for made in each.calls)
+        if any(_is_one_sided(made) for made in each.calls)
     ]
     if not members:
         return None
@@ -50,6 +51,7 @@ def one_sided(knot: Knot) -> Verdict | None:
         )
     return (
         _locks(knot, parties, ranks)
+        or _holder(knot, parties, ranks)
         or _not_exposed(knot, parties)
         or knot.verdict(
             "unmatched-rma",
@@ -62,9 +64,13 @@ def one_sided(knot: Knot) -> Verdict | None:
     )
 
 
+def _is_one_sided(made: MpiCall) -> bool:
+    return (made.kind == "rma" or made.function == WIN_TEST) and not is_meeting(made)
+
+
 def _missing_part(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> str:
     """Return in words what ranks wait for in one-sided calls, and where the others are."""
-    functions = {made.function for each in parties for made in each.calls if made.kind == "rma"}
+    functions = {made.function for each in parties for made in each.calls if _is_one_sided(made)}
     others = [each for each in knot.parties if each.ranks.isdisjoint(ranks)]
     places = " and ".join(f"{words.named(each.ranks)} {words.states(each)}" for each in others[:2])
     elsewhere = f": {places}" if places else ""
@@ -102,6 +108,31 @@ def _locks(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | No
         text,
         "ranks that lock several windows or targets in different orders wait for each other",
         ranks=ranks,
+        known=False,
+        step=_HOLDER_UNKNOWN,
+    )
+
+
+def _holder(knot: Knot, parties: Sequence[Party], ranks: RankSet) -> Verdict | None:
+    """Find the rank that holds a lock: the only one that does not wait for this lock."""
+    calls = [made for each in parties for made in each.calls]
+    if len({(made.function, made.window, made.dest) for made in calls}) != 1:
+        return None
+    if calls[0].function != _LOCKS or calls[0].dest is None:
+        return None
+    others = [each for each in knot.waiting.parties if each.ranks - ranks]
+    if len(others) != 1 or len(others[0].ranks) != 1 or others[0].is_dead:
+        return None
+    (other,) = others
+    if not other.calls or _WITHOUT_LOCK.issuperset(made.function for made in other.calls):
+        return None
+    return knot.verdict(
+        "unmatched-rma",
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)} for a lock "
+        f"that {words.named(other.ranks)} holds, and does not give back: it "
+        f"{words.states(other)}",
+        "a lock for which all other ranks wait is held by the one that does not",
+        ranks=other.ranks,
         known=False,
         step=_HOLDER_UNKNOWN,
     )

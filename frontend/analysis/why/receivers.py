@@ -32,7 +32,7 @@ def inferred(parties: Sequence[Party], still: RankSet) -> tuple[tuple[Party, ...
     """Return the parties with the receivers of their sends, and the ranks of those that got some.
 
     Nothing is inferred unless all ranks stand *still* in calls that send or receive messages: a
-    message may be on its way, or may have come to a rank that lists none.
+    message may be in flight, or may have come to a rank that lists none.
     """
     unchanged = tuple(parties), RankSet()
     if not any(_unknown_sends(each) for each in parties):

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.parties import Party, is_one_sided
-from pgdb.mpi_calls import ANY_SOURCE, MpiCall, MpiCallStatus
+from pgdb.mpi_calls import ANY_SOURCE, Group, MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
 from tests.support.why_calls import (
     call,
+    in_call,
     outside,
     polls,
     recv,
@@ -82,3 +83,21 @@ def test_a_loop_that_reads_a_window_may_be_stopped_in_the_wait_for_its_read() ->
     assert not is_one_sided(waits("MPI_Wait", "all", request("recv", 1)))
     assert not is_one_sided(waits("MPI_Test", "all", request("rma", None)))
     assert is_one_sided(win_call("MPI_Rget", dest=1)) and not is_one_sided(BARRIER)
+
+
+def test_a_rank_that_tests_its_window_waits_for_the_other_side() -> None:
+    window = Group(name="3", members="0-3")
+    tested = polls("MPI_Win_test", "test", window=window, communicator=None)
+    (found,) = explained({"0": tested, "1-3": BARRIER}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == ("unmatched-rma", "0", "1-3")
+    assert found.confidence == "likely"
+    assert "a rank that does not call MPI_Win_complete" in found.text
+
+
+@pytest.mark.parametrize(("waiting", "cause"), [("1-3", "0"), ("1,3", "1,3")])
+def test_the_only_rank_that_does_not_wait_for_a_lock_holds_it(waiting: str, cause: str) -> None:
+    window = Group(name="3", members="0-3")
+    locks = in_call("MPI_Win_lock", "rma", window=window, dest=2, communicator=None)
+    rest = str(RankSet.parse("0-3") - RankSet.parse(waiting))
+    (found,) = explained({waiting: locks, rest: BARRIER}).verdicts
+    assert (found.kind, str(found.ranks)) == ("unmatched-rma", cause)
