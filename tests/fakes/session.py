@@ -64,6 +64,9 @@ class FakeSession:
         assert isinstance(operation, Console) and operation.command == command
         return await self.ranks(ranks).execute_plain(command)
 
+    async def machine_query(self, command: str, arguments: Sequence[str] = ()) -> Answer:
+        return await self.execute_plain(f"MI {command} {' '.join(arguments)}")
+
     def ranks(self, which: RankSet) -> FakeSession:
         self._asked = which
         return self

@@ -84,7 +84,7 @@ def test_interpreters(typed: Typed) -> None:
     assert typed('interpreter exec mi "-stack-list-frames 0 1"') == [
         'interpreter-exec mi "-stack-list-frames 0 1"'
     ]
-    assert typed("path -r /x") == ['interpreter-exec mi "-environment-path -r /x"']
+    assert typed("path -r /x") == ["MI path -r /x"]
     for line, says in (
         ("interpreter-exec mi -exec-run", "'-exec-run' is refused: 'restart' does this"),
         ("interpreter-exec mi -break-list", "refused: 'info breakpoints' does this"),
