@@ -77,23 +77,33 @@ async def evaluate(
     Long arrays of numbers in a structure are read from memory, one by one: GDB would take minutes
     for the text of a structure with several of them.
     """
+    answer, _ = await _by_parts(session, expression, ranks, format, show="elements")
+    if not _has_partial(answer):
+        return answer
+    return await _evaluate_at_once(session, expression, ranks, format)
+
+
+async def _by_parts(
+    session: Session, expression: str, ranks: RankSet, format: str, *, show: Show
+) -> tuple[Answer, bool]:
+    """Print a value, and look at its long parts one by one if it has any.
+
+    :param show: what takes the place of a long part: its ``elements``, or ``hashes``.
+    :returns: the answer, and whether there are such parts.
+    """
     most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
     answer = await _ask(session, expression, ranks, format, None, most, limit_bytes)
     answer = await in_full(answer, session.recall)
     if not _has_partial(answer):
-        return answer
+        return answer, False
     looked = await _look_at_parts(
         session,
         answer,
         most_elements=most,
         part_elements=whole_values.MOST_ELEMENTS,
-        show="elements",
+        show=show,
     )
-    return (
-        looked
-        if not _has_partial(looked)
-        else await _evaluate_at_once(session, expression, ranks, format)
-    )
+    return looked, True
 
 
 def _has_partial(answer: Answer) -> bool:
@@ -115,19 +125,8 @@ async def evaluate_to_keep(session: Session, expression: str, ranks: RankSet) ->
     Of a structure with long parts each part becomes a hash: as GDB's text, the long arrays of a
     mini-application would take minutes.
     """
-    most, limit_bytes = whole_values.MOST_PRINTED, session.options.array_limit_bytes
-    answer = await _ask(session, expression, ranks, "", None, most, limit_bytes)
-    answer = await in_full(answer, session.recall)
-    if not _has_partial(answer):
-        return answer
-    answer = await _look_at_parts(
-        session,
-        answer,
-        most_elements=most,
-        part_elements=whole_values.MOST_ELEMENTS,
-        show="hashes",
-    )
-    if any(is_kept_as_hashes(each.record) for each in answer.classes):
+    answer, has_long_parts = await _by_parts(session, expression, ranks, "", show="hashes")
+    if not has_long_parts or any(is_kept_as_hashes(each.record) for each in answer.classes):
         return answer
     return await evaluate(session, expression, ranks)  # one long container
 
