@@ -39,7 +39,8 @@ def test_a_job_that_computes_makes_progress(
         finished = run.finish()
     report = json.loads(run.report.read_bytes())
     seen = "make progress" if kind == "child" else "compute"
-    assert any(f"ranks {seen} without output" in each["text"] for each in report["timeline"])
+    told = [each["text"] for each in report["timeline"]]
+    assert any(f"ranks {seen} without output" in each for each in told), told
     assert finished.status == 12, finished.err
 
 
