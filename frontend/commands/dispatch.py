@@ -19,20 +19,19 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import exit_status, gdb_commands
+from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK
+from pgdb.frontend.api.exit_status import Quit as Quit
 from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
 from pgdb.frontend.commands import (
     blocks,
     bodies,
     breakpoints,
-    exit_status,
     interface_settings,
     old_names,
     run_control,
     written,
 )
-from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
-from pgdb.frontend.commands.exit_status import Quit as Quit
 from pgdb.frontend.commands.output import Display
 from pgdb.frontend.commands.questions import NOT_DONE, question_before
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from pgdb.errors import StartError, UsageError
-from pgdb.frontend.commands.exit_status import EXIT_START
+from pgdb.frontend.api.exit_status import EXIT_START
 from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.run_control import run_ranks
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome

@@ -8,7 +8,7 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.limits import size_text
 from pgdb.frontend.api import host_files
-from pgdb.frontend.commands.exit_status import EXIT_FAILED
+from pgdb.frontend.api.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.questions import NOT_DONE
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
 from pgdb.frontend.system.typed_names import typed_path

@@ -21,9 +21,9 @@ from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.ui import report_mode, run_arguments
 from pgdb.frontend.ui.argument_actions import Named, Parser, Part, check_name
-from pgdb.frontend.ui.batch import Script
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
+from pgdb.frontend.ui.script import Script
 from pgdb.patterns import pattern
 from pgdb.version import __version__
 

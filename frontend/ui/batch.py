@@ -1,26 +1,18 @@
-"""Batch mode: commands from files and the command line, text or JSON lines out, no terminal."""
+"""Displays of batch mode: text or JSON lines, no terminal."""
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from msgspec.structs import replace
 
 from pgdb.controls import OutputFilter
-from pgdb.errors import PgdbError, SessionEndedError, UsageError
+from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import gdb_commands
-from pgdb.frontend.api.breakpoint_file import for_ranks
 from pgdb.frontend.api.notifications import JobOutput, LateAnswer, Notification
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.dispatch import Dispatcher, Quit
-from pgdb.frontend.commands.exit_status import EXIT_FAILED
-from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.json import json_lines, json_notifications, json_shapes
 from pgdb.frontend.show.shown import Waiting
@@ -30,36 +22,8 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
-_LEAVING = ("quit", "exit")
-
-
-class Script:
-    """Lines from ``-x`` files and ``-ex`` commands, in the order in which they were given."""
-
-    def __init__(self, parts: Sequence[tuple[str, str]]) -> None:
-        lines: list[str] = []
-        for kind, value in parts:
-            if kind == "ex":
-                lines += value.split("\n")
-                continue
-            if value.endswith((".py", ".scm")):
-                # As in GDB, the name says what the file has.
-                lines.append(f"source {shlex.quote(value)}")
-                continue
-            try:
-                text = Path(value).read_text("utf-8").replace("\r\n", "\n")
-                lines += for_ranks(text.removesuffix("\n").split("\n"))
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is no text file"
-                raise UsageError(f"-x {value}: {reason}") from None
-        self.has_commands = bool(parts)
-        """Whether the command line has commands."""
-        self._lines: Iterator[str] = iter(lines)
-
-    async def read(self, prompt: str) -> str | None:
-        """Return the next line, None after the last."""
-        del prompt
-        return next(self._lines, None)
+if TYPE_CHECKING:
+    from pgdb.frontend.commands.table import Shown
 
 
 class BatchText(TextDisplay):
@@ -215,32 +179,3 @@ class JsonDisplay:
 
     def close(self) -> None:
         """Do nothing: no output is kept back."""
-
-
-async def run_script(dispatcher: Dispatcher, script: Script) -> bool | None:
-    """Carry out all lines; return whether the job is to be killed, None for the usual rule."""
-    while (line := await script.read("")) is not None:
-        try:
-            dispatcher.display.command(dispatcher.workspace.focus, line)
-            await dispatcher.run_line(line)
-        except Quit as leaving:
-            await complain_of_rest(dispatcher, script, leaving)
-            return leaving.kill
-    return None
-
-
-async def complain_of_rest(dispatcher: Dispatcher, script: Script, leaving: Quit) -> None:
-    """Show the lines of a script that come too late, unless the script has ended the session."""
-    rest: list[str] = []
-    while leaving.why and (line := await script.read("")) is not None:
-        line = line.strip()
-        if gdb_commands.resolve(line) in _LEAVING:
-            break
-        if line and not line.startswith("#"):
-            rest.append(line)
-    if not rest:
-        return
-    more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
-    error = SessionEndedError(f"{leaving.why}; not carried out: '{rest[0]}'{more}")
-    dispatcher.worsen(EXIT_FAILED)
-    dispatcher.display.error(error, rest[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import importlib
 import io
 import logging
 import os
@@ -16,13 +17,10 @@ from typing import TYPE_CHECKING
 from pgdb import core_limit
 from pgdb.controls import HarmlessFormatter, harmless
 from pgdb.errors import CommandError, PgdbError, UsageError
-from pgdb.frontend.analysis.why.hint import hint
+from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START, EXIT_USAGE, Quit
 from pgdb.frontend.api.notifications import Notification, RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.dispatch import Dispatcher, Quit
-from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK, EXIT_START, EXIT_USAGE
-from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.show.text import render
 from pgdb.frontend.startup.replay import replay
@@ -32,15 +30,17 @@ from pgdb.frontend.startup.stdio_relay import relay_pipes
 from pgdb.frontend.store.settings import read_settings, settings_path
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
-from pgdb.frontend.system.workers import with_file
+from pgdb.frontend.system.workers import beside, with_file
 from pgdb.frontend.transport.recording import recording_of
 from pgdb.frontend.ui.arguments import DEFAULT_SETTLE_S, parse
-from pgdb.frontend.ui.batch import BatchText, JsonDisplay, complain_of_rest, run_script
+from pgdb.frontend.ui.batch import BatchText, JsonDisplay
 from pgdb.frontend.ui.cli_jobs import choose_job, look
 from pgdb.frontend.ui.job_input import JobInput
 from pgdb.overlay.own_process import mark_own
 
 if TYPE_CHECKING:
+    from pgdb.frontend.commands.dispatch import Dispatcher
+    from pgdb.frontend.commands.workspace import Workspace
     from pgdb.frontend.ui.repl import Repl
 
 LOG = logging.getLogger(__name__)
@@ -161,6 +161,7 @@ class _Program:
         self._early: list[Notification] = []
         self._job_code: int | None = None
         self._is_starting = True
+        self._loading: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
         """Start the session, serve the user, end the session; return the exit status."""
@@ -221,7 +222,7 @@ class _Program:
 
     async def _start(self) -> Session:
         arguments = self._arguments
-        step = self._progress.step
+        step = self._step
         if arguments.mode == "replay":
             return await replay(arguments.target, listener=self._notify)
         if arguments.mode == "core":
@@ -266,8 +267,33 @@ class _Program:
         self._progress.end()
         return session
 
+    def _step(self, text: str) -> None:
+        """Show a step of the start; the first one begins to load what serves the user.
+
+        The launcher of the aggregators starts behind it, which takes longer.
+        """
+        self._progress.step(text)
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
+
+    async def _load(self) -> None:
+        """Import the commands, and the prompt where there is one."""
+        interface = "script_run" if self._arguments.batch else "repl"
+        names = ("analysis.why.hint", "commands.dispatch", f"ui.{interface}")
+
+        def work() -> None:
+            for name in names:
+                importlib.import_module(f"pgdb.frontend.{name}")
+
+        await beside(work, name="imports")
+
     async def _serve(self, session: Session) -> bool | None:
         arguments = self._arguments
+        await (self._loading or self._load())
+        from pgdb.frontend.commands.dispatch import Dispatcher
+        from pgdb.frontend.commands.workspace import Workspace
+        from pgdb.frontend.ui.script_run import complain_of_rest, run_script
+
         if arguments.batch:
             dispatcher = self._dispatcher = Dispatcher(
                 Workspace(
@@ -289,7 +315,7 @@ class _Program:
             kill = await run_script(dispatcher, arguments.script)
             self._display.close()
             return kill
-        # The import of prompt_toolkit is slow, and batch mode does not need it.
+        # Batch mode does not need prompt_toolkit.
         from pgdb.frontend.ui.repl import Repl
 
         repl = self._repl = Repl(session, settle_s=arguments.settle_s or DEFAULT_SETTLE_S)
@@ -406,6 +432,8 @@ class _Program:
         if answer is not None and (answer.errors or answer.missing):
             assert self._dispatcher is not None
             await self._dispatcher.show_start(answer)
+        from pgdb.frontend.analysis.why.hint import hint
+
         is_attached = self._arguments.mode == "attach" and not self._arguments.json
         if is_attached and answer is not None and (text := hint(answer.classes)):
             assert self._dispatcher is not None

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError
+from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_NO_ANSWER, EXIT_OK, of_answer
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_NO_ANSWER, EXIT_OK, of_answer
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import AnyOperation, Evaluate, InsertBreakpoint, Resume
 from pgdb.overlay.router import Gathered

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, RankSetError
+from pgdb.frontend.api.exit_status import EXIT_OK, of_answer
 from pgdb.frontend.api.job_state import BY_USER, JobState
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.commands.exit_status import EXIT_OK, of_answer
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import from_graph, to_graph
 from pgdb.overlay.messages import AnyOperation, Console, Lost

@@ -13,11 +13,11 @@ from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
+from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher, Display
-from pgdb.frontend.commands.exit_status import EXIT_FAILED, EXIT_OK
 from pgdb.frontend.commands.table import Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.merge.classes import EquivalenceClass, Missing

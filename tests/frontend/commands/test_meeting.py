@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pgdb.frontend.api.exit_status import EXIT_NO_ANSWER, EXIT_OK
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher
-from pgdb.frontend.commands.exit_status import EXIT_NO_ANSWER, EXIT_OK
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.ui.batch import JsonDisplay
 from tests.fakes.moving import MovingJob, Step, at, run

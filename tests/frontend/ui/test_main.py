@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pgdb.errors import DiscoveryError, StartError
+from pgdb.frontend.api.exit_status import EXIT_START, EXIT_USAGE
 from pgdb.frontend.api.options import SessionOptions
-from pgdb.frontend.commands.exit_status import EXIT_START, EXIT_USAGE
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import workers
 from pgdb.frontend.ui import job_input
