@@ -95,8 +95,10 @@ def call(function: str, *requests: Request) -> MpiCall:
 OPEN, COMPLETE = Request(kind="recv", complete=False), Request(kind="recv", complete=True)
 
 
-@pytest.mark.parametrize("function", ["MPI_Recv", "MPI_Sendrecv", "MPI_Probe", "MPI_Iprobe"])
-def test_a_rank_that_waits_for_a_message_is_asked(function: str) -> None:
+@pytest.mark.parametrize(
+    "function", ["MPI_Recv", "MPI_Sendrecv", "MPI_Probe", "MPI_Iprobe", "MPI_Ssend"]
+)
+def test_a_rank_that_waits_for_a_message_or_until_one_is_taken_is_asked(function: str) -> None:
     assert is_asked(call(function))
     assert is_asked(call("MPI_Barrier"), call(function))
 
@@ -105,10 +107,12 @@ def test_a_rank_that_waits_for_a_message_is_asked(function: str) -> None:
 def test_a_rank_that_waits_for_a_request_is_asked_while_it_is_open(function: str) -> None:
     assert is_asked(call(function, COMPLETE, OPEN))
     assert not is_asked(call(function, COMPLETE))
-    assert not is_asked(call(function, Request(kind="send", complete=False)))
+    # The messages that it has not taken say for which receivers the others wait.
+    assert is_asked(call(function, Request(kind="send", complete=False)))
+    assert not is_asked(call(function, Request(kind="send", complete=True)))
 
 
-@pytest.mark.parametrize("function", ["MPI_Barrier", "MPI_Ssend", "MPI_Irecv", "MPI_Recv_init"])
+@pytest.mark.parametrize("function", ["MPI_Barrier", "MPI_Isend", "MPI_Irecv", "MPI_Recv_init"])
 def test_a_rank_that_waits_for_no_message_is_not_asked(function: str) -> None:
     assert not is_asked(call(function))
     assert not is_asked()
