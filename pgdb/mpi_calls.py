@@ -17,6 +17,10 @@ PROC_NULL: Final = "MPI_PROC_NULL"
 ROOT: Final = "MPI_ROOT"
 """In the group of the root of an intercommunicator: the calling rank is the root."""
 
+MOST_ARRIVED: Final = 4
+"""Most messages of one communicator that a rank lists as arrived; there may be further ones. They
+make ranks differ, and one is mostly enough."""
+
 Peer = int | Literal["MPI_ANY_SOURCE", "MPI_PROC_NULL", "MPI_ROOT"]
 """A rank in ``MPI_COMM_WORLD``, or one of MPI's values that stand for no single rank."""
 Tag = int | Literal["MPI_ANY_TAG"]

@@ -12,19 +12,18 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import decode, settings
 from pgdb.backend.gdb.lent_setting import LentSetting, Send
 from pgdb.backend.gdb.mi import Result
 from pgdb.errors import GdbError
 from pgdb.records import Frame, Variable
 
-_DEPTH = "print max-depth"
 _ELEMENTS = "200"
 _LONGEST = 100
 """Longest value of an argument, in characters: that of a line."""
 LIMIT_S = 10.0
 """Time for the values of arguments, in seconds; then frames are shown as ``f (...)``."""
-_ONLY_SCALARS = f"-gdb-set {_DEPTH} 0"
+_ONLY_SCALARS = f"-gdb-set {settings.DEPTH} 0"
 
 Arguments = Mapping[int, tuple[Variable, ...]]
 """The arguments of each level that has any."""
@@ -52,7 +51,7 @@ class FrameArguments:
         # The defaults of GDB; every GDB is started without start files.
         self.mode = "scalars"
         """The value of ``print frame-arguments``."""
-        self._depth = "20"
+        self._depth = settings.GDBS_DEPTH
         self._elements = _ELEMENTS
         self.has_fortran = False
         """Whether a frame of Fortran has been seen at a stop, or was selected."""
@@ -70,7 +69,7 @@ class FrameArguments:
         match payload.get("param"):
             case "print frame-arguments":
                 self.mode = value
-            case "print max-depth":
+            case settings.DEPTH:
                 self._depth = value
             case "print elements":
                 self._elements = value
@@ -117,7 +116,7 @@ class FrameArguments:
         command = f"-stack-list-arguments {where.replace('@', '1')}"
         if self._depth == "0" or (self.are_whole and not self.has_fortran):
             return send(*before, command)
-        restore = f"-gdb-set {_DEPTH} {self._depth}"
+        restore = f"-gdb-set {settings.DEPTH} {self._depth}"
         return self._lent.ask(send, *before, command, change=_ONLY_SCALARS, restore=restore)
 
     async def result(self, asked: asyncio.Future[Result]) -> Result:

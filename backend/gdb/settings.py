@@ -68,7 +68,10 @@ def settings(*, index_cache: bool) -> tuple[Setting, ...]:
     return (*SETTINGS, Setting(USE_INDEX_CACHE, must=False)) if index_cache else SETTINGS
 
 
-OWN_DEPTH = Setting("set print max-depth 0", must=False)
-"""PGDB's value of a setting of the user's, which a nursery has for all GDBs that it forks."""
-RESTORE_DEPTH = "-gdb-set print max-depth 20"
+DEPTH = "print max-depth"
+"""A setting of the user's that has another value for PGDB's questions."""
+GDBS_DEPTH = "20"
+OWN_DEPTH = Setting(f"set {DEPTH} 0", must=False)
+"""PGDB's value, which a nursery has for all GDBs that it forks."""
+RESTORE_DEPTH = f"-gdb-set {DEPTH} {GDBS_DEPTH}"
 """MI command that gives it GDB's own value again."""

@@ -18,12 +18,10 @@ from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import CommunicatorParts, MpiLibrary
-from pgdb.mpi_calls import ArrivedMessage, MpiCall, Request
+from pgdb.mpi_calls import MOST_ARRIVED, ArrivedMessage, MpiCall, Request
 
 LOG = logging.getLogger(__name__)
 
-_MOST_MESSAGES = 4
-"""Most messages of one communicator. They make ranks differ, and one is mostly enough."""
 _MOST_COMMUNICATORS = 4
 _STATUS_BYTES = 64
 _MESSAGES = frozenset({"recv", "persistent recv", "send", "persistent send"})
@@ -94,7 +92,7 @@ def _of_communicator(
     source_at = _SOURCE_AT.get(library.family, 0)
     # Nothing brings further messages here: a search for them means that none is left.
     with emulator.halted_at(library.progress), suppress(HaltError):
-        for _ in range(_MOST_MESSAGES):
+        for _ in range(MOST_ARRIVED):
             emulator.write(flag, bytes(4))
             tag_word = constants.any_tag if wanted_tag is None else wanted_tag
             library.query("Improbe", constants.any_source, tag_word, handle, flag, message, status)

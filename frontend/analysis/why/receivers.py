@@ -13,13 +13,11 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.frontend.analysis.why.verdict import Confidence, Step, Verdict
-from pgdb.mpi_calls import ArrivedMessage, MpiCall, Request
+from pgdb.mpi_calls import MOST_ARRIVED, ArrivedMessage, MpiCall, Request
 from pgdb.ranks import RankSet
 
 _SENDS = frozenset({"send", "persistent send"})
 _RECEIVES = frozenset({"recv", "persistent recv"})
-_MOST_LISTED = 4
-"""Messages of one communicator that a rank lists; a longer list has further ones."""
 _LIKELY: Confidence = "likely"
 _STEP = Step(
     "the receivers of the sends follow from the messages that have come to the ranks; the flight "
@@ -77,7 +75,7 @@ def _lists_messages(party: Party) -> bool:
     listed: dict[object, int] = {}
     for each in party.status.arrived:
         listed[each.communicator] = listed.get(each.communicator, 0) + 1
-    if max(listed.values(), default=0) >= _MOST_LISTED:
+    if max(listed.values(), default=0) >= MOST_ARRIVED:
         return False
     return bool(party.calls) and all(
         made.kind in ("recv", "sendrecv", "send") or any(map(_is_message, made.requests))
