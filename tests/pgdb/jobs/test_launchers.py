@@ -429,6 +429,8 @@ def test_a_prterun_that_is_a_link_to_prte_is_the_mpirun_beside_it(place, called)
     mpirun.with_name("prterun").symlink_to("prte")
     with subprocess.Popen([called], executable=prte, stdin=subprocess.PIPE) as process:
         wait_until(lambda: Path(f"/proc/{process.pid}/exe").resolve() == prte)
+        # The kernel shows the words later than the program.
+        wait_until(Path(f"/proc/{process.pid}/cmdline").read_bytes)
         found = launcher_of_process(process.pid, anything)
     # The daemon of a cluster's other hosts is called prte.
     expected = (
