@@ -28,6 +28,8 @@ async def with_way_out(refused: Failure, stacks: Stacks, pid: int) -> Failure:
     known = next((each for each in frames if each.line and not each.language), None)
     if known is None:
         way_out = "'stepi', or 'break' and 'continue', move the rank"
+    elif known.level == 1:
+        way_out = f"'finish' returns to {known.function}"
     else:
         way_out = f"'frame {known.level - 1}' and 'finish' return to {known.function}"
     return replace(refused, message=f"{refused.message}, which has no symbols; {way_out}")

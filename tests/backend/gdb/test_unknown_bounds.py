@@ -27,6 +27,7 @@ PAUSES = 'func="pause",file="storm.c",fullname="/src/storm.c",line="38"'
     ("frames", "way_out"),
     [
         ((*WAITS, PAUSES, 'func="main",file="storm.c",line="60"'), "'frame 1' and 'finish' return"),
+        (('func="kill"', PAUSES), "'finish' returns to pause"),
         ((PAUSES, *WAITS, PAUSES), "'frame 2' and 'finish' return to pause"),
         (WAITS, "'stepi', or 'break' and 'continue', move the rank"),
     ],
