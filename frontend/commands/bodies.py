@@ -284,6 +284,19 @@ def resolve(typed: str, names: Iterable[str] = ()) -> tuple[str, Command | None]
     return word, COMMANDS.find(word)
 
 
+def is_command(line: str, names: Iterable[str] = ()) -> bool:
+    """Return whether *line* begins with a word that means one command.
+
+    >>> is_command("bt 3"), is_command("proc 2 p x"), is_command("42"), is_command("")
+    (True, True, False, False)
+    """
+    try:
+        word, command = resolve(gdb_words.first_word(line), names)
+    except UsageError:
+        return False
+    return command is not None or word in gdb_words.KINDS or word in names
+
+
 def _has(word: str) -> bool:
     return COMMANDS.find(word) is not None
 

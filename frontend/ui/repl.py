@@ -33,6 +33,7 @@ from pgdb.frontend.api.notifications import (
     SessionNotice,
 )
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.commands import bodies
 from pgdb.frontend.commands.completion import Candidates, LineCompleter
 from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.workspace import Workspace
@@ -103,6 +104,7 @@ class Repl:
         self._completer = LineCompleter(self.workspace)
         self._is_busy = False
         self._reads_for_job = False
+        self._has_named_given = False
         self._has_reader = False
         self._key_takers = 0
         self._status = ""
@@ -346,10 +348,22 @@ class Repl:
             if data.endswith(b"\n"):
                 self.display.line_was_typed()
             job.write(data)
+            self._note_command(data)
         else:
             job.close_input()
             self._reads_for_job = False
             self._set_reader()
+
+    def _note_command(self, data: bytes) -> None:
+        """Tell the user once that the job has read a line that is a command."""
+        line = data.decode("utf-8", "replace").strip()
+        if self._has_named_given or not bodies.is_command(line, self.workspace.user.names):
+            return
+        self._has_named_given = True
+        self.display.text(
+            f"note: the job reads what is typed while ranks run, and has read '{harmless(line)}'; "
+            "Ctrl-C interrupts the ranks"
+        )
 
     # -- completion --------------------------------------------------------------------------
 

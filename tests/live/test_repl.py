@@ -235,16 +235,36 @@ def test_a_question_is_shown_before_its_answer(mpi: Mpi, build: Build, tmp_path:
         terminal.expect(r"Enter n: $")
         terminal.send("5\n")
         terminal.expect_all(r"n is 5\n", r"exited normally")
+        # The other rank may end later, and until then the job gets the line.
+        terminal.expect(PROMPT)
         # The new job of 'run' gets what is typed during 'run' itself.
         terminal.line("run")
         terminal.expect(r"Enter n: $")
         terminal.send("6\n")
         terminal.expect_all(r"n is 6\n", r"exited normally")
-        terminal.expect(
-            PROMPT
-        )  # the other rank may end later, and until then the job gets the line
+        terminal.expect(PROMPT)
         terminal.line("quit")
         assert terminal.wait() == 0
+
+
+def test_a_command_that_the_job_has_read_is_named_once(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    program = build("storm.c")
+    with launched(mpi, program, home=tmp_path) as terminal:
+        terminal.line("c")
+        wait_running(ranks_of(terminal, program))
+        terminal.send("42\nbt 3\ninfo locals\n")
+        terminal.expect("note: the job reads what is typed while ranks run, and has read 'bt 3'; ")
+        terminal.control_c()
+        terminal.expect_ranks("interrupted in ", "0-1")
+        assert terminal.text.count("note: the job reads") == 1
+        terminal.line("kill")
+        terminal.expect(r"\(y or n\)")
+        terminal.line("y")
+        terminal.expect(PROMPT)
+        terminal.line("quit")
+        terminal.wait()
 
 
 def test_output_does_not_break_the_line_at_the_prompt(
