@@ -48,19 +48,3 @@ def limit_as_given() -> Iterator[None]:
 def given() -> tuple[int, int]:
     """Return the user's limits in bytes, the soft and the hard one."""
     return _given or resource.getrlimit(resource.RLIMIT_CORE)
-
-
-@contextlib.contextmanager
-def cores_enabled() -> Iterator[None]:
-    """Let processes that are started in this context leave core files of any size.
-
-    The soft limit is as high as the hard one allows; the kernel's core_pattern decides where the
-    files go (:mod:`pgdb.cores.policy`).
-    """
-    own = resource.getrlimit(resource.RLIMIT_CORE)
-    hard = given()[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_CORE, own)

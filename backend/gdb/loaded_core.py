@@ -27,7 +27,6 @@ from pgdb.records import Stop
 
 _SIGNAL = pattern(r"^Program terminated with signal (\w+), (.*)\.$", 8)
 _PLAIN_NAME = pattern(r"[\w./+=@%:,-]+\Z")
-_OF_A_LIVING_PROCESS = "core"
 
 
 class LoadedCore:

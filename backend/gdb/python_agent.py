@@ -76,11 +76,6 @@ class PythonAgent:
         self.is_at_hit = False
         """Whether the rank stands at a hit, behind which the agent looks for orders."""
 
-    @property
-    def is_used(self) -> bool:
-        """Whether the rank may have the agent."""
-        return self._folder is not None
-
     def new_slot(self) -> int:
         """Return a slot that no breakpoint has had: a late hit is nobody else's."""
         slot, self._next_slot = self._next_slot, self._next_slot + 1

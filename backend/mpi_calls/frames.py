@@ -26,8 +26,6 @@ class MachineFrame(msgspec.Struct, frozen=True):
     """The stack pointer and the registers that calls preserve; all of the innermost frame."""
     cfa: int | None = None
     """Canonical frame address: the stack pointer of the caller behind the call."""
-    is_mpi: bool = False
-    """Whether the code is of the MPI library."""
     function: str = ""
     """Name of the function, as the debugger has it."""
 

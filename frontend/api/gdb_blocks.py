@@ -185,8 +185,3 @@ def lines_of(nodes: Iterable[Node]) -> Iterator[Line]:
         elif not each.is_text:
             yield from lines_of(each.body)
             yield from lines_of(each.otherwise)
-
-
-def is_control(node: Node) -> bool:
-    """Return whether a node is an ``if`` or a ``while``."""
-    return isinstance(node, Block) and node.word in _CONTROLS

@@ -148,11 +148,6 @@ class _Values:
         """The ranks whose values are compared."""
         return self._ranks
 
-    @property
-    def is_from_recording(self) -> bool:
-        """Whether values are compared with those of a recording."""
-        return self._saved is not None
-
     async def look(self) -> DifferEnd:
         """Compare the values now; ``complete`` if they are the same."""
         session = self._session

@@ -59,7 +59,6 @@ SOURCE_LINES = 6
 """Number of source lines before and behind the marked one."""
 MOST_COMPARED_CLASSES = 64
 """Most classes of ranks whose source and variables are shown."""
-_GOOD_SIGNALS = frozenset({"SIGINT", "SIGSTOP"})
 
 
 class ReadLine(Protocol):

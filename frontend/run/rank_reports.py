@@ -124,10 +124,6 @@ class RankReports:
             each.close()
         self._held.clear()
 
-    def hold_again(self) -> None:
-        """Keep the next bad ends from the launcher until :meth:`release`."""
-        self._releases = False
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             fields = await self._incoming.read(reader, writer)

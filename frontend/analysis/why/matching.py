@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, Communicator, MpiCall, Peer, Tag
+from pgdb.mpi_calls import ANY_TAG, Communicator, MpiCall, Peer, Tag
 from pgdb.ranks import RankSet
 
 Difference = Literal["function", "root", "operation", "count", "datatype", "communicator"]
@@ -126,13 +126,6 @@ def offers_of(number: int, ranks: RankSet, calls: Sequence[MpiCall]) -> Iterator
             if each.kind in _SENDS or each.kind in _RECEIVES:
                 is_send = each.kind in _SENDS
                 yield Offer(ranks, is_send, each.peer, each.tag, each.communicator, number)
-
-
-def is_from(receive: Offer, rank: int) -> bool | None:
-    """Return whether a receive accepts messages of *rank*; None if its source is unknown."""
-    if receive.peer is None:
-        return None
-    return receive.peer in (rank, ANY_SOURCE)
 
 
 def difference_of(one: MpiCall, other: MpiCall) -> Difference | None:
