@@ -7,8 +7,7 @@ numbers are summarized. Structures and arrays are compared field by field.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +18,6 @@ from pgdb.frontend.analysis.diff import (
     Place,
     bounds_of,
     compare,
-    leaves,
 )
 from pgdb.frontend.analysis.long_differences import (
     LongDifferences,
@@ -32,14 +30,21 @@ from pgdb.frontend.analysis.paths import behind, place_of
 from pgdb.frontend.analysis.prominence import (
     Prominence,
     Rating,
+    Texts,
     most_prominent_first,
     rate_summary,
     rate_texts,
 )
 from pgdb.frontend.analysis.set_differences import may_be_unordered
 from pgdb.frontend.analysis.value_nodes import whole_string
-from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, number_of, parse
+from pgdb.frontend.analysis.values import Group, Leaf, Node, filled, parse
 from pgdb.frontend.analysis.whole_or_parts import are_clearer_whole
+from pgdb.frontend.show.text.element_text import (
+    MOST_ELEMENTS,
+    strange_elements,
+    summary_of_elements,
+    summary_of_many,
+)
 from pgdb.frontend.show.text.layout import (
     DIFFERS,
     HANDFUL,
@@ -53,23 +58,15 @@ from pgdb.frontend.show.text.template_rows import INDENT, MOST_PLACES, PATH_WIDT
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT, join_slots, normalize_values
 from pgdb.merge.summary import Summary
-from pgdb.merge.totals import Totals, summarize
-from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import SLOT, Record, Value, parse_number
+from pgdb.records import SLOT, Record, Value
 
 _MOST_TEXT = 10_000
 _CUT_TEXT = 1_000
 _USUAL_WIDTH = 100  # of summaries in a log
 
 _MANY_EQUAL = 4  # places with the same texts, which are folded
-_MOST_ELEMENTS = 3  # that are named as NaN or infinite
-_ARRAY_ENDS = ("}", ")")
-_RUN = pattern(r"\[(\d+)\]@\d+\Z")
-_INDEX = pattern(r"\[(\d+)\]")
 _EQUAL: Rating = (Prominence.EQUAL, 0)
-
-Texts = Sequence[tuple[RankSet, str]]
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -200,7 +197,7 @@ def _cut_rows(label: str, beyond: LongDifferences | None) -> list[Row]:
         return []
     name = label.removesuffix(" = ")
     paths = [behind(name, path) for path in beyond.cut]
-    named = ", ".join(paths[:_MOST_ELEMENTS] + ["…"] * (len(paths) > _MOST_ELEMENTS))
+    named = ", ".join(paths[:MOST_ELEMENTS] + ["…"] * (len(paths) > MOST_ELEMENTS))
     advice = f"'print {place_of(name, beyond.cut[0])}' looks at all of one"
     return [(None, f"{INDENT}(further elements differ in {named}: {advice})")]
 
@@ -312,16 +309,16 @@ def choice_rows(
     if whole is not None:
         summed, listed = (whole, ()) if len(texts) > HANDFUL else (None, texts)
     else:
-        summed, listed = (None, texts) if layout.whole else _summed(texts)
+        summed, listed = (None, texts) if layout.whole else summary_of_many(texts)
         above = summed
     if above is None and not layout.whole and _is_long(label, texts, layout, used):
-        above = _summed_elements(texts)
+        above = summary_of_elements(texts)
     if above is not None:
         ranks = RankSet.union(
             ranks for ranks, text in texts if summed is None or (ranks, text) not in listed
         )
         start = used + len(layout.brackets(ranks)) + 1 + len(label)
-        places = {} if whole is not None else _strange_elements(texts, above, layout, path, bounds)
+        places = {} if whole is not None else strange_elements(texts, above, layout, path, bounds)
         rows.append((ranks, hung(label, summary_lines(above, layout, start, places=places))))
         layout.is_shortened = layout.is_shortened or summed is not None
     sizes = [len(ranks) for ranks, _ in texts]
@@ -358,102 +355,10 @@ def _chosen(texts: Texts) -> Texts:
     return (*texts[:SHOWN_OF_MANY], *texts[-SHOWN_OF_MANY:])
 
 
-def _summed(texts: Texts) -> tuple[Summary | None, Texts]:
-    """Return the summary of many numbers, and the values to list beside or instead of it."""
-    if len(texts) <= HANDFUL:
-        return None, texts
-    numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
-    if len(numbers) > HANDFUL:
-        others = [each for each in texts if number_of(each[1]) is None]
-        # The text itself has all digits of a number; a NaN can have a mark for its bits.
-        known = ((each, "nan" if parse_number(text) is None else text) for each, text in numbers)
-        return summarize(known), others
-    elements = _summed_elements(texts)
-    return (elements, ()) if elements is not None else (None, texts)
-
-
-def _summed_elements(texts: Texts) -> Summary | None:
-    """Return the summary of arrays of numbers; None if a text is no such array."""
-    elements = []
-    for ranks, text in texts:
-        found = _elements(parse(text)) if text.endswith(_ARRAY_ENDS) else None
-        if not found:
-            return None
-        elements.append((ranks, found))
-    if len(elements) < 2:
-        return None
-    totals = Totals()
-    for ranks, found in elements:
-        for number, count in found.items():
-            totals.add_text(ranks, str(number), count)
-    return totals.summary()
-
-
 def _is_long(label: str, texts: Texts, layout: Layout, used: int) -> bool:
     """Return whether a value does not fit into a line."""
     room = (layout.width or _USUAL_WIDTH) - used - len(label)
     return any(len(layout.brackets(ranks)) + 1 + len(text) > room for ranks, text in texts)
-
-
-def _strange_elements(
-    texts: Texts, summary: Summary, layout: Layout, path: str, bounds: Sequence[str]
-) -> dict[str, str]:
-    """Return the indices of NaN and infinities in arrays, as text behind their ranks.
-
-    *bounds* are the lower bounds of the arrays of Fortran in each text, if one is not 1.
-    """
-    run = _RUN.search(path)
-    if ":" in path or (run is None and "@" in path):
-        return {}  # parts of a Fortran array, or of several rows
-    first = int(run[1]) if run is not None else 0
-    named = {"NaN": summary.nan, "inf": summary.above, "-inf": summary.below}
-    strange = RankSet.union(named.values())
-    found: dict[str, dict[str, RankSet]] = {name: {} for name in named}
-    values = [
-        (ranks, parse(text, bounds[at : at + 1]))
-        for at, (ranks, text) in enumerate(texts)
-        if not ranks.isdisjoint(strange)
-    ]
-    # Arrays with other bounds have no elements in common.
-    parts = [[each] for each in values] if bounds else [values]
-    for element, said in (each for part in parts for each in leaves(part).items()):
-        for ranks, text in said:
-            number = number_of(text)
-            if element and number is not None and not math.isfinite(number):
-                name = "NaN" if math.isnan(number) else "inf" if number > 0 else "-inf"
-                at = _INDEX.sub(lambda index: f"[{int(index[1]) + first}]", element, count=1)
-                found[name][at] = found[name].get(at, RankSet()) | ranks
-    return {
-        name: f" at {_elements_text(elements, named[name], layout)}"
-        for name, elements in found.items()
-        if elements
-    }
-
-
-def _elements_text(elements: Mapping[str, RankSet], all_ranks: RankSet, layout: Layout) -> str:
-    shown = list(elements.items())[:_MOST_ELEMENTS]
-    parts = [
-        at if ranks == all_ranks else f"{at} of {layout.brackets(ranks)}" for at, ranks in shown
-    ]
-    return ", ".join(parts if len(elements) == len(shown) else [*parts, "…"])
-
-
-def _elements(node: Node) -> dict[int | float, int]:
-    """Return the numbers of an array that has only numbers, each with its count."""
-    if isinstance(node, Leaf) or not node.is_array:
-        return {}
-    found: dict[int | float, int] = {}
-    for item in node.items:
-        if isinstance(item.value, Group):
-            inner = _elements(item.value)
-        else:
-            number = number_of(item.value.text)
-            inner = {} if number is None else {number: 1}
-        if not inner:
-            return {}
-        for number, count in inner.items():
-            found[number] = found.get(number, 0) + count * item.count
-    return found
 
 
 # -- field by field ------------------------------------------------------------------------------
