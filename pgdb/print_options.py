@@ -61,6 +61,17 @@ def split_print(argument: str) -> Printed:
     return Printed(options, letters, rest.strip())
 
 
+def is_option(name: str, value: str) -> bool:
+    """Return whether *name* is an option of ``print`` that can have this value.
+
+    >>> is_option("-elements", "3"), is_option("-elements", ""), is_option("-pretty", "")
+    (True, False, True)
+    """
+    if name in _SWITCHES:
+        return not value or _SWITCH_VALUE.fullmatch(value) is not None
+    return name in _NUMBERS and _NUMBER_VALUE.fullmatch(value) is not None
+
+
 def _kind_of(word: str) -> re.Pattern[str] | None:
     """Return the pattern of an option's value; None for a word that is no option, or several."""
     names = [name for name in (*_SWITCHES, *_NUMBERS) if name.startswith(word)]

@@ -39,6 +39,7 @@ from pgdb.backend.gdb.operations import (
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import define
 from pgdb.backend.gdb.selected_thread import is_refused
+from pgdb.backend.gdb.stop_words import before_announcement
 from pgdb.backend.gdb.unknown_bounds import with_way_out
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
@@ -69,6 +70,9 @@ _COMPUTING_SHARE = 0.9
 """Share of a command's time after which GDB is interrupted if it still carries out code; the rest
 is for its answer."""
 _COMPUTED_TOO_LONG = "interrupted at the end of the command's time (set timeout): {}"
+_STOPPED_IN_CALL = pattern(
+    "The program being debugged (?:stopped|was signaled) while in a function called from GDB"
+)
 _QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
 _INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
@@ -406,9 +410,15 @@ class GdbDebugger:
         if not operation.only_reads:
             if (answer := await self._begin_change(operation, request_id)) is not None:
                 return answer
+        stops = self.machine.stops
         record = await self._operations.perform(operation, request_id, self._living_pid)
         if not isinstance(record, Failure):
             return record
+        if self.machine.stops != stops:
+            await self._executor.report_complete()
+            if _STOPPED_IN_CALL.match(record.message):
+                # The notification has the announcement, and comes before the answer.
+                return replace(record, output=before_announcement(record.output))
         if is_over and record.message == _NO_REGISTERS_AT_ALL:
             return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
         if self.state == "running":

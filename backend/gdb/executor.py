@@ -94,6 +94,7 @@ class Executor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unreported: _Unreported | None = None
         """The last stop, while its report is not complete."""
+        self._describing: asyncio.Task[None] | None = None
         self._arming: asyncio.Task[GdbError | None] | None = None
         self._holding: asyncio.TimerHandle | None = None
         self._interrupts_remote = False
@@ -129,6 +130,11 @@ class Executor:
     async def settle(self) -> None:
         """Wait until all that was started has ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def report_complete(self) -> None:
+        """Wait until the last stop is reported, or cannot be."""
+        if self._describing is not None:
+            await asyncio.wait([self._describing])
 
     # -- stops that operations await ------------------------------------------------------------
 
@@ -407,7 +413,7 @@ class Executor:
             # Finding the frame takes a moment; GDB answers in order, so stops are reported in
             # order too.
             is_elsewhere = self.stops.is_elsewhere(stop, payload)
-            self.keep(self._describe(stop, is_elsewhere=is_elsewhere))
+            self._describing = self.keep(self._describe(stop, is_elsewhere=is_elsewhere))
         else:
             self.feed(events.Described(stop))
 

@@ -114,7 +114,7 @@ class _TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
     """Finds the operator for a class of the library."""
 
     def __init__(self) -> None:
-        super().__init__("pgdb-targets")
+        super().__init__(f"{printers.PREFIX}targets")
         self.methods = [_Method("operator*"), _Method("operator->")]
 
     def match(self, class_type: gdb.Type, method_name: str) -> _Star | None:
@@ -174,6 +174,7 @@ def main() -> None:
     """Register printers and operators; without them all works, only less can be read and typed."""
     printers.register(_printer_of, "library")
     try:
+        printers.hide_own("xmethods")
         gdb.xmethod.register_xmethod_matcher(None, _TargetMatcher(), replace=True)
     except Exception as error:  # noqa: BLE001  # whatever it is, GDB must start
         sys.stderr.write(f"pgdb: iterators cannot be dereferenced: {error}\n")

@@ -23,15 +23,6 @@ class Setting(msgspec.Struct, frozen=True):
 
 USE_INDEX_CACHE = "set index-cache enabled on"
 
-# One of GDB's own Python printers checks each printed value for being an MPX register: a tenth of
-# GDB's work for a stack. Only processors with MPX have those registers.
-_NO_BOUND_REGISTERS = (
-    'python [setattr(each, "enabled", False) for each in gdb.pretty_printers'
-    ' if getattr(each, "name", "") == "builtin"'
-    ' and [one.name for one in each.subprinters or ()] == ["mpx_bound128"]'
-    ' and " mpx " not in open("/proc/cpuinfo").read(8192)]'
-)
-
 # Confirmations and pagination would wait for ever; worker threads compete for the cores of the job,
 # and do not survive a fork; debuginfod would access the network.
 SETTINGS = (
@@ -59,7 +50,6 @@ SETTINGS = (
     Setting("maint set worker-threads 0", must=False),
     # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
     Setting("set print entry-values no", must=False),
-    Setting(_NO_BOUND_REGISTERS, must=False),
 )
 
 

@@ -29,6 +29,9 @@ _HIT = pattern(
 )
 # Thread 3 "worker" received signal SIGSEGV, Segmentation fault.
 _THREAD = pattern(r'^Thread [\d.]+ "([^\n]*)" (?:hit|received) ', re.M)
+_BEGIN = pattern(
+    r'\n?^(?:(?:Thread [\d.]+ "[^\n]*"|CUDA thread) (?:hit|received)|Program received) ', re.M
+)
 _WORDS_OF_WATCHPOINTS = {
     "wpt": "",
     "hw-rwpt": "Hardware read watchpoint",
@@ -87,6 +90,16 @@ def stop_words(
         thread_name=names[-1] if names else "",
         location=location,
     )
+
+
+def before_announcement(text: str) -> str:
+    """Return the text of a command up to the announcement of the stop at which it has ended.
+
+    >>> before_announcement('one\\n\\nThread 1 "app" hit Breakpoint 1, f () at f.c:3\\n3\\t{\\n')
+    'one'
+    """
+    found = [*_BEGIN.finditer(text), *_HIT.finditer(text)]
+    return text[: max(each.start() for each in found)].rstrip("\n") if found else text
 
 
 def _first(value: Any) -> Any:

@@ -13,7 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import Events, LateAnswer
-from pgdb.frontend.api.settings_journal import KeptCommand, SettingsJournal
+from pgdb.frontend.api.settings_journal import KeptCommand, SettingsJournal, displays_made
 from pgdb.frontend.api.traffic import Traffic
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -222,6 +222,10 @@ class Recovery:
         for kept in (*settings.kept, *settings.put_off):
             again = await self._traffic.ask(kept.line, kept.operation, of(kept.ranks))
             self._complain(self._put_display_off(kept, again))
+            if kept.is_disabled:
+                for number, ranks in displays_made(again.classes).items():
+                    line = f"disable display {number}"
+                    self._complain(await self._traffic.ask(line, Console(command=line), ranks))
         if settings.has_lost_python:
             self._core.note(
                 "Python code that has done more than define commands, functions and printers is "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.gdb_blocks import argument_of
@@ -29,11 +30,13 @@ _FRAME_INFO = pattern(r"set\s+p(?:r|ri|rin|rint)?\s+frame-i\w*\s+(\S+)\s*\Z")
 _MOST_CALLS = pattern(r"set\s+max-u[a-z-]*\s+(?:=\s*)?(\S+)\s*\Z")
 _ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _CHANGES_DISPLAYS = pattern(
-    r"(?:undisplay|(?:delete|disable|enable)\s+disp\w*)\s+(?P<numbers>\d+(?:\s+\d+)*)\s*\Z"
+    r"(?:undisplay|(?P<word>delete|disable|enable)\s+disp\w*)"
+    r"(?:\s+(?P<numbers>\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?)*))?\s*\Z"
 )
 _OTHER_LISTS = pattern(
     r"(?:delete|disable|enable)\s+(?:mem|tv\w*|pretty-p\w*|frame-fi\w*|type-p\w*|unwinder|xmethod)\b"
 )
+_MOST_NUMBERS = 1000
 _MADE = pattern(r"\s*(\d+): ")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 
@@ -44,6 +47,8 @@ class KeptCommand(msgspec.Struct, frozen=True):
     line: str
     operation: Console | Script
     ranks: RankSet
+    is_disabled: bool = False
+    """Whether it is a display that is disabled."""
 
     @property
     def display(self) -> int:
@@ -88,12 +93,12 @@ class SettingsJournal:
 
     def put_display_off(self, kept: KeptCommand, ranks: RankSet) -> None:
         """Keep a display for later, for ranks that do not have its variables at present."""
-        self._put_off.append(KeptCommand(kept.line, kept.operation, ranks))
+        self._put_off.append(replace(kept, ranks=ranks))
 
     def display_came(self, kept: KeptCommand, ranks: RankSet) -> None:
         """Forget a display that was put off, for ranks that have it now."""
         self._put_off = [
-            KeptCommand(each.line, each.operation, rest)
+            replace(each, ranks=rest)
             for each in self._put_off
             if (rest := each.ranks - ranks if each.operation is kept.operation else each.ranks)
         ]
@@ -116,29 +121,40 @@ class SettingsJournal:
         classes = tuple(classes)
         if not isinstance(operation, Console | Script):
             return
+        self._drop_put_off(line)
+        if (change := _CHANGES_DISPLAYS.match(line)) is not None:
+            self._change_displays(change["word"] or "delete", _displays_in(line), _done_on(classes))
+            return
         if not is_kept(line) and not self._only_defines(line, operation):
             return
-        self._drop_put_off(line)
         if any(each.operation is operation for each in self._kept):
             return  # repeated for further ranks
-        ranks = RankSet.union(
-            each.ranks for each in classes if not isinstance(each.record, Failure)
-        )
-        if not ranks:
+        if not (ranks := _done_on(classes)):
             return
         if isinstance(operation, Console) and operation.display:
             self._last_display = max(self._last_display, _number_of(operation, classes))
-        ends_displays = _ENDS_DISPLAYS.match(line) is not None
         left: list[KeptCommand] = []
         for each in self._kept:
             # A repeated setting holds once; displays have numbers, so each of them counts.
-            is_over = ends_displays if _DISPLAY.match(each.line) else each.operation == operation
-            rest = each.ranks - ranks if is_over else each.ranks
-            if rest:
-                left.append(KeptCommand(each.line, each.operation, rest))
-        if not ends_displays:
-            left.append(KeptCommand(line, operation, ranks))
-        self._kept = left
+            is_over = not each.display and each.operation == operation
+            if rest := each.ranks - ranks if is_over else each.ranks:
+                left.append(replace(each, ranks=rest))
+        self._kept = [*left, KeptCommand(line, operation, ranks)]
+
+    def _change_displays(self, word: str, numbers: frozenset[int], ranks: RankSet) -> None:
+        """Delete, disable or enable displays of *ranks*: some of them, or all without numbers."""
+        changed: list[KeptCommand] = []
+        for each in self._kept:
+            is_meant = each.display and (not numbers or each.display in numbers)
+            if not is_meant or each.ranks.isdisjoint(ranks):
+                changed.append(each)
+                continue
+            if rest := each.ranks - ranks:
+                changed.append(replace(each, ranks=rest))
+            if word != "delete":
+                both = each.ranks & ranks
+                changed.append(replace(each, ranks=both, is_disabled=word == "disable"))
+        self._kept = changed
 
     def _only_defines(self, line: str, operation: Console | Script) -> bool:
         """Return whether a command is Python code that has defined something, and no more."""
@@ -158,9 +174,7 @@ class SettingsJournal:
     def extend(self, before: RankSet, new: RankSet) -> tuple[KeptCommand, ...]:
         """Let the commands of all ranks *before* hold for *new* ones too; return them, in order."""
         self._kept = [
-            KeptCommand(each.line, each.operation, each.ranks | new)
-            if before <= each.ranks
-            else each
+            replace(each, ranks=each.ranks | new) if before <= each.ranks else each
             for each in self._kept
         ]
         return tuple(each for each in self._kept if new <= each.ranks)
@@ -190,14 +204,33 @@ class SettingsJournal:
 def _displays_in(line: str) -> frozenset[int]:
     """Return the numbers of the displays that a command changes or ends."""
     match = _CHANGES_DISPLAYS.match(line)
-    return frozenset(map(int, match["numbers"].split())) if match is not None else frozenset()
+    if match is None or match["numbers"] is None:
+        return frozenset()
+    numbers: set[int] = set()
+    for each in match["numbers"].split():
+        first, _, last = each.partition("-")
+        numbers.update(range(int(first), min(int(last or first), int(first) + _MOST_NUMBERS) + 1))
+    return frozenset(numbers)
+
+
+def _done_on(classes: Iterable[EquivalenceClass[Record]]) -> RankSet:
+    """Return the ranks that have carried out a command."""
+    return RankSet.union(each.ranks for each in classes if not isinstance(each.record, Failure))
 
 
 def _number_of(operation: Console, classes: Iterable[EquivalenceClass[Record]]) -> int:
     """Return the number of a display that was made: bodies of the user's make some unseen."""
-    texts = (each.record.text for each in classes if isinstance(each.record, Text))
-    made = [int(match[1]) for text in texts if (match := _MADE.match(text))]
-    return max([operation.display, *made])
+    return max([operation.display, *displays_made(classes)])
+
+
+def displays_made(classes: Iterable[EquivalenceClass[Record]]) -> dict[int, RankSet]:
+    """Return the numbers of the displays that have been made, with their ranks."""
+    made: dict[int, RankSet] = {}
+    for each in classes:
+        if isinstance(text := each.filled, Text) and (match := _MADE.match(text.text)):
+            number = int(match[1])
+            made[number] = made.get(number, RankSet()) | each.ranks
+    return made
 
 
 def is_kept(line: str) -> bool:

@@ -29,6 +29,7 @@ from pgdb.frontend.commands import (
     breakpoints,
     interface_settings,
     old_names,
+    print_settings,
     run_control,
     written,
 )
@@ -212,7 +213,7 @@ class Dispatcher:
             return await self._with_hooks(
                 found[0].name, ranks, lambda: self._call_user(*found, line, ranks)
             )
-        *before, line = old_names.translated(line)
+        *before, line = old_names.translated(print_settings.as_option(line))
         for each in before:
             if isinstance(outcome := await self.run_on(each, ranks), Answer) and outcome.errors:
                 return None

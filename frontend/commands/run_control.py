@@ -12,6 +12,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.analysis.values import number_of
 from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
+from pgdb.frontend.api.settings_journal import displays_made
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces, waiting
 from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
@@ -355,6 +356,10 @@ async def _begin_displays(dispatcher: Dispatcher, ranks: RankSet) -> None:
             if well:
                 came = RankSet.union(one.ranks for one in well)
                 session.settings.display_came(each, came)
+                if each.is_disabled:
+                    for number, its_ranks in displays_made(well).items():
+                        await session.ranks(its_ranks).execute_plain(f"disable display {number}")
+                    continue
                 dispatcher.display.flush()  # the stops come first
                 await dispatcher.show(replace(answer, ranks=came, classes=well))
 

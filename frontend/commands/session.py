@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from msgspec.structs import replace
 
-from pgdb.errors import CommandError, UsageError
+from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, find_changeable
 from pgdb.frontend.api.session import Session
@@ -16,7 +17,7 @@ from pgdb.frontend.commands.command_files import one_name
 from pgdb.frontend.commands.interface_settings import in_words_of_ours, without_effect
 from pgdb.frontend.commands.options import WIDTH, Option, Rest
 from pgdb.frontend.commands.restarting import set_args, show_args
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
+from pgdb.frontend.commands.table import COMMANDS, Call, Command, Completes, Group, Outcome
 from pgdb.frontend.commands.transcripts import (
     is_logging,
     set_logging,
@@ -29,6 +30,20 @@ from pgdb.frontend.store.settings import Settings, keep_settings, settings_path
 from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.workers import with_file
 from pgdb.frontend.transport.recording import recording_of
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import Text
+
+_LIST = pattern(r"^List of [\w -]+ subcommands:\n[\s\S]*", re.M)
+_PARTS = {
+    "info": ("barriers", "sbd", "stack depth", "win", "worlds"),
+    "catch": ("death", "py-exception"),
+    "list": (
+        *("features", "target features", "thread groups", "changed registers"),
+        *("register names", "symbol lines", "locals", "stack arguments"),
+    ),
+}
+"""The parts of commands of GDB's that are PGDB's, and that the help of the command describes."""
 
 
 @COMMANDS.command(
@@ -61,10 +76,13 @@ async def _help(call: Call) -> Outcome:
         setting = find_changeable(rest)
         if setting is not None:
             return _setting_text(setting)
-    if command is not None and not (rest and command.word in gdb_commands.KINDS):
-        return command.help
     # All GDBs have the same help, and those of live ranks certainly answer.
     ranks = (call.ranks & call.session.state.live) or call.ranks
+    if command is not None and rest and _is_part(command, rest):
+        return command.help
+    if command is not None and not (rest and command.word in gdb_commands.KINDS):
+        listed = await _subcommands(call.session, command.word, ranks)
+        return "\n\n".join(filter(None, (command.help, listed)))
     if not ranks:
         raise UsageError(f"help: there is no command {call.argument!r}")
     if "user-defined".startswith(first) and len(first) > 2:
@@ -74,6 +92,26 @@ async def _help(call: Call) -> Outcome:
     elif "aliases".startswith(first) and len(first) > 1 and (summaries := user.alias_summaries):
         call.dispatcher.say(f"Aliases that PGDB carries out:\n\n{summaries}\n")
     return await call.session[ranks.first].execute_plain(call.line)
+
+
+def _is_part(command: Command, rest: str) -> bool:
+    """Return whether *rest* names a part of a command that PGDB adds to one of GDB's."""
+    parts = _PARTS.get(command.word, ())
+    return any(each.startswith(rest) and len(rest) > 2 for each in parts)
+
+
+async def _subcommands(session: Session, word: str, ranks: RankSet) -> str:
+    """Return GDB's list of the subcommands of a command of ours that GDB has as well."""
+    if word not in gdb_commands.KINDS or not ranks:
+        return ""
+    try:
+        answer = await session[ranks.first].execute_plain(f"help {word}")
+    except PgdbError:
+        return ""  # a recording has no GDB
+    for each in answer.classes:
+        if isinstance(each.record, Text) and (match := _LIST.search(each.record.text)):
+            return match[0].rstrip()
+    return ""
 
 
 # GDB's settings for a program that GDB starts, with the length of the shortest abbreviation.

@@ -131,7 +131,7 @@ class Root(TreeNode):
 
     def answered(self, gathered: Gathered) -> None:
         """Hand an answer to the call that waits for it, or else to *on_late*."""
-        self.flush_notices()
+        self.flush_before(gathered)
         waiting = self._waiting.get(gathered.request_id)
         if waiting is None or waiting.done() or gathered.is_late:
             self._on_late(gathered)

@@ -103,6 +103,11 @@ class Gathered:
         """Whether making the reply takes so long that a thread should do it."""
         return self._is_long or self.rank_count >= LARGE_RANKS
 
+    @property
+    def may_have_failures(self) -> bool:
+        """Whether some ranks have failed, or so many have answered that it takes long to say."""
+        return self.is_large or any(each.is_error for each in self.classes)
+
     def reply(self) -> Reply:
         """Return the message for the parent; call this only once.
 

@@ -45,3 +45,15 @@ def test_a_display_that_only_some_ranks_have_is_removed_on_these(mpi: Mpi, build
     (left,) = texts(finished, "info display").values()
     assert "2:   y  round" in left
     assert "1:" not in left
+
+
+def test_a_disabled_display_is_disabled_after_a_restart(mpi: Mpi, build: Build) -> None:
+    finished = run_json(
+        "launch",
+        *ex("break work", "continue", "display rank", "display round", "disable display"),
+        *ex("restart", "continue", "info display", "kill"),
+        *mpi.line(2, build("bodies.c")),
+    )
+    (left,) = texts(finished, "info display").values()
+    assert "1:   n  rank" in left
+    assert "2:   n  round" in left

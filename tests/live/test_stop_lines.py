@@ -88,3 +88,19 @@ def test_stops_say_what_was_hit_by_whom_and_where(mpi: Mpi, stops: Program, tmp_
     # As GDB marks libraries without debug information.
     assert re.search(r"Yes \(\*\) +/\S+/stops\.so$", finished.out, re.M)
     assert "(*): Shared library is missing debugging information." in finished.out
+
+
+def test_a_stop_inside_a_call_comes_before_the_answer_of_the_call(
+    mpi: Mpi, builder: Builder
+) -> None:
+    program = builder.build(mpi, "language.c")
+    lines = ("break twice", "call twice(rank_value + 3)", "print twice(5)", "bt 1", "kill")
+    script = [word for line in lines for word in ("-ex", line)]
+    shown = run_pgdb("launch", "--batch", *script, *mpi.line(2, program)).out
+    call, rest = shown.split(") call twice", 1)[1].split(") print twice", 1)
+    printed, frames = rest.split(") bt 1", 1)
+    for text in (call, printed):
+        stop, error = text.split("[0-1] Breakpoint 1, twice (value=")[1].split("error: ")
+        assert error.startswith("The program being debugged stopped while in a function called")
+        assert "hit Breakpoint" not in stop + error, "the stop is shown once"
+    assert "Breakpoint 1," not in frames

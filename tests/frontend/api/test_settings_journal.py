@@ -119,3 +119,25 @@ def test_displays_wait_for_their_variables() -> None:
     assert [each.line for each in journal.put_off] == ["display j"]
     journal.take("undisplay", Console(command="undisplay"), [gone])
     assert not journal.put_off
+
+
+def test_a_display_that_is_disabled_stays_so_and_a_deleted_one_is_forgotten() -> None:
+    journal, some = SettingsJournal(), RankSet([0, 1])
+    for name in "abc":
+        displayed(journal, f"display {name}", RANKS, Text(text=f"{ord(name) - 96}: {name} = 1"))
+    done = EquivalenceClass[Record](ranks=some, record=Text(text=""))
+    for line in ("disable display 1-2", "enable display 2", "undisplay 3"):
+        journal.take(line, Console(command=line), [done])
+    others = RANKS - some
+    assert [(each.line, each.ranks, each.is_disabled) for each in journal.kept] == [
+        ("display a", others, False),
+        ("display a", some, True),
+        ("display b", others, False),
+        ("display b", some, False),
+        ("display c", others, False),
+    ]
+    whole = EquivalenceClass[Record](ranks=RANKS, record=Text(text=""))
+    journal.take("disable display", Console(command="disable display"), [whole])
+    assert all(each.is_disabled for each in journal.kept)
+    journal.take("delete display", Console(command="delete display"), [whole])
+    assert not journal.kept

@@ -35,12 +35,23 @@ def test_one_gdb_is_asked_for_the_help_of_gdbs_commands(
         ("help tree", "tree "),
         ("help proc 0", "proc SET COMMAND"),
         ("help set settle", "settle SECONDS"),
-        ("help info", "info [TOPIC]"),
+        ("help info barr", "info [TOPIC]"),
+        ("help catch death", "catch EVENT"),
+        ("help list features", "list [LOCATION]"),
     ],
 )
 def test_the_help_of_ours_is_shown(typed: Typed, line: str, shown: str) -> None:
     assert typed(line) == []
     assert shown in typed.errors
+
+
+def test_the_help_of_a_command_of_gdbs_has_its_subcommands_behind_ours(typed: Typed) -> None:
+    gdbs = "About things.\n\nList of info subcommands:\n\ninfo args -- All arguments.\n"
+    typed.session.texts["help info"] = gdbs
+    assert typed("help info") == ["[0] help info"]
+    assert typed.errors.startswith("info [TOPIC]")
+    assert typed.errors.endswith("List of info subcommands:\n\ninfo args -- All arguments.\n")
+    assert "About things" not in typed.errors
 
 
 def test_apropos_finds_commands_of_ours(typed: Typed) -> None:
