@@ -34,6 +34,8 @@ class Printed(NamedTuple):
 def split_print(argument: str) -> Printed:
     """Return the argument of a ``print`` in parts; GDB recognizes abbreviations.
 
+    As in GDB, options need a ``--`` behind them: ``-o`` alone is the negative of a variable.
+
     >>> split_print("-pretty -elements 3 -- /x p->next")
     Printed(options='-pretty -elements 3', letters='x', expression='p->next')
     >>> split_print("-x + 5")
@@ -51,10 +53,10 @@ def split_print(argument: str) -> Printed:
         elif kind is _NUMBER_VALUE:
             return Printed("", "", argument)  # GDB reports the missing number
     options, rest = argument[:at].strip(), argument[at:]
-    if not options:
+    delimiter = _DELIMITER.match(rest)
+    if not options or delimiter is None:
         return Printed("", "", argument)
-    if (delimiter := _DELIMITER.match(rest)) is not None:
-        rest = rest[delimiter.end() :]
+    rest = rest[delimiter.end() :]
     letters = ""
     if (format_ := _FORMAT.match(rest)) is not None:
         letters, rest = format_[1], rest[format_.end() :]

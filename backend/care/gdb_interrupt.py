@@ -21,6 +21,9 @@ from pgdb.jobs import procfs
 _TIMES = 3
 _WAIT_S = 1.0
 """Time that a GDB may take to answer before it is interrupted, in seconds."""
+REPEAT_S = 0.5
+"""Time between two interrupts of a GDB that has not reacted, in seconds: GDB 13.1 loses one that
+comes while its Python code runs."""
 IGNORES_AFTER_S = 3.0
 """Time after which a GDB that has not reacted to an interrupt is taken to ignore it, in seconds."""
 IGNORES = (
@@ -40,6 +43,7 @@ class GdbInterrupt:
         Fortran arrays. Its rank stands still meanwhile."""
         self._gdb = gdb
         self._last_s = 0.0  # on the loop's clock; 0 for never
+        self._asked: asyncio.Future[Result] | None = None  # the question after the last interrupt
 
     @property
     def has_happened(self) -> bool:
@@ -60,24 +64,40 @@ class GdbInterrupt:
         # GDB may continue with another operation that never ends, so a repeat must be possible.
         if self._gdb.is_alive and now_s >= self._last_s + _WAIT_S / 2:
             self._last_s = now_s
-            self._gdb.interrupt()
-            if not self.is_awaited:
+            is_first = not self.is_awaited
+            self._interrupt()
+            if is_first:
                 self.is_awaited = True
-                answer = self._gdb.ping_after_interrupt()
-                answer.add_done_callback(self._on_answer)
                 loop = asyncio.get_running_loop()
-                loop.call_later(IGNORES_AFTER_S, self._find_whether_ignored, pid, answer)
+                loop.call_later(REPEAT_S, self._repeat, pid)
+                loop.call_later(IGNORES_AFTER_S, self._find_whether_ignored, pid)
         return True
 
-    def _on_answer(self, answer: asyncio.Future[Result]) -> None:
-        self.is_awaited = self.is_ignored = False
+    def _interrupt(self) -> None:
+        self._gdb.interrupt()
+        self._asked = self._gdb.ping_after_interrupt()
+        self._asked.add_done_callback(self._on_answer)
 
-    def _find_whether_ignored(self, pid: int, answer: asyncio.Future[Result]) -> None:
+    def _on_answer(self, answer: asyncio.Future[Result]) -> None:
+        # The interrupts after an earlier question may still be about to come.
+        if answer is self._asked:
+            self.is_awaited = self.is_ignored = False
+
+    def _repeat(self, pid: int) -> None:
+        """Interrupt GDB again; a rank that moves would get the signal."""
+        if self.is_awaited and not self.is_ignored and self._gdb.is_alive:
+            if procfs.is_at_rest(pid):
+                self._interrupt()
+            asyncio.get_running_loop().call_later(REPEAT_S, self._repeat, pid)
+
+    def _find_whether_ignored(self, pid: int) -> None:
         """Stop waiting for a GDB that computes on while its rank stands still."""
-        if answer.done() or not self._gdb.is_alive or not procfs.is_at_rest(pid):
+        answer = self._asked
+        if answer is None or answer.done() or not self._gdb.is_alive:
             return
-        self.is_ignored = True
-        self._gdb.stop_waiting(IGNORES, but_for=answer)
+        if self.is_awaited and procfs.is_at_rest(pid):
+            self.is_ignored = True
+            self._gdb.stop_waiting(IGNORES, but_for=answer)
 
     async def send_if_silent(self, pid: int) -> bool:
         """Interrupt GDB if it does not answer in time; return False as :meth:`send` does."""

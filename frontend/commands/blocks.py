@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse, reads_lines
 from pgdb.frontend.commands import block_values, bodies
@@ -48,6 +49,8 @@ async def carry_out(call: Call) -> Outcome:
     if word in ("define", "document", "if", "while") and word == call.word and not call.argument:
         what = "a condition" if word in ("if", "while") else "the name of a command"
         raise UsageError(f"'{word}' needs {what}")
+    if word == call.word == "document" and (wrong := await _not_documented(call)) is not None:
+        return wrong
     lines = await call.dispatcher.read_block(call.line)
     if word == call.word == "document":
         if call.workspace.user.document(call.argument, "\n".join(lines)):
@@ -65,6 +68,24 @@ async def carry_out(call: Call) -> Outcome:
     if word == "python":
         await learn(call, "\n".join(lines))
     return answer
+
+
+async def _not_documented(call: Call) -> Answer | None:
+    """Return GDB's error about a command that nobody has defined, before its text is read.
+
+    :raises UsageError: if it is a command of GDB's.
+    """
+    name = call.argument
+    if call.workspace.user.get(name) is not None:
+        return None
+    answer = await call.view.execute_plain(f"show user {name}")
+    messages = {text_of(each.filled) for each in answer.errors}
+    if not _failed_everywhere(answer) or len(messages) != 1:
+        return None
+    message = messages.pop()
+    if message.startswith("Not a user command"):
+        raise UsageError(f'Command "{name}" is built-in.')
+    return replace(answer, command=call.line) if message.startswith("Undefined") else None
 
 
 async def _define(call: Call, block: Block) -> Outcome:

@@ -47,6 +47,8 @@ class FakeSession:
         """The texts that differ by address only, of a line: that of each rank set."""
         self.failing: dict[str, RankSet] = {}
         """The ranks on which a line fails."""
+        self.messages: dict[str, str] = {}
+        """The message with which a line fails."""
         self.set = ALL
         self.state = JobState(ALL)
         self.kills_at_close = False
@@ -91,7 +93,8 @@ class FakeSession:
     async def execute_plain(self, line: str) -> Answer:
         answer = self._note(line)
         if failed := self.failing.get(line, RankSet()) & answer.ranks:
-            failure = EquivalenceClass[Record](failed, Failure(message="it fails"))
+            message = self.messages.get(line, "it fails")
+            failure = EquivalenceClass[Record](failed, Failure(message=message))
             return Answer(line, answer.ranks, (failure,))
         if line in self.full_texts:
             record = Text(text=f"{SLOT} …")

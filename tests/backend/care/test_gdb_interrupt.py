@@ -66,6 +66,29 @@ def test_a_gdb_that_computes_on_is_not_waited_for(
     asyncio.run(carry_out())
 
 
+def test_an_interrupt_that_gdb_has_lost_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REPEAT_S", 0.0)
+    monkeypatch.setattr(module, "IGNORES_AFTER_S", 3600.0)
+    at_rest = [False, True]
+    monkeypatch.setattr(module.procfs, "is_at_rest", lambda pid: at_rest.pop(0))
+
+    async def carry_out() -> None:
+        gdb = BusyGdb()
+        interrupt = GdbInterrupt(gdb)
+        interrupt.send(PID)
+        while gdb.interrupts < 2:
+            await asyncio.sleep(0)
+        assert not at_rest, "a rank that moves would get the signal"
+        gdb.asked[0].set_result(Result("done"))
+        await asyncio.sleep(0)
+        assert interrupt.is_awaited, "the second interrupt may still be about to come"
+        gdb.asked[1].set_result(Result("done"))
+        await asyncio.sleep(0)
+        assert not interrupt.is_awaited
+
+    asyncio.run(carry_out())
+
+
 def test_a_gdb_that_answers_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.procfs, "is_at_rest", lambda pid: True)
 

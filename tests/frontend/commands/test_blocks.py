@@ -369,3 +369,13 @@ def test_a_block_that_gdb_can_carry_out_goes_to_gdb() -> None:
     assert checker.check([parse("if x", ["next"])])
     assert checker.check([parse("if x", ["break f"])])
     assert checker.check([parse("if x", ["else", "while y", "tree", "end"])])
+
+
+@pytest.mark.parametrize("message", ['Undefined command: "nosuch".', "Not a user command."])
+def test_a_command_that_is_not_the_users_is_refused_before_its_text_is_read(
+    typed: Typed, message: str
+) -> None:
+    typed.session.failing["show user nosuch"] = ALL
+    typed.session.messages["show user nosuch"] = message
+    assert typed("document nosuch\nptype x") == ["show user nosuch", "ptype x"]
+    assert ("built-in" in typed.errors) == (message == "Not a user command.")
