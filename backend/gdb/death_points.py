@@ -31,7 +31,13 @@ _NEWS = (
     "!($_pgdb_death >= (long) $sp && $_pgdb_death - (long) $sp < 1048576)"
     " && ($_pgdb_death = (long) $sp)"
 )
-RESET = ("set $_pgdb_death = 0", f"init-if-undefined {REPORT_STACK} = 0")
+_INITIALIZED, _FINALIZED = 1, 2
+"""Values of ``$_pgdb_mpi``; it is 0 where nobody has seen MPI_Init."""
+RESET = (
+    "set $_pgdb_death = 0",
+    "set $_pgdb_mpi = 0",
+    f"init-if-undefined {REPORT_STACK} = 0",
+)
 """GDB commands that come before the breakpoints."""
 # The stop at a sanitizer's report was near in the same stack, if the report ends the process.
 _NOT_REPORTED = f" && !({REPORT_STACK} - (long) $sp < 65536 && (long) $sp - {REPORT_STACK} < 65536)"
@@ -48,8 +54,12 @@ class Point(msgspec.Struct, frozen=True):
     """Number of the argument with the status or error code."""
     is_exit: bool = False
     """Whether the function ends a program that does well, with the status 0."""
+    is_last: bool = False
+    """Whether the process ends in the function itself: handlers of ``atexit`` have run."""
     is_of_mpi: bool = False
     """Whether it is in the MPI library, which a program may load when it runs."""
+    begins: int = 0
+    """State of MPI that begins with the function, which ends nothing: no rank stops there."""
     follows_report: bool = False
     """Whether a sanitizer calls it after its report, at which the rank has stopped."""
 
@@ -67,8 +77,15 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def condition(self) -> str:
         """The condition of the breakpoint, in C."""
+        if self.begins:
+            return f"($_pgdb_mpi = {self.begins}) && 0"
         news = f"{_NEWS}{_NOT_REPORTED}" if self.follows_report else _NEWS
-        return f"({self.register} & 255) != 0 && {news}" if self.is_exit else news
+        if not self.is_exit:
+            return news
+        is_bad = f"({self.register} & 255) != 0"
+        # A handler of atexit may call MPI_Finalize, as mpi4py does.
+        is_bad = f"({is_bad} || $_pgdb_mpi == {_INITIALIZED})" if self.is_last else is_bad
+        return f"{is_bad} && {news}"
 
     def command(self, place: str, *, is_pending: bool) -> str:
         """Return the GDB command for the breakpoint at *place*: the function, or ``*ADDRESS``.
@@ -85,6 +102,8 @@ class Point(msgspec.Struct, frozen=True):
         """Return the call in words, with the value of its argument if that is known."""
         if value is None:
             return self.call.format("…")
+        if self.is_exit and not value & 255:
+            return "exit status 0 without MPI_Finalize"
         return self.call.format(value & 255 if self.is_exit else value)
 
 
@@ -93,7 +112,10 @@ POINTS: Sequence[Point] = (
     Point("ompi_mpi_abort", argument=1, is_of_mpi=True),
     Point("MPID_Abort", argument=2, is_of_mpi=True),
     Point("exit", "exit({})", 0, is_exit=True),
-    Point("_exit", "_exit({})", 0, is_exit=True),
+    Point("_exit", "_exit({})", 0, is_exit=True, is_last=True),
     Point("quick_exit", "quick_exit({})", 0, is_exit=True),
     Point("__sanitizer::Die", "the sanitizer ends the process", follows_report=True),
+    Point("PMPI_Init", is_of_mpi=True, begins=_INITIALIZED),
+    Point("PMPI_Init_thread", is_of_mpi=True, begins=_INITIALIZED),
+    Point("PMPI_Finalize", is_of_mpi=True, begins=_FINALIZED),
 )

@@ -30,6 +30,7 @@ from pgdb.frontend.discovery.worlds import ALL_WORLDS, worlds_of
 from pgdb.jobs import environment_scan, procfs, world_keys
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.jobs.processes import Processes, proxy_selector
+from pgdb.jobs.thread_states import has_lost_first_thread
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
@@ -273,6 +274,11 @@ def _from_table(attempt: Attempt, table: MpirTable, launcher: int, search: Searc
         job_size=table.size,
         local_ranks=RankSet(local),
         ended=RankSet(ended) | missing,
+        headless=RankSet(
+            each.rank
+            for each in table.processes
+            if each.rank in ended and has_lost_first_thread(each.pid)
+        ),
     )
 
 
@@ -378,6 +384,7 @@ def _job(
     job_size: int | None,
     local_ranks: RankSet,
     ended: RankSet,
+    headless: RankSet = RankSet(),
 ) -> FoundJob:
     """Add the properties of the whole job that the launcher, or else a rank of this host, has."""
     processes = search.processes
@@ -394,6 +401,7 @@ def _job(
         job_size=job_size,
         local_ranks=local_ranks,
         ended=ended,
+        headless=headless,
     )
 
 

@@ -10,6 +10,7 @@ from pgdb.frontend.discovery import mpir
 from pgdb.frontend.discovery.found_job import DiscoveryStep, FoundJob, count
 from pgdb.jobs import procfs
 from pgdb.jobs.processes import Processes
+from pgdb.jobs.thread_states import LOST_FIRST_THREAD, NO_DEBUGGER, has_lost_first_thread
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
@@ -92,6 +93,8 @@ def _why_no_rank(entry: str, pid: int, processes: Processes) -> str:
             f"pid {entry!r}: there is no such process on {os.uname().nodename}; "
             "write HOST:PID for a process of another host"
         )
+    if has_lost_first_thread(pid):
+        return f"pid {entry!r}: {stat.comm} has {LOST_FIRST_THREAD}; {NO_DEBUGGER}; leave it out"
     if stat.has_ended:
         return f"pid {entry!r}: {stat.comm} has ended; leave it out"
     if stat.is_kernel_thread:

@@ -9,6 +9,7 @@ from pgdb.frontend.discovery.found_job import Search, listed
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.processes import Processes
 from pgdb.jobs.procfs import ProcessStat
+from pgdb.jobs.thread_states import LOST_FIRST_THREAD, NO_DEBUGGER, has_lost_first_thread
 
 _GIVE_LAUNCHER = "give the pid of mpirun, mpiexec, srun or torchrun"
 
@@ -26,6 +27,8 @@ def living_process(target: int | str) -> ProcessStat:
         raise DiscoveryError(
             f"there is no process {text} on {os.uname().nodename}; {_GIVE_LAUNCHER}"
         )
+    if has_lost_first_thread(stat.pid):
+        raise DiscoveryError(f"{stat.comm} {text} has {LOST_FIRST_THREAD}; {NO_DEBUGGER}")
     if stat.has_ended:
         raise DiscoveryError(f"{stat.comm} {text} has ended, and its job with it")
     if stat.is_kernel_thread:

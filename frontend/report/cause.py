@@ -25,7 +25,13 @@ _KINDS = (
     ("assertion", pattern(r"assertion|an assertion")),
     ("exception", pattern(r"uncaught exception|C\+\+ library|pure virtual")),
     ("runtime-error", pattern(r"Fortran|ERROR STOP|STOP|the C library's error")),
-    ("abort", pattern(r"MPI_Abort|fatal error|error code|aborting the job|error handling")),
+    (
+        "abort",
+        pattern(
+            r"MPI_Abort|fatal error|error code|aborting the job|error handling"
+            r"|without MPI_Finalize"
+        ),
+    ),
     ("exit-code", pattern(r"status |exit\(")),
 )
 """Kinds of deaths, by the words that the back end has for them."""

@@ -26,6 +26,8 @@ _FROM_OUTSIDE = frozenset(
 
 
 _UNKNOWN_SENDER = "another process or the kernel (out of memory)"
+MOST_LEAVING_S = 2.0
+"""Most seconds from the end of a rank that leaves without MPI_Finalize to that of the others."""
 
 
 class RankEnd(msgspec.Struct, frozen=True):
@@ -243,6 +245,9 @@ def cause_of(
             return msgspec.structs.replace(found, what=f"{found.what}; {_said(others[0])}")
     if message is not None:
         return _of_message(message, first, ranks)
+    if first.is_from_outside and not memory_in_words(text) and _are_alike(ends, text):
+        if left := left_before(ends[: ends.index(first)], first.time):
+            return left
     # A launcher that kills the others after the death of one has its step cancelled, too.
     if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
         return ended
@@ -302,10 +307,7 @@ def _ended_together(ends: Sequence[RankEnd], text: str) -> Found | None:
     one that died, if the launcher says in *text* that it has ended the others for that.
     """
     bad = [each for each in ends if each.is_bad]
-    noticed = {(int(each["rank"]), int(each["number"])) for each in _NOTICED.finditer(text)}
-    if bad and not bad[0].world and (bad[0].rank, bad[0].signal) in noticed:
-        return None
-    if len(bad) < 2 or len({each.status for each in bad}) > 1:
+    if len(bad) < 2 or not _are_alike(ends, text):
         return None
     who = RankSet(each.rank for each in bad)
     what = f"ranks {who} died of {signal_name(bad[0].signal)}, which their launcher or another "
@@ -313,6 +315,32 @@ def _ended_together(ends: Sequence[RankEnd], text: str) -> Found | None:
     if before := RankSet(each.rank for each in ends[: ends.index(bad[0])]) - who:
         what += f"; [{before}] had ended with status 0 before"
     return Found("signal", what, who=who)
+
+
+def _are_alike(ends: Sequence[RankEnd], text: str) -> bool:
+    """Return whether all bad ends are alike, and the launcher's *text* names none as the first."""
+    bad = [each for each in ends if each.is_bad]
+    noticed = {(int(each["rank"]), int(each["number"])) for each in _NOTICED.finditer(text)}
+    is_noticed = not bad[0].world and (bad[0].rank, bad[0].signal) in noticed
+    return not is_noticed and len({each.status for each in bad}) == 1
+
+
+def left_before(ends: Sequence[RankEnd], others_s: float) -> Found | None:
+    """Return the end of ranks that has most likely made their launcher end the others.
+
+    The rank has ended with status 0 right before the others, which a launcher does not mind after
+    MPI_Finalize.
+
+    :param ends: the ends of ranks that have ended well.
+    :param others_s: Unix time of the end of the others.
+    """
+    left = [each for each in ends if not each.world and others_s - each.time < MOST_LEAVING_S]
+    if not left:
+        return None
+    who = RankSet(each.rank for each in left)
+    subject = f"rank {who}" if len(who) == 1 else f"ranks {who}"
+    what = f"{subject} ended with status 0, most likely without MPI_Finalize: the launcher ended "
+    return Found("abort", f"{what}the others right after that", who=who)
 
 
 def _ended_by_batch(text: str, ranks: Mapping[int, int]) -> Found | None:

@@ -28,7 +28,7 @@ from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
-from pgdb.jobs.thread_states import has_lost_first_thread
+from pgdb.jobs.thread_states import LOST_FIRST_THREAD, has_lost_first_thread
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Stack, Stop, Text, is_error
@@ -44,11 +44,6 @@ _MORE_SAMPLES = 6
 """Further samples, in which a loop that polls is seen inside a call."""
 _SHORT_S = 0.1
 """Time between them."""
-_WITHOUT_FIRST_THREAD = (
-    "lost its first thread, while others live on (strict seccomp or the system call exit ends one "
-    "thread)"
-)
-"""The state of a rank behind "has"."""
 _MOST_PLACES = 4
 _FIRST_THREAD = "1"
 """GDB's number of the first thread of a rank."""
@@ -133,7 +128,7 @@ class Looker:
         known = {rank for each in gone for rank in each.ranks}
         for each in self._here():
             if each.rank not in known and has_lost_first_thread(each.pid):
-                gone.append(Elsewhere(RankSet([each.rank]), _WITHOUT_FIRST_THREAD, "ended"))
+                gone.append(Elsewhere(RankSet([each.rank]), LOST_FIRST_THREAD, "ended"))
         return tuple(gone)
 
     def _here(self) -> list[RankStart]:

@@ -94,7 +94,7 @@ def report_of(
     )
     stops = stops_of(
         ended,
-        has_failed=cause.kind not in _NO_FAILURES,
+        has_failed=cause.kind not in (*_NO_FAILURES, "none"),
         guilty=parse_ranks(cause.who),
         killed=record.killed,
         ended_by=record.ended_by,
@@ -162,6 +162,8 @@ def stops_of(
         first = None
     if first is not None and first.is_from_outside and first.rank not in guilty:
         first = next((each for each in ends if each.rank in guilty and not each.world), first)
+    if first is None and has_failed and len(guilty) == 1:
+        first = next((each for each in ends if each.rank in guilty and not each.world), None)
     of_cause = [each.status for each in ends if each.rank in guilty and not each.world]
     if first is not None and first.is_from_outside and of_cause[1:] and len({*of_cause}) == 1:
         first = None  # the launcher has ended them together

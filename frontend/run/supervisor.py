@@ -25,6 +25,7 @@ from pgdb.frontend.run.causes import (
     cause_of,
     first_failure,
     last_words,
+    left_before,
     words_before_abort,
 )
 from pgdb.frontend.run.hang_watch import HangWatch
@@ -86,6 +87,8 @@ class Supervisor:
         self._interrupted = False
         self._publisher = Publisher(options)
         self._launcher: Launcher | None = None
+        self._launcher_ended_s = 0.0
+        """Unix time of the end of the launcher."""
 
     async def run(self) -> int:
         """Run the job; return the exit status of ``pgdb run``.
@@ -220,6 +223,7 @@ class Supervisor:
 
     async def _wait_end(self, job: JobProcess) -> None:
         status = await job.wait()
+        self._launcher_ended_s = time.time()
         self._record.add("exit", f"the launcher ended with {exit_status.of_job(status)}")
         self._put(Trigger("ended"))
 
@@ -410,9 +414,10 @@ class Supervisor:
             return cause_of_good_end(ranks, job.text)
         status = exit_status.of_job(job.status)
         what = f"the launcher ended with status {status}"
-        # A rank that leaves without MPI_Finalize is a reason for a launcher to end the others.
-        gone = RankSet(each.rank for each in self._reports.ends.values() if not each.world)
+        gone = self._reports.gone
         if gone and self._all_ranks() - gone:
+            if left := left_before(list(self._reports.ends.values()), self._launcher_ended_s):
+                return cause_of_found(left)
             what += f"; [{gone}] had ended with status 0 before the others"
         return Cause(kind="lost", what=what, who=ranks)
 

@@ -33,6 +33,7 @@ from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launch_lines import check_program, given_words
 from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost
+from pgdb.jobs.thread_states import LOST_FIRST_THREAD, NO_DEBUGGER
 from pgdb.overlay.messages import Share
 
 _SPAWNED_S = 20.0
@@ -94,8 +95,10 @@ async def _attach(
     for step in job.steps:
         on_step(f"{step.name}: {step.outcome}") if options.verbose else None
     on_step(found_text(located, place))
-    if job.ended:
-        on_step(f"note: ranks [{job.ended}] have ended already")
+    if gone := job.ended - job.headless:
+        on_step(f"note: ranks [{gone}] have ended already")
+    for rank in job.headless:
+        on_step(f"note: rank {rank} has {LOST_FIRST_THREAD}; {NO_DEBUGGER}")
     if located.lacks_ranks and not is_partial(located):
         on_step(
             f"note: {len(job.table.processes)} of {job.job_size} ranks are here; the others have "
@@ -107,7 +110,7 @@ async def _attach(
     present = [each for each in job.worlds if each.ranks]
     session.all_worlds.begin(present)
     session.all_worlds.first_number = present[0].number if present else 0
-    session.all_worlds.ended = job.ended
+    session.all_worlds.ended, session.all_worlds.headless = job.ended, job.headless
     spawned = None
     if job.launcher_pid:
         spawned = SpawnedWorlds(session, starting.overlay)

@@ -8,6 +8,12 @@ from pathlib import Path
 from pgdb.jobs import procfs
 
 _STRICT = "1"
+LOST_FIRST_THREAD = (
+    "lost its first thread, while others live on (pthread_exit in main, strict seccomp or the "
+    "system call exit ends one thread)"
+)
+"""The state of such a process behind "has"."""
+NO_DEBUGGER = "no debugger can attach to such a process"
 
 
 def is_confined(thread: int, proc: Path = procfs.PROC) -> bool:

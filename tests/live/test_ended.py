@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import pgdb
 from pgdb.jobs import procfs
+from pgdb.jobs.processes import Processes
+from pgdb.jobs.thread_states import has_lost_first_thread
 from tests.conftest import Build
 from tests.support.processes import status, wait_until
 from tests.support.programs import Mpi, Program
@@ -122,6 +126,26 @@ def test_the_ended_rank_among_living_ones(mpi: Mpi, program: Program) -> None:
         assert job[0].evaluate("table[2]", of_ended=True).values == {0: 5}
         assert str(job[0].evaluate("table[2]").missing.lost) == "0"
         assert "No stack." in str(job[0].backtrace().errors)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="exit has another number")
+def test_a_rank_that_has_lost_its_first_thread_is_named(mpi: Mpi, build: Build) -> None:
+    line = mpi.line(3, build("unattended.c"), "thread")
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:
+        try:
+            wait_until(lambda: _has_headless_rank(job.pid), "rank 0 has lost its first thread")
+            finished = run_pgdb("attach", "--batch", *ex("why"), str(job.pid))
+        finally:
+            job.terminate()
+    words = "rank 0 has lost its first thread, while others live on"
+    assert f"note: {words}" in finished.err
+    # It is no end: the other threads of the rank can call MPI.
+    assert "Rank 0 has lost its first thread" in finished.out
+    assert "has ended" not in finished.out + finished.err
+
+
+def _has_headless_rank(launcher: int) -> bool:
+    return any(map(has_lost_first_thread, Processes().below(launcher)))
 
 
 def test_a_killed_job_is_not_being_run(mpi: Mpi, program: Program) -> None:

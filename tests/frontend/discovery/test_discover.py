@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -15,11 +16,13 @@ from msgspec.structs import replace
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import mpir
 from pgdb.frontend.discovery.discover import find_job
+from pgdb.frontend.discovery.explicit_pids import find_pids
 from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.jobs.processes import Processes
 from pgdb.proctable import RankProcess
+from tests.support.headless import headless
 from tests.support.lone_rank import alone
 from tests.support.mpir_launchers import CAT, COMPILER, compile_launcher, running, started
 from tests.support.processes import wait_until
@@ -422,6 +425,20 @@ def test_a_launcher_that_is_a_zombie_has_ended() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert f"{process.pid} has ended, and its job with it" in error_of(process.pid)
     process.wait()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="exit has another number")
+def test_a_process_without_its_first_thread_has_not_ended() -> None:
+    with headless() as process:
+        for found in (error_of(process.pid), _error_of_pids(process.pid)):
+            assert "has lost its first thread, while others live on" in found
+            assert "no debugger can attach" in found
+
+
+def _error_of_pids(pid: int) -> str:
+    with pytest.raises(DiscoveryError) as caught:
+        find_pids([str(pid)])
+    return str(caught.value)
 
 
 def test_what_is_no_pid_says_so() -> None:

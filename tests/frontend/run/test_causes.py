@@ -18,8 +18,8 @@ from pgdb.frontend.run.messages import messages_in
 from pgdb.ranks import RankSet
 
 
-def end(rank: int, *, code: int = 0, number: int = 0, pid: int = 0) -> RankEnd:
-    return RankEnd(rank, pid or 100 + rank, code << 8 | number, 0.0)
+def end(rank: int, *, code: int = 0, number: int = 0, pid: int = 0, time: float = 0.0) -> RankEnd:
+    return RankEnd(rank, pid or 100 + rank, code << 8 | number, time)
 
 
 AT = "MPI_Comm_rank"
@@ -366,8 +366,20 @@ def test_the_place_that_fortrans_library_has_written_for_a_signal() -> None:
     assert (found.where, found.line) == ("solve at b.f90:17", 17)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_rank_that_has_left_right_before_the_others_were_ended_is_the_cause(number: int) -> None:
+    killed = [end(rank, number=number, time=9.1) for rank in (2, 0)]
+    found = cause_of([end(3, time=1.0), end(1, time=9.0), *killed], "")
+    assert found is not None and (found.kind, found.who) == ("abort", RankSet([1]))
+    assert "most likely without MPI_Finalize" in found.what
+    # One that has left long before is no reason, and one that has failed by itself is the first.
+    for ends in ([end(1, time=1.0), *killed], [end(1, time=9.0), *killed, end(4, code=2)]):
+        found = cause_of(ends, "")
+        assert found is not None and "MPI_Finalize" not in found.what
+
+
 def test_ranks_that_a_launcher_has_ended_have_not_failed_one_by_one() -> None:
-    term = [end(rank, number=signal.SIGTERM) for rank in (2, 0)]
+    term = [end(rank, number=signal.SIGTERM, time=9.0) for rank in (2, 0)]
     found = cause_of([end(1), *term], "")
     assert found is not None and found.who == RankSet([0, 2])
     assert found.what == (

@@ -9,31 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.jobs import procfs
 from pgdb.jobs.thread_states import has_lost_first_thread, is_confined
+from tests.support.headless import headless
 from tests.support.processes import wait_until
-
-_PROGRAM = """
-import ctypes, threading, time
-threading.Thread(target=time.sleep, args=(1000,)).start()
-ctypes.CDLL(None).syscall(60, 0)
-"""
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="exit has another number")
 def test_a_process_whose_first_thread_has_ended_is_no_zombie() -> None:
-    process = subprocess.Popen([sys.executable, "-c", _PROGRAM])
-    try:
-        wait_until(
-            lambda: (stat := procfs.read_stat(process.pid)) is not None and stat.has_ended,
-            "the end of the first thread",
-        )
+    with headless() as process:
         assert has_lost_first_thread(process.pid)
         assert process.poll() is None
-    finally:
         process.kill()
-    wait_until(lambda: not has_lost_first_thread(process.pid), "the end of the others")
-    process.wait()
+        wait_until(lambda: not has_lost_first_thread(process.pid), "the end of the others")
 
 
 def test_a_process_that_lives_has_its_first_thread() -> None:
