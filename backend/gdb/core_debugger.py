@@ -65,11 +65,13 @@ class CoreDebugger:
         gdb_factory: GdbFactory,
         seats: Seats,
         opening: asyncio.Semaphore,
+        working: asyncio.Semaphore,
         notify: Callable[[int, Event], None],
     ) -> None:
         self.rank = rank
         self._path, self._executable = path, executable
-        self._factory, self._seats, self._opening = gdb_factory, seats, opening
+        self._factory, self._seats = gdb_factory, seats
+        self._opening, self._working = opening, working
         self._notify = notify
         self._core: CoreFile | None = None
         self._loaded: LoadedCore | None = None
@@ -216,7 +218,9 @@ class CoreDebugger:
     async def _seated(self):  # type: ignore[no-untyped-def]
         await self._seats.take(self)
         try:
-            yield
+            # The seat comes first: a core that has a GDB is to answer before it has to leave.
+            async with self._working:
+                yield
         finally:
             self._seats.release(self)
 

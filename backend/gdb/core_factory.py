@@ -12,6 +12,14 @@ from pgdb.backend.rank.protocol import FactoryContext
 from pgdb.backend.zygote.gdb_factory import open_gdbs
 
 
+def most_at_work() -> int:
+    """Return the most GDBs that carry out commands at a time.
+
+    A thousand that compute at once leave the aggregator no time to show that it lives.
+    """
+    return max(8, 4 * (os.cpu_count() or 1))
+
+
 class CoreDebuggers:
     """A debugger factory that gives each rank a GDB which has read its core file."""
 
@@ -30,6 +38,7 @@ class CoreDebuggers:
         )
         # GDBs that read symbols all at once would only compete for the host's cores.
         self._opening = asyncio.Semaphore(max(2, 2 * (os.cpu_count() or 1)))
+        self._working = asyncio.Semaphore(most_at_work())
 
     def make(self, rank: int) -> CoreDebugger:
         """Return a new debugger for *rank*, whose GDB starts when it loads the core."""
@@ -40,6 +49,7 @@ class CoreDebuggers:
             gdb_factory=self._gdb_factory,
             seats=self._seats,
             opening=self._opening,
+            working=self._working,
             notify=self._context.notify,
         )
 

@@ -14,6 +14,7 @@ import pytest
 
 import pgdb
 from pgdb import Notification
+from pgdb.backend.gdb.core_factory import most_at_work
 from pgdb.frontend.api.notifications import RanksLost
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
@@ -227,6 +228,30 @@ def test_many_cores_answer_where_limits_allow_few_gdbs(builder: Builder, tmp_pat
     notes = "".join(each["text"] for each in done.of_type("output"))
     assert f"12 of {MANY} core files have a GDB at a time, as the limits of open files" in notes
     assert [each["ranks"] for each in done.answer("backtrace")["classes"]] == [f"0-{MANY - 1}"]
+
+
+COUNTS = """
+import os, time
+here = {!r}
+own = os.path.join(here, str(os.getpid()))
+open(own, "w").close()
+time.sleep(0.2)
+print(len(os.listdir(here)))
+os.remove(own)
+"""
+
+
+def test_some_gdbs_of_many_work_at_a_time(builder: Builder, tmp_path: Path) -> None:
+    program = builder.build(find_mpi("openmpi"), "many_cores.c")
+    leave_many_cores(program.path, MANY, tmp_path)
+    there, script = tmp_path / "there", tmp_path / "counts.py"
+    there.mkdir()
+    script.write_text(COUNTS.format(str(there)))
+    command = f"python exec(open({str(script)!r}).read())"
+    done = run_json("core", *ex(command), tmp_path)
+    counts = {int(each["text"]) for each in done.answer(command)["classes"]}
+    assert counts, done.out
+    assert 1 < max(counts) <= most_at_work()
 
 
 def test_a_gdb_that_dies_is_replaced(cores: Path) -> None:
