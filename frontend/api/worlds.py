@@ -66,7 +66,7 @@ class Worlds:
         self.ended = RankSet()
         """The ranks of a job of one world that had ended when the session began."""
         self.headless = RankSet()
-        """Those among them whose processes have lost their first threads only."""
+        """Ranks of :attr:`ended` whose processes have lost their first threads only."""
         recovery.worlds = self._spawned
         self._known: dict[int, World] = {}
         self._next = 0  # number of the next rank that joins; numbers are not used twice

@@ -56,7 +56,7 @@ class FoundJob(msgspec.Struct, frozen=True):
     ended: RankSet
     """Ranks of this host whose process has ended; they are not in the table."""
     headless: RankSet = RankSet()
-    """Those among them whose process has lost its first thread only."""
+    """Ranks of :attr:`ended` whose process has lost its first thread only."""
     worlds: tuple[World, ...] = ()
     """All worlds of the launcher's ranks on this host, where MPI_Comm_spawn has started further
     ones; else empty."""
