@@ -115,8 +115,9 @@ _declare(
     "catch", "catch EVENT", "stop at an event: death, throw, fork, syscall …", (),
     "'catch death' stops a rank that is about to die, before its launcher learns of it: at\n"
     "MPI_Abort, at an MPI error that is fatal, and at exit, _exit and quick_exit with a status\n"
-    "other than 0, or without MPI_Finalize. GDB stops at fatal signals anyway, so at abort, a failed assertion and an\n"
-    "uncaught C++ exception. 'set stop-before-death on' is the same for all ranks.\n"
+    "other than 0, or without MPI_Finalize. GDB stops at fatal signals anyway, so at abort, a\n"
+    "failed assertion and an uncaught C++ exception. 'set stop-before-death on' is the same for\n"
+    "all ranks.\n"
     "'catch py-exception' stops a Python rank at an exception that nothing has caught, before the\n"
     "program ends; the stack is that of the traceback, with its variables. Any other\n"
     f"EVENT is one of GDB's: 'catch throw', 'catch fork', 'catch syscall open'. {_NUMBERS}",
