@@ -251,8 +251,8 @@ class ChildWork(Struct, frozen=True):
     """Name of the program."""
     count: int = 1
     """Child processes with this work."""
-    state: Literal["", "idle"] = ""
-    """``idle`` for workers of Python that wait for a job."""
+    state: Literal["", "idle", "stopped"] = ""
+    """``idle`` for workers of Python that wait for a job, ``stopped`` after a signal."""
     activity: Activity = ""
     """Empty if it is unknown; ``exiting`` for a process that has ended."""
     inside: str = ""

@@ -82,6 +82,8 @@ async def _child(pid: int, reader: FrameReader, depth: int = 0) -> _Child | None
         return None
     if state.has_ended:
         return _Child(ChildWork(program=name, activity="exiting"))
+    if state.state == "T":
+        return _Child(ChildWork(program=name, state="stopped"))
     activity: Activity = "computing" if state.state == "R" else activity_in_call(pid)
     reading = await reader.read(pid)
     thread = _main_thread(reading.threads, pid)

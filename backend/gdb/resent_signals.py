@@ -9,6 +9,7 @@ handler.
 from __future__ import annotations
 
 import os
+import signal
 import struct
 from collections.abc import Iterator, Sequence
 
@@ -31,6 +32,11 @@ _FRAME_BEFORE_REGISTERS_BYTES = 8 + 160
 _INFO_BEHIND_REGISTERS_BYTES = 144
 _INFO = struct.Struct("<iii4xQ")
 """Number of the signal, errno, code, address."""
+_TRAP_BEHIND_REGISTERS_BYTES = 32
+_TRAP = struct.Struct("<QQQQQ")
+"""Error code and number of the exception, blocked signals, address (cr2), state of the FPU."""
+_MXCSR_IN_FPU_BYTES = 24
+_MXCSR = struct.Struct("<I")
 _WORD = struct.Struct("<Q")
 _OWNERS = (
     ("libopen-pal.", "Open MPI"),
@@ -71,11 +77,49 @@ def first_fault(
             info = data[at + _INFO_BEHIND_REGISTERS_BYTES :][: _INFO.size]
             if len(info) == _INFO.size:
                 found, _, code, address = _INFO.unpack(info)
-                if found == number and code > 0:
+                is_written = found == number and code > 0
+                trap = data[at + _TRAP_BEHIND_REGISTERS_BYTES :][: _TRAP.size]
+                known = (code, address) if is_written else _of_trap(number, trap, place, read)
+                if known is not None:
+                    code, address = known
                     frame = begin + at - _FRAME_BEFORE_REGISTERS_BYTES
                     return FirstFault(code, address, _handler(frame, mappings, read))
             at = data.rfind(wanted, 0, at)
     return None
+
+
+def _of_trap(number: int, data: bytes, place: int, read: Read) -> tuple[int, int] | None:
+    """Return code and address of a fault by the exception of the processor, None for no fault.
+
+    The kernel writes no siginfo_t for a handler without SA_SIGINFO, as the Fortran library has it.
+    """
+    error, trap, _, address, fpu = _TRAP.unpack(data)
+    match number, trap:
+        case signal.SIGSEGV, 14:  # a page fault; the processor's bits: present, of a protection key
+            return (4 if error & 32 else 2 if error & 1 else 1), address
+        case signal.SIGSEGV, 13:  # general protection
+            return 128, 0
+        case signal.SIGBUS, 14:
+            return 2, address
+        case signal.SIGBUS, 17:
+            return 1, address
+        case signal.SIGFPE, 19:  # SIMD
+            state = read(fpu + _MXCSR_IN_FPU_BYTES, _MXCSR.size) if fpu else b""
+            code = _of_mxcsr(_MXCSR.unpack(state)[0]) if len(state) == _MXCSR.size else 0
+            return (code, place) if code else None
+        case signal.SIGFPE, 0:
+            # A division by zero is number 0, which unwritten memory has, too.
+            return (1, place) if error == 0 and fpu else None
+    return None
+
+
+def _of_mxcsr(register: int) -> int:
+    """Return the code of a floating-point exception that is set and not masked, 0 for none."""
+    raised = register & ~(register >> 7)
+    for bits, code in ((1, 7), (4, 3), (8, 4), (2 | 16, 5), (32, 6)):
+        if raised & bits:
+            return code
+    return 0
 
 
 def _places(stack: int, mappings: Sequence[Mapping]) -> Iterator[tuple[int, int]]:

@@ -46,7 +46,6 @@ from pgdb.frontend.store import flight_files
 from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
-from pgdb.jobs.thread_states import LOST_FIRST_THREAD
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import RunWord
@@ -238,7 +237,7 @@ class _Explainer:
         yield from self._known
         worlds = self._session.all_worlds
         if not worlds.known:
-            yield Elsewhere(worlds.headless, LOST_FIRST_THREAD, "ended")
+            yield Elsewhere(worlds.headless, worlds.headless_text, "ended")
             gone = worlds.ended - worlds.headless - self._session.set
             yield Elsewhere(gone, "ended before the session began", "ended")
         state, missing = self._state, answer.missing

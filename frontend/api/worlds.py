@@ -67,6 +67,8 @@ class Worlds:
         """The ranks of a job of one world that had ended when the session began."""
         self.headless = RankSet()
         """Ranks of :attr:`ended` whose processes have lost their first threads only."""
+        self.headless_text = ""
+        """The state of such a rank, behind "has"."""
         recovery.worlds = self._spawned
         self._known: dict[int, World] = {}
         self._next = 0  # number of the next rank that joins; numbers are not used twice

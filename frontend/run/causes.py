@@ -120,6 +120,11 @@ _SIZE = pattern(r"(?i)\berror\s*(?:[=<>]|:?\s*[-+]?[\d.]+(?:[ed][-+]?\d+)?\s*%?\
 
 # Open MPI 4's launcher prints a message of its ranks, and now and then cannot read it.
 _LOST = pattern(r"ORTE_ERROR_LOG: .*\bshow_help\.c\b")
+_HANDLER_WORDS = pattern(
+    r"(?m)^.*(?:\*\*\* Process received signal \*\*\*|Caught signal \d+ \(|"
+    r"Program received signal SIG|Fatal Python error: |==== backtrace \(tid:)"
+)
+"""The begin of what handlers of a fatal signal write: Open MPI, UCX, GNU Fortran, Python."""
 _RULER = pattern(r"-{8}|={8}|\*{8}")
 """A line drawn around a heading: PETSc draws it around ``Error Message``."""
 _NOTICED = pattern(
@@ -136,6 +141,15 @@ def words_before_abort(*texts: str) -> str:
     'the last line of the job: no grid'
     """
     return last_words(*map(before_abort, texts))
+
+
+def words_before_signal(*texts: str) -> str:
+    """Return the words by which a job most likely said why it called ``abort``.
+
+    >>> words_before_signal("no grid\\n[a:07] *** Process received signal ***\\n[a:07] frame\\n")
+    'the last line of the job: no grid'
+    """
+    return last_words(*(_HANDLER_WORDS.split(each, 1)[0] for each in texts))
 
 
 def last_words(*texts: str) -> str:

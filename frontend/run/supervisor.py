@@ -26,7 +26,9 @@ from pgdb.frontend.run.causes import (
     first_failure,
     last_words,
     left_before,
+    signal_name,
     words_before_abort,
+    words_before_signal,
 )
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
@@ -43,6 +45,7 @@ from pgdb.frontend.run.run_report import (
     report_of,
     with_words_of_job,
 )
+from pgdb.frontend.run.snapshots import Snapshots
 from pgdb.jobs.launchers import Launcher
 from pgdb.ranks import RankSet
 
@@ -54,6 +57,7 @@ LEAVING_S = 10.0
 """Time between the end of the last rank and a word about a launcher that has not ended."""
 START_S = 5.0
 """Longest wait for ranks that are starting, before a look at all ranks."""
+_ABORTED = signal_name(signal.SIGABRT)
 _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 """Signals by which batch systems announce the end."""
 Kind = Literal["death", "hang", "time-limit", "request", "snapshot", "ended", "signal"]
@@ -83,7 +87,11 @@ class Supervisor:
         """The first event that was acted on and is no failure of a rank: a hang, a limit."""
         self._has_died = False
         self._leaving: asyncio.Task[None] | None = None
-        self._snapshots = 0
+        self._snapshots = Snapshots(
+            options.snapshot_every_s, lambda text: self._put(Trigger("snapshot", text))
+        )
+        self._requests = 0
+        """Number of reports on request, and of snapshots."""
         self._interrupted = False
         self._publisher = Publisher(options)
         self._launcher: Launcher | None = None
@@ -129,7 +137,7 @@ class Supervisor:
         )
         self._begin(self._wait_end(job))
         if self._options.snapshot_every_s:
-            self._begin(self._snapshot_always())
+            self._begin(self._snapshots.run())
         if self._options.before_timeout_s:
             self._begin(self._wait_time_limit())
         try:
@@ -227,12 +235,6 @@ class Supervisor:
         self._record.add("exit", f"the launcher ended with {exit_status.of_job(status)}")
         self._put(Trigger("ended"))
 
-    async def _snapshot_always(self) -> None:
-        while True:
-            await asyncio.sleep(self._options.snapshot_every_s)
-            every = in_words(self._options.snapshot_every_s)
-            self._put(Trigger("snapshot", f"a report every {every}"))
-
     async def _wait_time_limit(self) -> None:
         options = self._options
         if options.wall_time_s:
@@ -291,10 +293,11 @@ class Supervisor:
     async def _on_request(self, trigger: Trigger, job: JobProcess, looker: Looker) -> None:
         self._record.add(trigger.kind, trigger.text)
         await self._look(looker)
-        self._snapshots += 1
+        self._requests += 1
         ranks = str(self._all_ranks())
         cause = Cause(kind="request", what=trigger.text, who=ranks, severity="note")
-        await self._publisher.write(self._report(cause, job), self._snapshots)
+        await self._publisher.write(self._report(cause, job), self._requests)
+        self._snapshots.done()
 
     async def _announce(self, number: signal.Signals, job: JobProcess) -> None:
         """Write what is known before a batch system's grace time is over, and let a look follow."""
@@ -378,7 +381,9 @@ class Supervisor:
     def _report(self, cause: Cause | None, job: JobProcess) -> Report:
         """Return the report as it is now; the cause is a failure of a rank if none is given."""
         if cause is None:
-            ends = list(self._reports.ends.values())
+            killed = self._record.killed
+            # PGDB has ended these: that is no part of the failure.
+            ends = [e for e in self._reports.ends.values() if e.world or e.rank not in killed]
             pids = {each.pid: each.rank for each in self._reports.starts.values()}
             found = cause_of(
                 ends,
@@ -391,6 +396,8 @@ class Supervisor:
             words = self._record.last_words
             said = words.partition(": ")[2] or words
             if cause.kind == "exit-code" and said not in cause.what:
+                cause = replace(cause, what=f"{cause.what}; {words}")
+            if cause.what.endswith(_ABORTED) and (words := words_before_signal(*job.ends)):
                 cause = replace(cause, what=f"{cause.what}; {words}")
             if cause.where == "MPI_Abort" and (words := words_before_abort(*job.ends)):
                 cause = replace(cause, what=f"{cause.what}; {words}")

@@ -26,6 +26,7 @@ from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.places import Place, check_in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.run_report import with_words_of_job
+from pgdb.frontend.run.snapshots import Snapshots
 from pgdb.frontend.show.text import trace_text
 from pgdb.frontend.startup.start import launch
 from pgdb.frontend.system.shielding import to_its_end
@@ -61,7 +62,11 @@ class GdbRun:
         self._events: list[TimedEvent] = []
         self._triggers: list[Trigger] = []
         self._tasks: list[asyncio.Future[None]] = []
-        self._snapshots = 0
+        self._snapshots = Snapshots(
+            options.snapshot_every_s, lambda text: self._triggers.append(Trigger("snapshot", text))
+        )
+        self._requests = 0
+        """Number of reports on request, and of snapshots."""
         self._last_s = time.monotonic()
         """Time of the last output, or of progress that was seen, monotonic."""
         self._reported_s = 0.0
@@ -171,18 +176,12 @@ class GdbRun:
         text = "a report was requested with SIGUSR1"
         loop.add_signal_handler(signal.SIGUSR1, self._triggers.append, Trigger("request", text))
         if self._options.snapshot_every_s:
-            self._begin(self._snapshot_always())
+            self._begin(self._snapshots.run())
         if self._options.before_timeout_s:
             self._begin(self._wait_time_limit())
 
     def _begin(self, work: Awaitable[None]) -> None:
         self._tasks.append(asyncio.ensure_future(work))
-
-    async def _snapshot_always(self) -> None:
-        while True:
-            await asyncio.sleep(self._options.snapshot_every_s)
-            every = in_words(self._options.snapshot_every_s)
-            self._triggers.append(Trigger("snapshot", f"a report every {every}"))
 
     async def _wait_time_limit(self) -> None:
         options = self._options
@@ -205,13 +204,18 @@ class GdbRun:
         """Let the ranks run until the job has ended, or has to be left."""
         self._last_s = time.monotonic()
         await session.ranks(session.state.stopped).continue_(wait=False)
+        was_trigger = False
         while not (session.all_have_ended or session.job_has_ended):
             if running := session.state.running:
                 await session.ranks(running).wait(timeout_s=STEP_S, settle_s=SETTLE_S)
-            if self._triggers:
+            stopped = session.state.stopped
+            # A rank that has stopped meanwhile comes before the next trigger: it would not run.
+            is_turn = not (was_trigger and stopped)
+            was_trigger = bool(self._triggers) and is_turn
+            if was_trigger:
                 if not await self._on_trigger(session, self._triggers.pop(0)):
                     return
-            elif (stopped := session.state.stopped) or _ended_badly(session):
+            elif stopped or _ended_badly(session):
                 if not await self._on_stop(session, stopped):
                     return
             elif self._is_quiet() and not await self._on_quiet(session):
@@ -306,8 +310,9 @@ class GdbRun:
         self._add(trigger.kind, trigger.text, session.set, is_error=not is_note)
         report = await self._collect(session, cause)
         if is_note:
-            self._snapshots += 1
-            await self._publisher.write(report, self._snapshots)
+            self._requests += 1
+            await self._publisher.write(report, self._requests)
+            self._snapshots.done()
             await self._continue(session)
             return True
         self._report = report

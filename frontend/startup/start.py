@@ -111,6 +111,7 @@ async def _attach(
     session.all_worlds.begin(present)
     session.all_worlds.first_number = present[0].number if present else 0
     session.all_worlds.ended, session.all_worlds.headless = job.ended, job.headless
+    session.all_worlds.headless_text = LOST_FIRST_THREAD
     spawned = None
     if job.launcher_pid:
         spawned = SpawnedWorlds(session, starting.overlay)

@@ -179,6 +179,26 @@ def test_ranks_beside_one_that_the_kernel_has_killed_are_looked_at(
 
 
 @pytest.mark.any_mpi
+def test_ranks_that_pgdb_has_ended_are_no_part_of_the_failure(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    line = mpi.line(3, build("deaths.c"), "9")
+    finished, report = run_job(tmp_path, "--then", "kill", "--", *line)
+    assert finished.status == 5, finished.err
+    assert report["cause"]["who"] == "2"
+    assert report["cause"]["what"].startswith("rank 2 died of SIGTERM")
+
+
+def test_the_words_before_an_abort_are_in_the_summary(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    finished, report = run_job(tmp_path, "--", *mpi.line(3, build("deaths.c"), "10"))
+    assert finished.status == 5, finished.err
+    assert report["cause"]["who"] == "2"
+    assert "the last line of the job: no grid left" in report["cause"]["what"]
+
+
+@pytest.mark.any_mpi
 def test_output_that_the_launcher_has_mixed_is_called_so(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
@@ -443,6 +463,18 @@ def test_values_traces_and_checks_at_locations(mpi: Mpi, build: Build, tmp_path:
     assert any("[0] 0, [1] 2, [2] 4" in each for each in texts)
     assert any("[0] 0, [1] 3, [2] 6" in each for each in texts), texts
     assert f"no rank has come to {never}" in report["notes"]
+
+
+@pytest.mark.any_mpi
+def test_stops_at_locations_come_between_snapshots(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    program = build("deaths.c")
+    # A look lasts longer than that.
+    words = ["--snapshot-every", "0.01s", "--break-at", f"{program.at('wait')},rank"]
+    finished, report = run_job(tmp_path, *words, "--", *mpi.line(2, program, "99"))
+    assert finished.status == 0, finished.err
+    values = [each["text"] for each in report["timeline"] if each["kind"] == "value"]
+    assert any("rank = " in each for each in values)
+    assert (tmp_path / "report.1.json").exists()
 
 
 @pytest.mark.any_mpi

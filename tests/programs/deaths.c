@@ -2,10 +2,11 @@
  *
  * Rank 0 dies by an MPI error, 1 by MPI_Abort, 2 by exit, 3 by _exit, 4 by a return from main, 5 by
  * a failed assertion, 6 by quick_exit. Any other rank waits for them. With the argument 8, rank 2 is
- * killed as by a kernel without memory. */
+ * killed as by a kernel without memory, with 9 by SIGTERM; with 10 it says why, and aborts. */
 #include <assert.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,6 +38,12 @@ int main(int argc, char **argv)
     only = argc > 1 ? atoi(argv[1]) : rank;
     if (only == 8 && rank == 2)
         raise(SIGKILL);
+    if (only == 9 && rank == 2)
+        raise(SIGTERM);
+    if (only == 10 && rank == 2) {
+        fputs("no grid left\n", stderr);
+        abort(); /* @gives-up */
+    }
     if (rank == only) {
         die(rank, size);
         if (rank == 4)

@@ -253,6 +253,8 @@ def _child(work: ChildWork, *, is_alone: bool) -> str:
     at = place(work.where)
     if work.state == "idle":
         return f"{who} {_of_count('waits', work.count)} for a job"
+    if work.state == "stopped":
+        return f"{who} ({work.program}) {_of_count('is', work.count)} stopped by a signal"
     if work.activity == "exiting":
         return f"{who} ({work.program}) {_of_count('has', work.count)} ended"
     text = _work(work.activity, work.inside) if work.activity else "runs"

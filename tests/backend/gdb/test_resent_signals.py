@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 
 import pytest
@@ -19,6 +20,7 @@ MAPPINGS = (
     Mapping(0x7F30_0000_0000, 0x7F30_0010_0000, "r-xp", 0, "/lib/libother.so.1"),
     Mapping(STACK - 0x8000, STACK + 0x1000, "rw-p", 0, "[stack]"),
 )
+FPU = STACK - 1024
 OPEN_MPI, OTHER, C_LIBRARY = 0x7F20_0000_4242, 0x7F30_0000_4242, 0x7F10_0000_4242
 
 
@@ -29,18 +31,50 @@ def frame(*, stack: int = STACK, number: int = 11, code: int = 1) -> bytes:
     return struct.pack("<Q", C_LIBRARY) + context + struct.pack("<iii4xQ", number, 0, code, ADDRESS)
 
 
-def found(data: bytes, at: int) -> FirstFault | None:
+def bare_frame(trap: int, error: int, mxcsr: int) -> bytes:
+    """Return the frame for a handler without SA_SIGINFO, which has no siginfo_t."""
+    words = struct.pack("<QQQQQ", error, trap, 0, ADDRESS, FPU)
+    registers = bytes(120) + struct.pack("<QQ", STACK, PLACE) + bytes(16) + words
+    whole = struct.pack("<Q", C_LIBRARY) + bytes(40) + registers
+    return whole.ljust(1024, b"\0") + bytes(24) + struct.pack("<I", mxcsr)
+
+
+def found(data: bytes, at: int, number: int = 11) -> FirstFault | None:
     def read(address: int, size_bytes: int) -> bytes:
         memory = {at + offset: byte for offset, byte in enumerate(data)}
         return bytes(memory.get(address + each, 0) for each in range(size_bytes))
 
-    return first_fault(11, STACK, PLACE, MAPPINGS, read)
+    return first_fault(number, STACK, PLACE, MAPPINGS, read)
 
 
 @pytest.mark.parametrize("end", [STACK - 128, SIGNALS + 0x1_0000])
 def test_a_fault_is_found_below_the_stack_pointer_and_in_a_stack_for_signals(end: int) -> None:
     data = frame()
     assert found(data, end - len(data)) == FirstFault(1, ADDRESS, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "trap", "error", "mxcsr", "expected"),
+    [
+        (signal.SIGSEGV, 14, 4, 0, (1, ADDRESS)),
+        (signal.SIGSEGV, 14, 7, 0, (2, ADDRESS)),
+        (signal.SIGSEGV, 14, 0x25, 0, (4, ADDRESS)),
+        (signal.SIGSEGV, 13, 0, 0, (128, 0)),
+        (signal.SIGBUS, 14, 6, 0, (2, ADDRESS)),
+        (signal.SIGBUS, 17, 0, 0, (1, ADDRESS)),
+        (signal.SIGFPE, 0, 0, 0, (1, PLACE)),
+        (signal.SIGFPE, 19, 0, 0x1D84, (3, PLACE)),
+        (signal.SIGFPE, 19, 0, 0x1F01, (7, PLACE)),
+        (signal.SIGFPE, 19, 0, 0x1FBF, None),
+        (signal.SIGSEGV, 0, 0, 0, None),
+        (signal.SIGABRT, 14, 4, 0, None),
+    ],
+)
+def test_the_exception_of_the_processor_says_what_a_plain_handler_was_called_for(
+    number: int, trap: int, error: int, mxcsr: int, expected: tuple[int, int] | None
+) -> None:
+    fault = found(bare_frame(trap, error, mxcsr), FPU - 1024, number)
+    assert fault == (None if expected is None else FirstFault(*expected, ""))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,10 @@ def test_a_rank_that_waits_for_its_child_is_shown_with_the_childs_place() -> Non
         (ChildWork("solver", activity="sleeping"), "its child process (solver) sleeps"),
         (ChildWork("solver", 2, activity="sleeping"), "2 child processes (solver) sleep"),
         (ChildWork("solver"), "its child process (solver) runs"),
+        (
+            ChildWork("solver", state="stopped"),
+            "its child process (solver) is stopped by a signal",
+        ),
         (ChildWork("solver", activity="exiting"), "its child process (solver) has ended"),
         (ChildWork("python3", state="idle"), "its child process waits for a job"),
     ],
