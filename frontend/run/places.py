@@ -12,6 +12,8 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 _COUNTS = pattern(r"\s*(\d*):(\d*):(\d*)\s*\Z")
+_OF_PYTHON = pattern(r"\.py:\d+\Z")
+_PYTHON = "py:"
 _MOST_GROUPS = 3
 _MOST_VALUE_CHARACTERS = 100
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -60,7 +62,22 @@ def read_place(text: str, option: str, *, is_trace: bool = False) -> Place:
         raise UsageError(f"{option} {text!r}: an expression between the commas is empty")
     if is_trace and not rest:
         raise UsageError(f"{option} {text!r}: an expression is needed, as in {location},residual")
-    return Place(location, tuple(rest), condition.strip(), *counts)
+    if is_trace and _OF_PYTHON.search(location):
+        raise UsageError(
+            f"{option} {text!r}: traces are for compiled code; --break-at has values of Python"
+        )
+    expressions = tuple(_in_language(location, each) for each in rest)
+    return Place(location, expressions, condition.strip(), *counts)
+
+
+def _in_language(location: str, expression: str) -> str:
+    """Return an expression as one of Python if the location is in a file of Python.
+
+    >>> _in_language("solver.py:12", "n"), _in_language("solver.c:12", "n")
+    ('py:n', 'n')
+    """
+    is_plain = _OF_PYTHON.search(location) and not expression.startswith(_PYTHON)
+    return f"{_PYTHON}{expression}" if is_plain else expression
 
 
 def split(text: str) -> list[str]:
@@ -98,7 +115,7 @@ def pairs_of(conditions: Sequence[str], locations: Sequence[str]) -> tuple[Place
             f"--check {conditions[-1]!r} needs --at LOC: the location at which it is checked"
         )
     return tuple(
-        Place(location, check=condition)
+        Place(location, check=_in_language(location, condition))
         for condition, location in zip(conditions, locations, strict=True)
     )
 
