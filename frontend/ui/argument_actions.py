@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from pgdb.errors import UsageError
+
+_LIKENESS = 0.75
+"""Least similarity of a mistyped word and the known word that is suggested, from 0 to 1."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,12 +26,29 @@ class Parser(argparse.ArgumentParser):
         """Parse the words; those of a mode that are unknown are errors of that mode."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            meant = _meant(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return known, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as refused:
+            refused.message += _meant(str(value), map(str, action.choices or ()))
+            raise
 
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse itself takes no notice of an output that cannot be written.
         (file or sys.stderr).write(message)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    """Return a question for the known word that *word* is like, empty if there is none."""
+    # Only an error needs the module.
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, known, n=1, cutoff=_LIKENESS)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 class Part(argparse.Action):
