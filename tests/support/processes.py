@@ -172,13 +172,22 @@ def pids_of_run(program: Program) -> list[int]:
     return list(programs_with(f"PGDB_TEST_RUN={os.environ['PGDB_TEST_RUN']}", program))
 
 
+def _program(pid: int) -> str:
+    return f"/proc/{pid}/exe"
+
+
 def ranks_with(variable: str, *programs: Program) -> dict[int, int]:
-    """Return the processes of programs that have ``NAME=value``, by rank."""
+    """Return the processes of programs that have ``NAME=value``, by rank, without their forks."""
     found = {}
-    for pid, variables in programs_with(variable, *programs).items():
+    processes = programs_with(variable, *programs)
+    for pid, variables in processes.items():
         # One that is about to end has no variables any longer.
-        if (rank := rank_of(variables)) is not None:
-            found[rank] = pid
+        if (rank := rank_of(variables)) is None:
+            continue
+        with suppress(FileNotFoundError):
+            parent = parent_of(pid)
+            if parent not in processes or not os.path.samefile(*map(_program, (pid, parent))):
+                found[rank] = pid
     return dict(sorted(found.items()))
 
 
