@@ -210,6 +210,9 @@ class MpiCall(Struct, frozen=True):
     awaits: str | None = None
     """World ranks whose part a call that gathers still receives, as the text of a rank set; None
     for any other call, and where they are unknown."""
+    came: str | None = None
+    """World ranks whose part of a call that gathers has come, though not all have, as the text of a
+    rank set; some of them at least. None for any other call, and where they are unknown."""
     waits_for: Literal["", "all", "any", "some"] = ""
     """The requests that end the call, of one that waits for requests or tests them."""
     words: tuple[Word, ...] = ()

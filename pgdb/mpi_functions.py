@@ -413,8 +413,9 @@ def _rows() -> dict[str, Prototype]:
 
 NEIGHBOURHOOD = "MPI_Neighbor_"
 """Begin of the names of calls that wait for the neighbours of a topology alone."""
-GATHERING = frozenset({"MPI_Gather", "MPI_Gatherv", "MPI_Reduce"})
-"""Calls in which members receive the parts of others, for a root."""
+GATHERING = frozenset({"MPI_Exscan", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce", "MPI_Scan"})
+"""Calls in which members receive the parts of others and may leave early: for a root, or, as in
+MPI_Scan, for the ranks behind them."""
 PROTOTYPES = _rows()
 """The functions of MPI that wait, or that begin something to wait for, by their names.
 

@@ -11,14 +11,15 @@ a broadcast has such a message if another rank takes it for one that passes the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.library import CommunicatorParts, MpiLibrary
-from pgdb.mpi_calls import MOST_ARRIVED, ArrivedMessage, MpiCall, Request
+from pgdb.mpi_calls import MOST_ARRIVED, ArrivedMessage, Communicator, MpiCall, Request
+from pgdb.ranks import RankSet
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +30,16 @@ _SOURCE_AT = {"mpich": 8}
 """Place of ``MPI_SOURCE`` in a status of MPICH, behind two words of a count; 0 elsewhere."""
 _COLLECTIVE_TAGS = {"MPI_Bcast": -17, "MPI_Scatter": -24}
 """The tags of calls whose data come from a root, the same in Open MPI 4 and 5."""
+_GATHERING_TAGS = {
+    "MPI_Exscan": -18,
+    "MPI_Gather": -19,
+    "MPI_Gatherv": -20,
+    "MPI_Reduce": -21,
+    "MPI_Scan": -23,
+}
+"""The tags of calls whose data go to a root, or to the ranks behind."""
+_TAGS_OF_MPICH = {"MPI_Gather": 3, "MPI_Gatherv": 4, "MPI_Reduce": 11}
+"""The same of MPICH, in all versions."""
 _CHECKS = "ompi_mpi_param_check"
 """Data symbol: whether Open MPI refuses tags that no user may have."""
 
@@ -61,7 +72,10 @@ def _of_collectives(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arri
             if checks is None or parts.record not in wanted:
                 continue
             library.emulator.write(checks, bytes(1))
-            for function, tag in _COLLECTIVE_TAGS.items():
+            own = {each.function for each in calls if each.communicator == parts.record}
+            # A root takes the parts of others in its own time.
+            gathering = {name: tag for name, tag in _GATHERING_TAGS.items() if name not in own}
+            for function, tag in (_COLLECTIVE_TAGS | gathering).items():
                 found += [
                     replace(each, tag=None, function=function)
                     for each in _of_communicator(library, handle, parts, tag)
@@ -69,6 +83,69 @@ def _of_collectives(library: MpiLibrary, calls: Sequence[MpiCall]) -> tuple[Arri
     except EmulationError as error:
         LOG.info("messages of collective calls: %s", error)
     return tuple(found)
+
+
+def part_that_came(
+    library: MpiLibrary, groups: Collection[Communicator], function: str
+) -> RankSet | None:
+    """Return a rank whose part of a call that gathers has come, and that no receive has taken.
+
+    Return an empty set if there is no such part, and None where the library cannot be asked. The
+    part stays in the copy of the memory. *groups* are the communicators of the call's receives.
+
+    :raises EmulationError: if the question fails.
+    """
+    found: RankSet | None = None
+    for handle, parts in library.communicators.items():
+        if parts.record not in groups:
+            continue
+        with _for_collectives(library, handle) as tags:
+            if function not in tags:
+                return None
+            source = _first(library, handle, parts, tags[function])
+            if source is not None:
+                return RankSet([source])
+            found = RankSet()
+    return found
+
+
+def _first(library: MpiLibrary, handle: int, parts: CommunicatorParts, tag: int) -> int | None:
+    """Return the source of the first message with a tag, None if there is no message."""
+    constants, emulator = library.constants, library.emulator
+    flag, status = emulator.allocate(16), emulator.allocate(_STATUS_BYTES)
+    emulator.write(flag, bytes(4))
+    with emulator.halted_at(library.progress), suppress(HaltError):
+        library.query("Iprobe", constants.any_source, tag, handle, flag, status)
+    if not emulator.number(flag, 4):
+        return None
+    source_at = _SOURCE_AT.get(library.family, 0)
+    source = library.peer(emulator.number(status + source_at, 4), parts.ranks)
+    if not isinstance(source, int):
+        raise EmulationError("a part of an unknown rank")
+    return source
+
+
+@contextmanager
+def _for_collectives(library: MpiLibrary, handle: int) -> Iterator[dict[str, int]]:
+    """Let the library find messages of collective calls as if they were the user's; the value has
+    their tags, and is empty where this is impossible.
+
+    Open MPI has tags that it refuses from users. MPICH has a context of its own for them.
+    """
+    if (checks := library.data_symbol(_CHECKS)) is not None:
+        library.emulator.write(checks, bytes(1))
+        yield _COLLECTIVE_TAGS | _GATHERING_TAGS
+        return
+    place = library.contexts.place(handle)
+    if place is None:
+        yield {}
+        return
+    address, data, shifted = place
+    library.emulator.write(address, shifted)
+    try:
+        yield _TAGS_OF_MPICH
+    finally:
+        library.emulator.write(address, data)
 
 
 def _receives(call: MpiCall) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -13,6 +14,8 @@ from pgdb.backend.mpi_calls.handle_objects import candidates
 if TYPE_CHECKING:
     from pgdb.backend.mpi_calls.library import MpiLibrary
 
+OF_COLLECTIVES = 1
+"""Distance between the context of a communicator and that of its collective calls."""
 _PREDEFINED = (0x44000000, 0x44000001)
 _FIRST = (0x84000000, 0xC4000000)
 """Handles of the first communicators of the library's own table, and of the first block of memory
@@ -53,6 +56,20 @@ class Contexts:
         """Return the address of the object of a communicator that is not freed."""
         address = self._place(handle)
         return address if address is not None and self._is_alive(address) else None
+
+    def place(self, handle: int) -> tuple[int, bytes, bytes] | None:
+        """Return the address of the contexts of a communicator, their bytes, and those of the
+        contexts of its collective calls; None if they are unknown."""
+        address = self.object(handle)
+        found = None if address is None else self._library.identities.contexts_place()
+        if address is None or found is None:
+            return None
+        form, at = found
+        data = self._memory.bytes_at(address + at, struct.calcsize(form))
+        if data is None:
+            return None
+        shifted = (each + OF_COLLECTIVES for each in struct.unpack(form, data))
+        return address + at, data, struct.pack(form, *shifted)
 
     def _objects(self) -> Iterator[tuple[int, int]]:
         """Yield the handles and addresses of all communicators."""

@@ -10,9 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.backend.mpi_calls.arguments import CallArguments, Known
-from pgdb.backend.mpi_calls.arrived import arrived_messages
+from pgdb.backend.mpi_calls.arrived import arrived_messages, part_that_came
 from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.frames import MachineFrame
+from pgdb.backend.mpi_calls.gathering import is_begin
 from pgdb.backend.mpi_calls.library import MpiLibrary
 from pgdb.backend.mpi_calls.memory import Images, Memory, Source
 from pgdb.backend.mpi_calls.neighbours import neighbours_of
@@ -22,6 +23,7 @@ from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.backend.mpi_calls.sites import CallSites
 from pgdb.mpi_calls import ArrivedMessage, CallState, Communicator, FieldSource, MpiCall
 from pgdb.mpi_functions import GATHERING, NEIGHBOURHOOD, PROTOTYPES, properties_of
+from pgdb.ranks import RankSet
 
 LOG = logging.getLogger(__name__)
 
@@ -267,8 +269,19 @@ class _Parts:
         if not is_of_neighbours and not is_root and self._library.size > _MOST_IN_TREE:
             return
         found = open_receives(self._library, self._frames, self._level, group)
-        if found:
-            self._fields["neighbours" if is_of_neighbours else "awaits"] = str(found)
+        if not found.awaited:
+            return
+        self._fields["neighbours" if is_of_neighbours else "awaits"] = str(found.awaited)
+        if is_root and (found.came or self._is_begin(function, found.awaited)):
+            part = part_that_came(self._library, found.groups, function)
+            if part is not None or found.came:
+                self._fields["came"] = str(found.came | (part or RankSet()))
+
+    def _is_begin(self, function: str, awaited: RankSet) -> bool:
+        ranks, root = self._ranks, self._fields.get("root")
+        if ranks is None or not isinstance(root, int):
+            return False
+        return is_begin(self._library.family, function, ranks, root, awaited)
 
     def own_request(self) -> None:
         """Find the peer and the tag in the request that the call itself has made."""

@@ -56,15 +56,23 @@ class Identities:
         *address*, sends and receives; None if they are unknown."""
         return self._numbers(address) if self._library.family == "mpich" else None
 
+    def contexts_place(self) -> tuple[str, int] | None:
+        """Return the form and the place of the contexts in an object of MPICH."""
+        return self._form() if self._library.family == "mpich" else None
+
     def _numbers(self, address: int) -> tuple[int, ...] | None:
-        key = self._library.image.key
-        found = _PLACES.get(key) or self._place()
-        if found is None:
+        if (found := self._form()) is None:
             return None
-        _PLACES[key] = found
         form, at = found
         data = self._memory.bytes_at(address + at, struct.calcsize(form))
         return struct.unpack(form, data) if data is not None else None
+
+    def _form(self) -> tuple[str, int] | None:
+        key = self._library.image.key
+        found = _PLACES.get(key) or self._place()
+        if found is not None:
+            _PLACES[key] = found
+        return found
 
     def _place(self) -> tuple[str, int] | None:
         """Return the form and the place of the numbers, None unless there is one place."""

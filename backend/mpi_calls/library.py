@@ -72,7 +72,11 @@ _CONSTANTS: dict[Family, Constants] = {
     ),
 }
 _OPERATION_SYMBOL = "ompi_mpi_op_"
-_AT_PROGRESS = ("opal_progress", "MPIDI_progress_test", "MPID_Progress_test")
+_AT_PROGRESS = (
+    *("opal_progress", "MPIDI_progress_test", "MPID_Progress_test"),
+    # UCX refuses to look for messages while it does so, as it does in most ranks that wait.
+    "ucp_worker_progress",
+)
 
 
 class CommunicatorParts(msgspec.Struct, frozen=True):

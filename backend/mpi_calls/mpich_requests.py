@@ -13,6 +13,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from pgdb.backend.mpi_calls.contexts import OF_COLLECTIVES
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.handle_objects import HEAD_BYTES, KIND_AT, candidates, is_request
 from pgdb.backend.mpi_calls.library import MpiLibrary
@@ -63,8 +64,6 @@ _UCX_TAG = 0x0FFFFFFF
 _UCX_MASKS = (0x9FFFFFFF, 0x90000000, 0xFFFFFFFF, 0xF0000000)
 """Bits that are compared, of a receive with a tag and of one with any; the others are flags."""
 _WITH_UCX = "MPICH 4.0.2"
-_COLLECTIVE = 1
-"""Distance between the context of a communicator and that of its collective calls."""
 
 
 class MpichRequests:
@@ -236,8 +235,8 @@ class MpichRequests:
             handle = self._library.contexts.communicator(bits >> 48)
             # Collective calls have the next context, and tags of the library's own.
             is_own = handle is None
-            if is_own and bits >> 48 & _COLLECTIVE:
-                handle = self._library.contexts.communicator((bits >> 48) - _COLLECTIVE)
+            if is_own and bits >> 48 & OF_COLLECTIVES:
+                handle = self._library.contexts.communicator((bits >> 48) - OF_COLLECTIVES)
             communicator = self._library.communicator(handle) if handle is not None else None
             return Request(
                 kind=found.kind,

@@ -16,8 +16,8 @@ from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.mpi_calls import Communicator, Request, RequestKind
 from pgdb.mpi_functions import PROTOTYPES
 
-_DEEPEST = 4
-"""Frames of the MPI library that are looked at."""
+_DEEPEST = 5
+"""Frames of the MPI library that are looked at; a call of Fortran has one more than that of C."""
 
 
 def own_kind(function: str) -> RequestKind | None:

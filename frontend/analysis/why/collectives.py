@@ -14,7 +14,7 @@ from pgdb.frontend.analysis.why.needs import CONNECTIONS, ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
 from pgdb.mpi_calls import Communicator, MpiCall
-from pgdb.mpi_functions import NEIGHBOURHOOD
+from pgdb.mpi_functions import GATHERING, NEIGHBOURHOOD
 from pgdb.ranks import RankSet
 
 _KINDS: dict[Difference, VerdictKind] = {
@@ -162,6 +162,7 @@ def different(knot: Knot) -> Verdict | None:
     kind = _KINDS[difference]
     reason = _DIFFERENCES[difference]
     made = differing[0][0]
+    is_undecided = difference == "function" and _may_await(differing)
     groups = [matching.group_of(each) for each in (usual, made)]
     are_alike = matching.members_of(groups[0]) == matching.members_of(groups[1]) and not any(
         each is not None and each.remote for each in groups
@@ -170,13 +171,30 @@ def different(knot: Knot) -> Verdict | None:
         kind, reason = "communicator-mixup", _MIXED_UP
     most = [each for call, each in calls if matching.plain(call) == usual]
     text = f"{_stands(most)}, but {_list([_stands([party]) for _, party in differing])}: {reason}"
-    return knot.verdict(
+    verdict = knot.verdict(
         kind,
         text,
         "all members of a communicator make the same collective calls in one order",
         ranks=concerned if cause is None else cause,
         known=knot.is_known and is_sure,
         step=step,
+    )
+    if is_undecided and cause is not None and verdict.confidence == "likely":
+        return replace(verdict, confidence="cannot tell")
+    return verdict
+
+
+def _may_await(differing: Calls) -> bool:
+    """Return whether the ranks that differ may wait for one that has left their call out.
+
+    They are then in a call that the others may have left, and whose part is missing is unknown.
+    """
+    return all(
+        made.function in GATHERING
+        and made.awaits is None
+        and (not isinstance(made.root, int) or made.root in party.ranks)
+        and not (made.communicator and made.communicator.collectives)
+        for made, party in differing
     )
 
 

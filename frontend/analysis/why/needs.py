@@ -95,6 +95,8 @@ class Condition(msgspec.Struct, frozen=True):
     needs: tuple[Need, ...]
     every: bool = True
     """Whether the call returns after all needs are met, or after one of them."""
+    is_exchange: bool = False
+    """Whether the call sends and receives; either part may be complete."""
 
 
 Absentees = Callable[[MpiCall], RankSet]
@@ -165,7 +167,7 @@ def _condition(
                 needs = [received]
             # Either part may be complete.
             parts = tuple(each for each in needs if each is not None)
-            return Condition(parts, len(parts) == 1) if parts else None
+            return Condition(parts, len(parts) == 1, is_exchange=True) if parts else None
         case "wait" | "test" if call.function != WIN_TEST:
             return _request_condition(call, ranks, world)
         case "comm" if call.function in CONNECTIONS:

@@ -35,17 +35,22 @@ def one_sided(knot: Knot) -> Verdict | None:
     ranks = RankSet.union(each.ranks for each in parties)
     waiters = {*knot.having("message receiver")}
     network = graph.digraph(knot.waiting, [each for each in knot.edges if each.waiter in waiters])
-    behind = [knot.party(each) for each in graph.reaching(network, members) if each in waiters]
+    numbers = [each for each in graph.reaching(network, members) if each in waiters]
+    behind = [knot.party(each) for each in numbers]
     text = f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)}"
     if behind:
         others = RankSet.union(each.ranks for each in behind)
+        needs = (need for each in numbers for need in knot.open_needs(each, "message receiver"))
+        # Other ranks that wait for the same lock are victims.
+        awaited = RankSet.union(each.targets for each in needs) & ranks or ranks
+        who = words.pronoun(ranks) if awaited == ranks else words.named(awaited)
+        these = "it needs" if len(ranks) == 1 else "they need"
         return knot.verdict(
             "cycle",
-            f"{text}, and {words.named(others)}, which may hold what {words.pronoun(ranks)} "
-            f"{words.verb(ranks, 'needs')}, {words.verb(others, 'waits')} for "
-            f"{words.pronoun(ranks)} {words.in_calls(behind)}",
+            f"{text}, and {words.named(others)}, which may hold what {these}, "
+            f"{words.verb(others, 'waits')} for {who} {words.in_calls(behind)}",
             "a rank that waits for a message cannot give back a lock",
-            ranks=ranks | others,
+            ranks=awaited | others,
             known=False,
             step=_HOLDER_UNKNOWN,
         )

@@ -12,6 +12,7 @@ from pgdb.frontend.analysis.why.needs import ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
 from pgdb.mpi_calls import ArrivedMessage, MpiCall
+from pgdb.mpi_functions import GATHERING
 from pgdb.ranks import RankSet
 
 _COUNTS = Step(
@@ -26,6 +27,11 @@ _COUNTS_OF_CALLS = Step(
 )
 _ROOT_ALONE = Step(
     "the root may be the only rank that makes the call; the flight recorder counts the calls of "
+    "each rank",
+    ("mpi-calls --last 8",),
+)
+_RANK_ALONE = Step(
+    "the rank may be the only one that makes the call; the flight recorder counts the calls of "
     "each rank",
     ("mpi-calls --last 8",),
 )
@@ -46,7 +52,9 @@ def untaken_part(knot: Knot) -> Verdict | None:
     """
     for party in knot.parties:
         for message in party.status.arrived:
-            if message.function and (sender := _sender(knot, party, message)) is not None:
+            if not message.function or message.function in GATHERING:
+                continue
+            if (sender := _sender(knot, party, message)) is not None:
                 found = [each.ranks for each in knot.parties if message in each.status.arrived]
                 return _verdict(knot, party, sender, message, RankSet.union(found))
     return None
@@ -69,7 +77,10 @@ def unsent_part(knot: Knot) -> Verdict | None:
         return None  # the calls differ, in their roots or their communicators
     inside = RankSet.union(each.ranks for each, _, _ in waiting)
     for party, made, parts in waiting:
+        plain = matching.plain(made)
         if any(_gathers_otherwise(each, made) for each in knot.parties):
+            return None
+        if _is_behind_the_root(knot, made, inside):
             return None
         absent = (parts - inside) & RankSet.union(
             each.ranks for each in knot.parties if not _is_in(each, made)
@@ -84,27 +95,77 @@ def unsent_part(knot: Knot) -> Verdict | None:
         )
         have_made_it = _have_made_it(made, there)
         who = words.named(absent)
+        has = words.verb(absent, "has")
         because = {
-            None: f"{who} {words.verb(absent, 'has')} left the call out, or named another root",
-            True: f"{who} {words.verb(absent, 'has')} made this call, and named another root",
-            False: f"{who} {words.verb(absent, 'has')} left the call out",
+            None: f"{who} {has} left the call out, or named another root",
+            True: f"{who} {has} made this call, and named another root",
+            False: f"{who} {has} left the call out",
         }
+        if made.root is None:
+            because[None] = because[False]
         kind: VerdictKind = "different-roots" if have_made_it else "missing-from-collective"
         found = knot.verdict(
             "rank-left" if _are_in_finalize(there) else kind,
             f"{words.named(party.ranks)} {words.verb(party.ranks, 'waits')} "
             f"{words.in_calls([party])} for the part of {who}, but {places}: "
             f"{because[have_made_it]}",
-            "the root of a call that gathers, and inner ranks of its tree, receive others' parts",
+            "the root of a call that gathers, and inner ranks of its tree, receive others' parts"
+            if made.root is not None
+            else "a member of this call receives the part of a rank before it",
             # The root alone is wrong rather than all others.
             ranks=inside if have_made_it and len(inside) == 1 else absent,
             known=False,
             step=_COUNTS_OF_CALLS,
         )
-        if have_made_it is None and len(inside) == 1 and _is_first_in_line(made, absent):
-            return replace(found, confidence="cannot tell", step=_ROOT_ALONE)
+        if have_made_it is not None:
+            return found
+        others = _others_made_it(knot, plain, inside, absent)
+        if others is False:
+            return _alone(knot, made, inside)
+        if others is None and len(inside) == 1 and _is_first_in_line(made, absent):
+            step = _ROOT_ALONE if made.root is not None else _RANK_ALONE
+            return replace(found, confidence="cannot tell", step=step)
         return found
     return None
+
+
+def _others_made_it(knot: Knot, made: MpiCall, inside: RankSet, absent: RankSet) -> bool | None:
+    """Return whether a rank besides those *inside* a call that gathers has made it, as the parts
+    that have come say; None if they do not.
+
+    The *absent* rank may be the one that has to hand the parts of others on.
+    """
+    own = [each for party in knot.parties for each in party.calls if matching.plain(each) == made]
+    came = [each.came for each in own if each.came is not None]
+    if any(RankSet.parse(each) - inside - absent for each in came if each):
+        return True
+    there = [each for each in knot.parties if not each.ranks.isdisjoint(absent)]
+    for message in (each for party in there for each in party.status.arrived):
+        source = message.source
+        if message.function == made.function and isinstance(source, int):
+            if source not in absent | inside:
+                return True
+    return False if came else None
+
+
+def _alone(knot: Knot, made: MpiCall, inside: RankSet) -> Verdict | None:
+    """Return the verdict about ranks that are the only ones to make a call that gathers."""
+    members = matching.members_of(made.communicator)
+    within = [each for each in knot.parties if not each.ranks.isdisjoint(inside)]
+    others = [each for each in knot.parties if each.ranks.isdisjoint(inside)]
+    if members is None or len(members - inside) <= len(inside) or _are_in_finalize(others):
+        return None
+    ranks = RankSet.union(each.ranks for each in others)
+    return knot.verdict(
+        "different-collectives",
+        f"{words.named(inside)} {words.verb(inside, 'is')} {words.in_calls(within)}, and no other "
+        f"rank has sent its part: {words.named(ranks)} {words.verb(ranks, 'is')} "
+        f"{words.in_calls(others)}",
+        "a member of a call that gathers sends its part, and leaves the call then",
+        ranks=inside,
+        known=False,
+        step=_COUNTS_OF_CALLS,
+    )
 
 
 def _have_made_it(made: MpiCall, others: Sequence[Party]) -> bool | None:
@@ -120,6 +181,15 @@ def _have_made_it(made: MpiCall, others: Sequence[Party]) -> bool | None:
             return None
         found.add(other.collectives > own)
     return found.pop() if len(found) == 1 else None
+
+
+def _is_behind_the_root(knot: Knot, made: MpiCall, inside: RankSet) -> bool:
+    """Return whether the root of a call has not made it, and waits in another one.
+
+    It cannot have left the call while a part for it is missing.
+    """
+    root = made.root
+    return isinstance(root, int) and root in knot.ranks and root not in inside
 
 
 def _is_in(party: Party, made: MpiCall) -> bool:
@@ -141,7 +211,7 @@ def _is_first_in_line(made: MpiCall, absent: RankSet) -> bool:
     """Return whether the first member behind the root, or the first of all, is absent."""
     members = matching.members_of(made.communicator)
     if members is None or not isinstance(made.root, int):
-        return True
+        return True  # any rank before one in MPI_Scan is
     order = [*members]
     behind = order[(order.index(made.root) + 1) % len(order)] if made.root in members else -1
     first = next((each for each in order if each != made.root), -1)

@@ -178,10 +178,14 @@ class _Solver:
         """Return the ranks of a party one of whose calls can return."""
         found, index = RankSet(), 0
         for condition in self.conditions[number]:
-            parts = []
+            parts, met = [], []
             for need in condition.needs:
-                parts.append(self._part(need, ranks, self.met[number].get(index)))
+                met.append(self.met[number].get(index, RankSet()) & ranks)
+                parts.append(self._part(need, ranks, met[-1]))
                 index += 1
+            if condition.is_exchange:
+                found = found | self._exchanged(condition, ranks, parts, met)
+                continue
             if not condition.every:
                 found = found | RankSet.union(parts)
                 continue
@@ -191,13 +195,34 @@ class _Solver:
             found = found | together
         return found
 
-    def _part(self, need: Need, ranks: RankSet, met: RankSet | None) -> RankSet:
+    def _exchanged(
+        self,
+        condition: Condition,
+        ranks: RankSet,
+        parts: Sequence[RankSet],
+        met: Sequence[RankSet],
+    ) -> RankSet:
+        """Return the ranks whose call that sends and receives can return.
+
+        Either part of it may be complete. Between ranks that have not moved, one whose two calls
+        fit is: the rank waits for the other one.
+        """
+        both = ranks
+        for each in met:
+            both = both & each
+        found = both
+        for need, own, own_met in zip(condition.needs, parts, met, strict=True):
+            is_watched = ranks | need.targets <= self._watch.still
+            found = found | (own - own_met if is_watched else own)
+        return found
+
+    def _part(self, need: Need, ranks: RankSet, met: RankSet) -> RankSet:
         is_met = need.targets <= self.free if need.every else not need.targets.isdisjoint(self.free)
         # A rank that moved was stopped behind its call, and others may have needed it to go on.
         has_moved = need.kind == "meeting" and not need.targets.isdisjoint(self._watch.moved)
         if is_met or has_moved:
             return ranks
-        return RankSet() if met is None else met & ranks
+        return met
 
     def _met(self, number: int) -> dict[int, RankSet]:
         """Return, for each need of a party, its ranks that a posted call of another rank meets."""

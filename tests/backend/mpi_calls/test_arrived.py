@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import pytest
 from msgspec.structs import replace
 
-from pgdb.backend.mpi_calls.arrived import arrived_messages
+from pgdb.backend.mpi_calls.arrived import arrived_messages, part_that_came
 from pgdb.backend.mpi_calls.errors import EmulationError
 from pgdb.backend.mpi_calls.library import CommunicatorParts, Constants
 from pgdb.mpi_calls import ArrivedMessage, Communicator, MpiCall, Request
 from pgdb.mpi_functions import properties_of
+from pgdb.ranks import RankSet
 
 
 class Asked:
@@ -33,12 +34,17 @@ class Asked:
         return None
 
 
+CONTEXTS = 0x60
+
+
 class WithBroadcast:
     """A library with one message of a broadcast, from rank 1."""
 
     world = 1
     family = "openmpi"
     progress = frozenset[int]()
+    parts: tuple[int, ...] = ()
+    """The tags of the parts that a probe finds."""
     constants = Constants(any_source=-1, any_tag=-1, proc_null=-2, root=-4)
 
     def __init__(self, communicator: Communicator, checks: int | None) -> None:
@@ -67,6 +73,9 @@ class WithBroadcast:
         yield
 
     def query(self, name: str, *arguments: int) -> None:
+        if name == "Iprobe":
+            self._probed(*arguments)
+            return
         # The library refuses this tag unless its checks are off.
         assert self._checks is not None and self.memory[self._checks] == b"\0"
         _, tag, handle, flag, _, status = arguments
@@ -74,11 +83,32 @@ class WithBroadcast:
             self._left = 0
             self.memory |= {flag: b"\1", status: b"\1", status + 4: b"\xef\xff\xff\xff"}
 
+    def _probed(self, source: int, tag: int, handle: int, flag: int, status: int) -> None:
+        assert (source, handle) == (-1, 7)
+        assert self._checks is None or self.memory[self._checks] == b"\0"
+        if self._checks is None:
+            assert self.memory[CONTEXTS] == b"\x05\x00"
+        if tag in self.parts:
+            self.memory |= {flag: b"\1", status + 8 * (self.family == "mpich"): b"\2"}
+
     def peer(self, number: int, ranks: tuple[int, ...]) -> int:
         return ranks[number]
 
     def tag(self, number: int) -> int | None:
         return None
+
+
+class OfMpich(WithBroadcast):
+    """A library in which collective calls have a context of their own."""
+
+    family = "mpich"
+
+    @property
+    def contexts(self) -> OfMpich:
+        return self
+
+    def place(self, handle: int) -> tuple[int, bytes, bytes]:
+        return CONTEXTS, b"\x04\x00", b"\x05\x00"
 
 
 def is_asked(*calls: MpiCall) -> bool:
@@ -129,3 +159,37 @@ def test_a_rank_in_a_collective_call_has_the_messages_of_others() -> None:
     assert arrived_messages(other, [barrier]) == ()
     unknown: Any = WithBroadcast(world, None)
     assert arrived_messages(unknown, [barrier]) == ()
+
+
+def test_parts_of_a_call_that_gathers_are_found_among_those_of_its_function() -> None:
+    world = Communicator(name="MPI_COMM_WORLD", members="0-2")
+    library: Any = WithBroadcast(world, 0x50)
+    assert part_that_came(library, [world], "MPI_Reduce") == RankSet()
+    library.parts = (-21,)
+    assert part_that_came(library, [world], "MPI_Reduce") == RankSet([2])
+    assert part_that_came(library, [world], "MPI_Gather") == RankSet()
+    # Nothing is known of a communicator that nobody has looked at.
+    assert part_that_came(library, [Communicator(members="0-1")], "MPI_Reduce") is None
+
+
+def test_parts_of_mpich_have_another_context_for_the_time_of_the_question() -> None:
+    world = Communicator(name="MPI_COMM_WORLD", members="0-2")
+    library: Any = OfMpich(world, None)
+    library.parts = (11,)
+    assert part_that_came(library, [world], "MPI_Reduce") == RankSet([2])
+    assert part_that_came(library, [world], "MPI_Gather") == RankSet()
+    assert part_that_came(library, [world], "MPI_Scan") is None
+    assert library.memory[CONTEXTS] == b"\x04\x00"
+
+
+def test_a_root_takes_the_parts_of_its_own_call_in_its_own_time() -> None:
+    world = Communicator(name="MPI_COMM_WORLD", members="0-2")
+    wanted: list[int] = []
+
+    class Listing(WithBroadcast):
+        def query(self, name: str, *arguments: int) -> None:
+            wanted.append(arguments[1])
+
+    library: Any = Listing(world, 0x50)
+    arrived_messages(library, [replace(call("MPI_Gather"), communicator=world)])
+    assert -21 in wanted and -19 not in wanted

@@ -28,12 +28,12 @@ FRAMES = (
 """Of the innermost frame, no register is known."""
 
 
-def found(
+def receives(
     monkeypatch: pytest.MonkeyPatch,
     objects: dict[int, Request],
     stack: tuple[int, ...] = (ONE,),
     array: tuple[int, ...] = (TWO, ONE, 0),
-) -> str:
+) -> module.OwnReceives:
     words = dict(enumerate(array))
 
     class Reader:
@@ -58,7 +58,11 @@ def found(
 
     monkeypatch.setattr(module, "RequestReader", Reader)
     library: Any = Library()
-    return str(module.open_receives(library, FRAMES, 2, WORLD))
+    return module.open_receives(library, FRAMES, 2, WORLD)
+
+
+def found(*given: Any) -> str:
+    return str(receives(*given).awaited)
 
 
 def test_requests_are_on_the_stack_and_in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +98,16 @@ def test_other_requests_say_nothing(monkeypatch: pytest.MonkeyPatch, other: Requ
 
 def test_a_communicator_of_one_node_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(monkeypatch, {ONE: replace(OPEN, communicator=NODE)}) == "2"
+
+
+def test_a_part_that_has_come_stands_with_an_open_receive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complete request elsewhere on the stack may be one of an earlier call."""
+    both = {ONE: OPEN, TWO: replace(OPEN, peer=3, complete=True)}
+    beside = receives(monkeypatch, both, (TWO, ONE), ())
+    assert (str(beside.awaited), str(beside.came), beside.groups) == ("2", "3", (WORLD,))
+    in_array = receives(monkeypatch, both, (), (TWO, ONE, 0))
+    assert (str(in_array.awaited), str(in_array.came)) == ("2", "3")
+    apart = receives(monkeypatch, both, (TWO, 8, ONE), ())
+    assert (str(apart.awaited), str(apart.came)) == ("2", "")
+    of_user = both | {TWO: replace(both[TWO], tag=7)}
+    assert str(receives(monkeypatch, of_user, (TWO, ONE), ()).came) == ""

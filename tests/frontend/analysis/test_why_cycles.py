@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pgdb.mpi_calls import MpiCallStatus
-from tests.support.why_calls import outside, recv, request, send, waits
+from pgdb.frontend.analysis.why.waiting import Watch
+from pgdb.mpi_calls import Communicator, MpiCallStatus
+from pgdb.ranks import RankSet
+from tests.support.why_calls import in_call, outside, recv, request, send, waits, win_call
 from tests.support.why_jobs import BARRIER, Job, explained, unfinished
 
 
@@ -54,3 +56,37 @@ def test_a_rank_at_work_may_receive_what_others_send() -> None:
     job: Job = {"0-2": to_somebody(), "3": outside()}
     found = explained(job).verdicts
     assert "head-to-head-sends" not in [each.kind for each in found]
+
+
+FIVE = Communicator(name="MPI_COMM_WORLD", members="0-4")
+
+
+def exchanges(dest: int, source: int) -> MpiCallStatus:
+    return in_call(
+        "MPI_Sendrecv",
+        "sendrecv",
+        dest=dest,
+        source=source,
+        tag=1,
+        receive_tag=1,
+        count=300000,
+        communicator=FIVE,
+    )
+
+
+def test_a_part_of_an_exchange_that_fits_is_complete_between_ranks_that_do_not_move() -> None:
+    """Rank 2 turns its direction round; a part that fits does not hide the one that does not."""
+    job: Job = {str(rank): exchanges((rank + 1) % 5, (rank - 1) % 5) for rank in range(5)}
+    job["2"] = exchanges(1, 3)
+    first = explained(job, Watch(still=RankSet(range(5)), seconds=1.0)).verdicts[0]
+    assert (first.kind, str(first.ranks), str(first.victims)) == ("cycle", "1-3", "0,4")
+    # Without a watch the parts may be in flight.
+    assert explained(job, Watch()).verdicts == ()
+
+
+def test_a_rank_that_wants_a_lock_for_which_nobody_waits_is_a_victim() -> None:
+    """The holder of the lock waits for a message of one of those that want it."""
+    wants = win_call("MPI_Win_lock", dest=0)
+    first = explained({"0": BARRIER, "1": recv(2), "2-3": wants}).verdicts[0]
+    assert (first.kind, str(first.ranks), str(first.victims)) == ("cycle", "1-2", "0,3")
+    assert "rank 1, which may hold what they need, waits for rank 2 in MPI_Recv" in first.text

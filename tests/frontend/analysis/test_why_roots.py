@@ -149,3 +149,82 @@ def test_the_counts_of_the_recorder_decide_between_the_root_and_the_first_in_lin
     assert found.confidence == "likely" and found.text.endswith("rank 0 has left the call out")
     (found,) = explained({"0,2-3": BARRIER, "1": gathers("0", root=1)}).verdicts
     assert found.confidence == "cannot tell"
+
+
+def part_from(status: MpiCallStatus, source: int, function: str) -> MpiCallStatus:
+    return replace(status, arrived=(ArrivedMessage(source, None, WORLD, function=function),))
+
+
+def of_root(awaits: str, came: str | None) -> MpiCallStatus:
+    return in_call("MPI_Gather", root=0, awaits=awaits, came=came)
+
+
+def test_the_part_of_another_rank_shows_that_the_first_in_line_has_left_the_call_out() -> None:
+    job: Job = {"0": of_root("1", "2"), "1-3": BARRIER}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims), found.confidence) == (
+        "missing-from-collective",
+        "1",
+        "0,2-3",
+        "likely",
+    )
+    # It would have had to hand that part on.
+    handing: Job = {"0": gathers("1"), "1": part_from(BARRIER, 3, "MPI_Gather"), "2-3": BARRIER}
+    (found,) = explained(handing).verdicts
+    assert (str(found.ranks), found.confidence) == ("1", "likely")
+
+
+def test_a_root_to_which_nobody_has_sent_is_the_only_one_in_the_call() -> None:
+    (found,) = explained({"0": of_root("1", ""), "1-3": BARRIER}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims), found.confidence) == (
+        "different-collectives",
+        "0",
+        "1-3",
+        "likely",
+    )
+    assert "no other rank has sent its part" in found.text
+    finalize = in_call("MPI_Finalize", "finalize", communicator=None)
+    (found,) = explained({"0": of_root("1", ""), "1-3": finalize}).verdicts
+    assert (found.kind, str(found.ranks)) == ("rank-left", "1-3")
+
+
+def test_ranks_that_make_a_call_alone_wait_for_the_part_of_nobody() -> None:
+    job: Job = {"0": of_root("1", ""), "1": gathers("3"), "2-3": BARRIER}
+    (found,) = explained(job).verdicts
+    # Two of four are no minority.
+    assert (found.kind, str(found.ranks)) == ("different-collectives", "0-3")
+
+
+def test_a_root_in_another_call_has_not_left_this_one() -> None:
+    other = in_call("MPI_Allreduce", operation="MPI_SUM")
+    (found,) = explained({"0-1,3": other, "2": gathers("3")}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == (
+        "different-collectives",
+        "2",
+        "0-1,3",
+    )
+
+
+def test_a_root_alone_whose_receives_are_unknown_is_no_cause() -> None:
+    (found,) = explained({"0": gathers(), "1-3": BARRIER}).verdicts
+    assert (found.kind, found.confidence) == ("different-collectives", "cannot tell")
+
+
+def scans(awaits: str) -> MpiCallStatus:
+    return in_call("MPI_Scan", awaits=awaits)
+
+
+def test_a_rank_that_leaves_a_scan_out_is_waited_for_by_those_behind() -> None:
+    (found,) = explained({"0-1": BARRIER, "2": scans("1"), "3": scans("2")}).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == (
+        "missing-from-collective",
+        "1",
+        "0,2-3",
+    )
+    assert found.text.endswith("rank 1 has left the call out")
+    # The last one may be the only one that makes the call.
+    (found,) = explained({"0-2": BARRIER, "3": scans("2")}).verdicts
+    assert (str(found.ranks), found.confidence) == ("2", "cannot tell")
+    job: Job = {"0-1": BARRIER, "2": part_from(BARRIER, 1, "MPI_Scan"), "3": scans("2")}
+    (found,) = explained(job).verdicts
+    assert (str(found.ranks), found.confidence) == ("2", "likely")
