@@ -24,6 +24,11 @@ _NO_PART = pattern(r"Attempt to extract a component|There is no member named")
 _TOO_LARGE = "max-value-size"
 _NO_SYNTAX = "syntax error in expression"
 _IN_C, _RANK = "'with language c --", "$_rank"
+# Commands whose arguments are text; "rows%id" in them is no part of a variable.
+_TAKES_TEXT = pattern(
+    r"\s*(?:ec(?:ho?)?|she(?:ll?)?|!|py(?:thon)?|python-interactive|pi|guile|gu|alias|apropos|cd"
+    r"|define|document|file|h(?:elp)?|make|shell|so(?:u(?:r(?:ce?)?)?)?|tty|unalias)(?:\s|\Z|(?<=!))"
+)
 _NAMES_A_TYPE = pattern(r"\s*(?:ptype|whatis)\b")
 
 
@@ -34,6 +39,8 @@ async def with_elements(gdb: GdbSession, text: str, *, is_command: bool = False)
 
     :raises GdbError: if GDB ends.
     """
+    if is_command and _TAKES_TEXT.match(text):
+        return text
     if _MAY_NAME_ONE.search(text) is None and not (is_command and _NAMES_A_TYPE.match(text)):
         return text
     result = await gdb.send(call("fortran_elements_in_gdb.rewrite", text, is_command))

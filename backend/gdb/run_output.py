@@ -32,7 +32,9 @@ _SIGNAL = pattern(
 )
 _NO_LONGER = "The program no longer exists."
 _PLACE = pattern(
-    r"(?:0x[0-9a-f]+\t)?\d+\t|(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)"
+    r"(?:0x[0-9a-f]+\t)?\d+\t"
+    # The array in a display of Fortran has parentheses, too: "2: a = (1, 2)".
+    r"|(?!\d+: )(?:#0 +)?(?:0x[0-9a-f]+ in |0x[0-9a-f]+\t)?[^\s(][^\n]* \(.*\)"
     r"(?: at [^\n]*:\d+| from [^\n]*)?\Z|0x[0-9a-f]+ in "
 )
 """A frame, or a line of source."""

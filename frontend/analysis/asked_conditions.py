@@ -25,7 +25,7 @@ from pgdb.frontend.analysis.plain_values import (
     is_string,
     plain,
 )
-from pgdb.frontend.analysis.values import Group, scalar_of
+from pgdb.frontend.analysis.values import Group, exact_of
 from pgdb.frontend.analysis.values import parse as parse_value
 from pgdb.frontend.analysis.whole_values import Look, no_look
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -38,8 +38,8 @@ Evaluate = Callable[[str, RankSet], Awaitable[Answer]]
 _NO_LVALUE = pattern(r"lvalue|[Aa]ssignment")
 _TOO_WIDE = "integers of more than 8 bytes"
 WOULD_ASSIGN = "'/=' would change the program here, where it assigns; '!=' compares"
-_STRING = pattern(r"(?:u8|[LuU])?\"|'\\000' <repeats ")
-"""The begin of the text of a string."""
+_STRING = pattern(r"(?:u8|[LuU])?[\"']")
+"""The begin of the text of a string, which GDB can have cut. A character begins with its code."""
 _HEXADECIMAL = pattern(r"\b0x[0-9a-f]+\b")
 
 
@@ -209,7 +209,7 @@ def _is_true(text: str) -> bool | None:
     """Return whether GDB's value of a condition is true; None if it is neither true nor false."""
     if is_truth_value(text):
         return _word(text) == "true"
-    number = scalar_of(text)
+    number = exact_of(text)
     if number is not None:
         return number != 0  # a NaN is true, as in C
     if text.endswith("}"):

@@ -31,11 +31,10 @@ from pgdb.frontend.analysis.asked_conditions import (
 from pgdb.frontend.analysis.conditions import Kind, Requirement
 from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
-from pgdb.frontend.analysis.long_differences import from_difference
+from pgdb.frontend.analysis.long_differences import distinct_wholes
 from pgdb.frontend.analysis.plain_values import is_null
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.value_nodes import node_of
-from pgdb.frontend.analysis.values import scalar_of, unparse
+from pgdb.frontend.analysis.values import Exact, exact_of
 from pgdb.frontend.analysis.whole_values import (
     Compute,
     Look,
@@ -80,7 +79,7 @@ class Check(msgspec.Struct, RichText, frozen=True):
     @property
     def is_zero_unnoticed(self) -> bool:
         """Whether all values are a zero or null, which a bare expression does not test."""
-        is_zero = scalar_of(self.common) == 0 or is_null(self.common)
+        is_zero = exact_of(self.common) == 0 or is_null(self.common)
         return self.requirement.is_bare and is_zero
 
     @property
@@ -247,7 +246,7 @@ def judge_values(requirement: Requirement, answer: Answer, *, running_ok: bool =
     classes = [each for each in classes if not is_hidden(each.record)]
     if requirement.kind == "same":
         classes = joined_by_content(classes)
-    texts = _distinct_texts(classes)
+    texts = {each.ranks: text_of(each.filled) for each in classes} | distinct_wholes(classes)
     common = ""
     if requirement.kind == "same":
         majority = max(classes, key=lambda each: len(each.ranks), default=None)
@@ -310,20 +309,6 @@ def _with_causes(
     return tuple(found)
 
 
-def _distinct_texts(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet, str]:
-    """Return the text of each value; of values in full where GDB prints equal parts of them."""
-    texts = {each.ranks: text_of(each.filled) for each in classes}
-    long = [
-        each
-        for each in classes
-        if isinstance(each.record, Value) and isinstance(each.record.whole, str)
-    ]
-    if len({texts[each.ranks] for each in long}) < len(long):
-        wholes = from_difference([unparse(node_of(each)) for each in long])
-        texts |= {each.ranks: text for each, text in zip(long, wholes, strict=True)}
-    return texts
-
-
 def _half_seen(expression: str, each: EquivalenceClass[Record]) -> Iterator[Failing]:
     """Yield the ranks of a value that was not looked at in full, so that nobody knows if it is the
     same."""
@@ -339,13 +324,13 @@ def _out_of_order(kind: Kind, classes: list[EquivalenceClass[Record]]) -> Iterat
     """Yield the ranks whose value breaks the order after the value of the previous rank."""
     by_rank = sorted(
         (rank, text_of(each.filled), number)
-        for each, number in ((each, scalar_of(text_of(each.filled))) for each in classes)
+        for each, number in ((each, exact_of(text_of(each.filled))) for each in classes)
         for rank in each.ranks
     )
     is_down = kind in ("decreasing", "nonincreasing")
     is_strict = kind in ("increasing", "decreasing")
     failing: dict[tuple[str, str], list[int]] = {}
-    before: tuple[str, float] | None = None
+    before: tuple[str, Exact] | None = None
     for rank, text, number in by_rank:
         if number is None or number != number:
             failing.setdefault((text, "not a number, which has no order"), []).append(rank)

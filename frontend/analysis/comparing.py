@@ -20,7 +20,7 @@ from pgdb.frontend.analysis.class_pairs import pairs
 from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.part_differences import Part, have_parts, parts_of
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.values import scalar_of
+from pgdb.frontend.analysis.values import Exact, exact_of
 from pgdb.frontend.analysis.whole_values import (
     how_far,
     is_hidden,
@@ -361,10 +361,10 @@ class _Values:
         )
 
 
-def _number(record: Record) -> int | float | None:
-    number = scalar_of(record.text) if isinstance(record, Value) else None
+def _number(record: Record) -> Exact | None:
+    number = exact_of(record.text) if isinstance(record, Value) else None
     # A NaN has no place in sorted order. As a record it equals a NaN that GDB prints alike.
-    return None if number is None or math.isnan(number) else number
+    return None if number is None or number != number else number
 
 
 def _by_size(each: Difference) -> tuple[float, float, int]:

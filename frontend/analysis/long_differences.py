@@ -16,6 +16,7 @@ from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.diff import Place, compare
 from pgdb.frontend.analysis.paths import with_bounds
 from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
+from pgdb.frontend.analysis.values import unparse
 from pgdb.frontend.analysis.whole_values import is_known, key_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import join_slots, normalize_values
@@ -123,6 +124,20 @@ def from_difference(texts: Sequence[str]) -> list[str]:
     if len(texts) < 2 or common < _LONG_BEGIN:
         return [*texts]
     return [f"…{text[common - _KEPT :]}" for text in texts]
+
+
+def distinct_wholes(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet, str]:
+    """Return the values in full that differ only beyond the part that GDB prints, from there on."""
+    long = [
+        each
+        for each in classes
+        if isinstance(each.record, Value) and isinstance(each.record.whole, str)
+    ]
+    shown = {each.filled.text for each in long if isinstance(each.filled, Value)}
+    if len(shown) == len(long):
+        return {}
+    wholes = from_difference([unparse(node_of(each)) for each in long])
+    return {each.ranks: text for each, text in zip(long, wholes, strict=True)}
 
 
 def _from_difference(place: Place) -> Place:

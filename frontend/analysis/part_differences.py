@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pgdb.frontend.analysis import block_values, values
-from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.closeness import Closeness, complex_distance, is_finite
 from pgdb.frontend.analysis.diff import NONE, NOT_SHOWN
 from pgdb.frontend.analysis.diff import compare as differences_of
 from pgdb.frontend.analysis.value_nodes import node_of
-from pgdb.frontend.analysis.values import scalar_of
+from pgdb.frontend.analysis.values import complex_of, exact_of, scalar_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Block, Record, Value, Variables
@@ -25,6 +27,7 @@ _MOST_ELEMENTS = 100_000
 _MOST_RUNS = 10_000
 """Number of runs of different elements above which arrays differ in one part."""
 _SCATTERED = 4
+_LARGEST = sys.float_info.max
 
 _BEYOND = "the part that GDB does not print"
 _BEFORE, _AFTER = RankSet([0]), RankSet([1])
@@ -168,17 +171,33 @@ def _part(path: str, before: str, after: str, close: Closeness) -> Part | None:
     for mine, theirs in pairs:
         if close.texts(mine, theirs):
             continue
-        a, b = scalar_of(mine), scalar_of(theirs)
-        if a is None or b is None or not (math.isfinite(a) and math.isfinite(b)):
+        if (size := _size(mine, theirs)) is None:
             are_numbers = False
         else:
-            sizes.append((float(abs(b - a)), abs(b - a) / max(abs(a), abs(b))))
+            sizes.append(size)
     if are_numbers and not sizes:
         return None
     if not are_numbers:
         return Part(path, before, after)
     absolute, relative = (max(each) for each in zip(*sizes, strict=True))
     return Part(path, before, after, absolute, relative)
+
+
+def _size(before: str, after: str) -> tuple[float, float] | None:
+    """Return the absolute and relative difference of two numbers; None unless both are finite."""
+    mine, theirs = exact_of(before), exact_of(after)
+    if mine is not None and theirs is not None:
+        if not (is_finite(mine) and is_finite(theirs)):
+            return None
+        a, b = Fraction(mine), Fraction(theirs)
+        size = abs(b - a)
+        relative = float(size / max(abs(a), abs(b)))
+        return (float(size) if size <= _LARGEST else math.inf), relative
+    one, other = complex_of(before), complex_of(after)
+    if one is None or other is None or not all(is_finite(each) for each in (*one, *other)):
+        return None
+    distance, larger = complex_distance(one, other)
+    return distance, distance / larger if larger else 0.0
 
 
 def _elements(text: str) -> list[str]:

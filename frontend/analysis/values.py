@@ -24,6 +24,11 @@ from pgdb.records import SLOT, parse_number
 _MOST_NESTED = 100  # GDB's own limit is 20 (print max-depth)
 
 _DIGITS_OF_DOUBLE = 17
+_EXACT = pattern(r"-?\d[\d.]*(?:[eE][-+]?\d{1,5})?\Z")
+_COMPLEX = pattern(r"(\S+) \+ (\S+)i\Z|\(([^\s,]+),([^\s,]+)\)\Z")
+
+Exact = int | float | Fraction
+"""A number without rounding; a number that is no double is a fraction."""
 
 _QUOTED = r'(?:u8|[LuU])?"(?:\\.|[^"\\])*"'
 _REPEATED = r"[LuU]?'(?:\\.|[^'\\])*',? <repeats \d+ times>"
@@ -43,6 +48,8 @@ _AT_POINTER = pattern(rf"(?:\([^()]*\) )?(?:{SLOT}|0x[0-9a-f]+)")
 _POINTER = pattern(rf"(?:{SLOT}|0x[0-9a-f]+)(?: <[^<>]*>)? \Z")
 # Before a structure of Fortran to which a pointer points, as "varprint" shows it.
 _TARGET = pattern(rf"(?:{SLOT}|0x[0-9a-f]+): \Z")
+# The class of an object, other than that of the expression ("set print object on").
+_CLASS = pattern(r"\([A-Za-z_][^{}=]*\) \Z")
 _JOINED = pattern(rf"{_REPEATED}|{_CUT}")
 _REPEATS = pattern(r",?\s<repeats (\d{1,18}) times>")
 # "std::list = {" begins an element, not a member.
@@ -241,20 +248,33 @@ def scalar_of(text: str) -> int | float | None:
     return number
 
 
-def exact_of(text: str) -> int | float | Fraction | None:
-    """Return what :func:`scalar_of` returns, without rounding a number with more digits than a
-    double.
+def exact_of(text: str) -> Exact | None:
+    """Return what :func:`scalar_of` returns, without rounding a number with more digits, or another
+    range, than a double.
 
-    >>> exact_of("0.5"), exact_of("1.00000000000000000011") == 1
-    (0.5, False)
+    >>> exact_of("0.5"), exact_of("1.00000000000000000011") == 1, exact_of("1e-400") == 0
+    (0.5, False, False)
     """
     number = scalar_of(text)
-    if isinstance(number, float) and len(text) > _DIGITS_OF_DOUBLE and math.isfinite(number):
-        try:
-            return Fraction(text)
-        except ValueError:
-            return number
+    if not isinstance(number, float):
+        return number
+    is_doubtful = len(text) > _DIGITS_OF_DOUBLE or number == 0 or math.isinf(number)
+    if is_doubtful and _EXACT.match(text):
+        return Fraction(text)
     return number
+
+
+def complex_of(text: str) -> tuple[Exact, Exact] | None:
+    """Return the two parts of a complex number as GDB shows it; None for any other text.
+
+    >>> complex_of("1 + -2i"), complex_of("(0.5,2)"), complex_of("1 + 2")
+    ((1, -2), (0.5, 2), None)
+    """
+    match = _COMPLEX.match(text)
+    if match is None:
+        return None
+    parts = [exact_of(each) for each in match.groups() if each is not None]
+    return None if None in parts else (parts[0], parts[1])  # type: ignore[return-value]
 
 
 class _Reader:
@@ -281,7 +301,7 @@ class _Reader:
                 continue
             if each == "{" or (each == "(" and (at == begin or _TARGET.match(text[begin:at]))):
                 before = text[begin:at]
-                if not before or before.endswith((": ", " = ")):
+                if not before or before.endswith((": ", " = ")) or _CLASS.match(before):
                     group = self._group(begin, at, depth)
                     if group is not None and self._may_end(group[1], inside):
                         return group

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.comparing import Comparison, Difference
 from pgdb.frontend.analysis.element_checks import Failing
-from pgdb.frontend.analysis.long_differences import from_difference
+from pgdb.frontend.analysis.long_differences import distinct_wholes, from_difference
 from pgdb.frontend.analysis.part_differences import Part
 from pgdb.frontend.analysis.paths import behind, place_of
 from pgdb.frontend.analysis.prominence import most_prominent_changes_first
@@ -75,9 +75,12 @@ def comparison(
         if layout.is_shortened:
             values.append("(--all shows all of it)")
     else:
+        wholes = distinct_wholes((*lone, *found.on_both))
         for classes, side in ((found.only_before, before), (found.only_after, after)):
             some, note = _folded(classes, whole)
-            rows += [(brackets(each.ranks), f"only {side}: {_text(each.filled)}") for each in some]
+            for each in some:
+                text = wholes.get(each.ranks) or _text(each.filled)
+                rows.append((brackets(each.ranks), f"only {side}: {text}"))
             rows += note
     rows += _left_out(found, before, after)
     return "\n".join((f"{title}: {_verdict(found)}", *table(rows, layout), *values))

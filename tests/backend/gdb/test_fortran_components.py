@@ -130,6 +130,10 @@ SHOWN = {
         "name one element, as in A(0)%text"
     ),
     "output rows%nothing": "There is no member named nothing.",
+    # The text of a command is no expression.
+    "echo rows%id and one%width\\n": "rows%id and one%width",
+    'printf "rows%%id %d\\n", rows(1)%id': "rows%id 9",
+    "shell echo 'rows%id'": "",
 }
 WATCHED = {
     "watch rows%id": (

@@ -117,6 +117,13 @@ def test_values_of_displays_belong_to_the_announcement() -> None:
     assert at_stop(text, shows_displays=True) == ["hook here"]
 
 
+def test_an_array_of_fortran_is_no_frame() -> None:
+    """GDB's step of MI has its place elsewhere, and "(…)" behind a name looks like arguments."""
+    displays = "1: n = 2\n2: a = (1, 2)\n3: words = ('a', 'b')\n4: z = (1,2)\n"
+    for text in (displays, f"main () at a.f90:3\n3\t  n = 1\n{displays}"):
+        assert at_stop(f"mine\n{text}", shows_displays=True) == ["mine"]
+
+
 @pytest.mark.parametrize(
     "displays",
     [

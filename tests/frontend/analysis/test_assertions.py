@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.asked_conditions import ask_condition, truth, where
+from pgdb.frontend.analysis.asked_conditions import ask_condition, is_compared_here, truth, where
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.show.text import comparison_text
@@ -101,6 +101,8 @@ def test_same_without_a_majority_blames_all() -> None:
         ("nonincreasing", ("3", "2", "2"), ""),
         ("nonincreasing", ("3", "nan(0x8)", "2"), "1"),
         ("increasing", ("1", "red", "2"), "1"),
+        ("increasing", ("1.10000000000000000002", "1.100000000000000001"), ""),
+        ("nondecreasing", ("2e-400", "1e-400"), "1"),
     ],
 )
 def test_orders(word: str, values: tuple[str, ...], failing: str) -> None:
@@ -490,3 +492,19 @@ def test_values_that_gdb_cannot_show_are_not_called_the_same() -> None:
     assert failing.is_error and "parts that are <synthetic pointer>" in failing.value
     assert "the others" not in comparison_text.check(part)
     assert checked("x same", ("x", {"0-3": '"<optimized out>"'})).ok
+
+
+@pytest.mark.parametrize(
+    ("text", "is_compared"),
+    [
+        ("'x' <repeats 200 times>...", True),
+        ("'ab', 'x' <repeats 195 times>...", True),
+        ("L'x' <repeats 200 times>...", True),
+        ("97 'a'", False),
+        ("0x5555555592a0 'x' <repeats 200 times>...", False),
+    ],
+)
+def test_a_string_that_gdb_has_cut_is_compared(text: str, is_compared: bool) -> None:
+    """GDB has no operator for a std::string that the program does not compare itself."""
+    (each,) = answer(("0", text)).classes
+    assert is_compared_here(each) == is_compared

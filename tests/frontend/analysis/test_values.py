@@ -454,3 +454,12 @@ def test_parts_of_a_run_are_named_one_by_one() -> None:
     deque = "std::deque with 4 elements = {7, 1, 1, 7}"
     assert paths_of(deque, deque.replace("1, 1", "2, 2")) == ["[1]", "[2]"]
     assert paths_of("{7, 1, 1, 7}", "{7, 2, 2, 7}") == ["[1]@2"]
+
+
+def test_an_object_of_another_class_has_parts() -> None:
+    """With "set print object on", the class stands before the object to which a pointer points."""
+    text = "(grid::Fine<int>) {<Base> = {kind = 1}, extra = 2.5, inner = {1, 2}}"
+    node = parse(text)
+    assert isinstance(node, Group)
+    assert unparse(node) == text
+    assert [item.label.text for item in node.items] == ["<Base> = ", "extra = ", "inner = "]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.comparing import compare
 from pgdb.frontend.show.text import comparison_text
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
+from pgdb.records import Record, Value
 from tests.support.answers import answer
 
 LONG = ", ".join(str(number) for number in range(200))
@@ -61,4 +65,22 @@ def test_text_by_value() -> None:
         "x, [0-3] with [4-7]: 1 value on one side only\n"
         "[0-2] and [4-7] on both sides\n"
         "[3]             only [0-3]: 5"
+    )
+
+
+def test_strings_that_differ_late_are_shown_from_there_on() -> None:
+    """GDB prints the first 200 characters, which are equal."""
+
+    def said(ranks: str, tail: str) -> Answer:
+        whole = f'"{"ab" * 200}{tail}"'
+        record = Value(text=f'"{"ab" * 100}"...', whole=whole, digest=tail)
+        one = EquivalenceClass[Record](ranks=RankSet.parse(ranks), record=record)
+        return Answer(command="print s", ranks=one.ranks, classes=(one,))
+
+    found = compare(said("0", "good"), said("1-2", "bad"), by="value")
+    text = comparison_text.comparison(found, "s", before="[0]", after="[1-2]")
+    assert text == (
+        "s, [0] with [1-2]: 2 values on one side only\n"
+        '[0]   only [0]: …ababababababababababgood"\n'
+        '[1-2] only [1-2]: …ababababababababababbad"'
     )
