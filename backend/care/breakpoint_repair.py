@@ -162,7 +162,9 @@ class RankText:
         try:
             memory = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            if procfs.read_stat(pid) is None:
+            stat = procfs.read_stat(pid)
+            # One that ends has no memory any more, and another owner: opening it is not permitted.
+            if stat is None or stat.is_exiting or stat.state in "ZX":
                 return Repair()
             return Repair(unknown=(f"its text: {error.strerror}",))
         restored = 0

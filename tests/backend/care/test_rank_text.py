@@ -384,3 +384,10 @@ def test_instructions_of_four_bytes_are_compared_whole() -> None:
     wanted = b"\x01\x00\x20\xd4" * 3  # differs from the instruction in one byte only
     there = wanted[:4] + instruction + wanted[8:]
     assert [*replaced(there, wanted, instruction)] == [4]
+
+
+def test_a_process_that_has_ended_has_nothing_to_repair() -> None:
+    """Its parent has not asked for its status yet: the process is there, without memory."""
+    with subprocess.Popen(["true"]) as process:
+        wait_until(lambda: status(process.pid, "State")[0] == "Z", "it is a zombie")
+        assert RankText().repair(process.pid) == Repair()
