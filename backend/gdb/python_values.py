@@ -212,7 +212,9 @@ class PythonValues:
             whole = await asyncio.to_thread(
                 interpreter.shown_in_part, address, max(most, _SHOWN), is_whole=True
             )
-            return Value(text=shown.text, whole=whole.text, looked_at=most if whole.is_cut else 0)
+            # A kind of elements that cannot be read is left out however many are asked for.
+            far = -1 if whole.text == shown.text else most
+            return Value(text=shown.text, whole=whole.text, looked_at=far if whole.is_cut else 0)
         place = found
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)

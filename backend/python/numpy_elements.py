@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 
 import msgspec
@@ -17,6 +18,7 @@ _MOST_OF_ELEMENT = 20
 """Most elements of a container that is an element of an array."""
 _MOST_FIELDS = 200
 _MOST_DEPTH = 4
+_MOST_IN_FIELD = 1000
 _UNITS = ("Y", "M", "W", "", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "")
 """Units of dates and of spans of time by their numbers; the last one is that of no unit."""
 _UNIT_AT = 32
@@ -138,12 +140,41 @@ def _fields(objects: Objects, kind: _Described) -> list[tuple[str, _Described, i
     return found
 
 
+def _subarray(objects: Objects, kind: _Described) -> tuple[_Described, tuple[int, ...]] | None:
+    """Return type and shape of the elements of a field that is an array, None for another."""
+    array = objects.word(kind.address + (40 if kind.is_of_numpy_1 else 88))
+    if not array:
+        return None
+    base, shape = objects.words(array, 2)
+    if not objects.is_a(shape, "tuple"):
+        raise UnknownError("the shape of a field is not known")
+    lengths = tuple(objects.integer(each) for each in objects.elements(shape))
+    if min(lengths, default=0) < 0 or math.prod(lengths) > _MOST_IN_FIELD:
+        raise UnknownError("the array in a field is too large")
+    return _described(objects, base), lengths
+
+
+def _rows(
+    objects: Objects, place: int, kind: _Described, shape: tuple[int, ...], depth: int
+) -> str:
+    """Return the elements of an array whose elements are neighbours in memory."""
+    if not shape:
+        return _element(objects, place, kind, depth)
+    step = kind.size_bytes * math.prod(shape[1:])
+    rows = (
+        _rows(objects, place + number * step, kind, shape[1:], depth) for number in range(shape[0])
+    )
+    return f"[{', '.join(rows)}]"
+
+
 def _element(objects: Objects, place: int, kind: _Described, depth: int) -> str:
     if not 0 <= kind.size_bytes <= _MOST_ITEM_BYTES or depth > _MOST_DEPTH:
         raise UnknownError("the elements are too large")
     if kind.letter == "O":
         return object_text.shown(objects, objects.word(place), _MOST_OF_ELEMENT).text
     if kind.letter == "V":
+        if (inner := _subarray(objects, kind)) is not None:
+            return _rows(objects, place, *inner, depth + 1)
         fields = _fields(objects, kind)
         parts = [_element(objects, place + at, each, depth + 1) for _, each, at in fields]
         return f"({', '.join(parts)}{',' * (len(parts) == 1)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -16,8 +16,6 @@ _MOST_OBJECTS = 5000
 """Most objects in one text: nested containers multiply."""
 _EXCEPTION = 1 << 30
 """Bit in the flags of a type that says that it derives from ``BaseException``."""
-_BLOCK = 64
-"""Elements in each block of a ``deque``."""
 _CUT = "..."
 
 
@@ -41,24 +39,28 @@ def shown(
     *,
     is_whole: bool = False,
 ) -> Shown:
-    """Return the value of an object as Python writes it; ``<T at 0x…>`` of most types.
+    """Return the value of an object as Python writes it; ``<T at 0x…>`` of most types of C.
+
+    An object of a class of the program's shows its attributes: ``<T a=1, b=[2]>``.
 
     :param most: most elements of each container.
     :param arrays: shows the arrays in containers.
-    :param is_whole: whether containers far inside of others are shown as well.
+    :param is_whole: whether containers far inside of others, and the attributes of objects in
+        others, are shown as well.
     """
-    text = _Text(objects, most, arrays, _MOST_DEPTH_OF_WHOLE if is_whole else _MOST_DEPTH)
+    text = _Text(objects, most, arrays, is_whole=is_whole)
     return Shown(text.of(address), text.is_cut)
 
 
 class _Text:
     """Text of one object, with a bound for all objects in it."""
 
-    def __init__(self, objects: Objects, most: int, arrays: Arrays, depth: int) -> None:
+    def __init__(self, objects: Objects, most: int, arrays: Arrays, *, is_whole: bool) -> None:
         self._objects = objects
         self._most = most
         self._arrays = arrays
-        self._depth = depth
+        self._is_whole = is_whole
+        self._depth = _MOST_DEPTH_OF_WHOLE if is_whole else _MOST_DEPTH
         self.is_cut = False
         self._left = max(_MOST_OBJECTS, 3 * most)
         self._around: list[int] = []
@@ -76,7 +78,10 @@ class _Text:
         if text is not None:
             return text
         if form is None:
-            return self._derived(address) or f"<{name} at {address:#x}>"
+            derived = self._derived(address)
+            form = self._object_form(address, name) if derived is None else None
+            if form is None:
+                return derived or f"<{name} at {address:#x}>"
         before, parts, after = form
         if address in self._around:
             return f"{before}{_CUT}{after}"
@@ -169,7 +174,7 @@ class _Text:
             case "set" | "frozenset":
                 return self._set_form(address, name)
             case "collections.deque":
-                return "deque([", _each(self._deque(address)), "])"
+                return "deque([", _each(objects.of_deque(address, self._most + 1)), "])"
             case "range":
                 first, last, step = objects.words(address + 16, 3)
                 is_one = objects.type_name(step) == "int" and objects.integer(step) == 1
@@ -212,16 +217,6 @@ class _Text:
             return name, objects.integer(address), ""
         return name, 0, objects.text(address) if name == "str" else ""
 
-    def _deque(self, address: int) -> Iterator[int]:
-        objects = self._objects
-        count, block, _, at = objects.words(address + 16, 4)
-        at = objects.word(address + 40)
-        for _ in range(min(count, self._most + 1)):
-            yield objects.word(block + 8 + 8 * at)
-            at += 1
-            if at == _BLOCK:
-                block, at = objects.word(block + 8 + 8 * _BLOCK), 0
-
     def _attributes_form(self, address: int, short: str) -> tuple[str, _Parts, str] | None:
         """Return the form of an object that shows its attributes: of an enumeration, a dataclass
         or a namespace."""
@@ -243,6 +238,22 @@ class _Text:
             if value:
                 found.append((name, value))
         return f"{short}(", _named(found), ")"
+
+    def _object_form(self, address: int, name: str) -> tuple[str, _Parts, str] | None:
+        """Return the form of an object of a class that is written in Python: its attributes.
+
+        The text of an object in others would be long: its attributes are in the whole text alone.
+        """
+        try:
+            found = self._objects.members_of_object(address)
+        except UnknownError:
+            return None
+        if not found:
+            return None
+        if self._around and not self._is_whole:
+            self.is_cut = True
+            return None
+        return f"<{name} ", _named(found.items()), ">"
 
 
 _Parts = Iterable[tuple[str, Sequence[int]]]

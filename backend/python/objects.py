@@ -32,6 +32,10 @@ _SUBCLASSES = {
 }
 """Bits in the flags of a type that say which built-in type it derives from."""
 _TYPE_FLAG = 1 << 31
+_HEAP_TYPE = 1 << 9
+_BLOCK = 64
+"""Elements in each block of a ``deque``."""
+_TABLES_OF_TORCH = ("_parameters", "_buffers", "_modules")
 _CACHED_KEYS = {8: 872, 9: 864, 10: 872, 11: 872, 12: 880, 13: 880, 14: 880, 15: 888}
 """Offset of the keys that instances share, by the minor version of Python 3."""
 _DIGIT_BITS = 30
@@ -230,6 +234,16 @@ class Objects:
         is_valid = self.read(values, 4)[3]
         return 0, values if is_valid else 0
 
+    def of_deque(self, address: int, most: int) -> Iterator[int]:
+        """Yield the addresses of the first elements of a ``deque``."""
+        count, block = self.words(address + 16, 2)
+        at = self.word(address + 40)
+        for _ in range(min(count, most)):
+            yield self.word(block + 8 + 8 * at)
+            at += 1
+            if at == _BLOCK:
+                block, at = self.word(block + 8 + 8 * _BLOCK), 0
+
     def members(self, address: int) -> Iterator[int]:
         """Yield the addresses of the elements of a set, in no order."""
         mask, table = self.word(address + 32), self.word(address + 40)
@@ -276,7 +290,7 @@ class Objects:
 
     def _of_torch_module(self, address: int, name: str) -> int | None:
         """Return a parameter, a buffer or a part of a module of PyTorch."""
-        for each in ("_parameters", "_buffers", "_modules"):
+        for each in _TABLES_OF_TORCH:
             table = self.find(self._attributes(address), each)
             if table is not None and self.is_a(table, "dict"):
                 if (found := self.find(self.items(table), name)) is not None:
@@ -290,6 +304,47 @@ class Objects:
             for key, value in self._attributes(address)
             if self.is_a(key, "str")
         }
+
+    def _is_of_python_class(self, address: int) -> bool:
+        """Return whether the class of an object is written in Python; those of C have the name of
+        their module before their own."""
+        flags = self.flags(address)
+        return (
+            bool(flags & _HEAP_TYPE)
+            and not flags & _TYPE_FLAG
+            and "." not in self.type_name(address)
+        )
+
+    def members_of_object(self, address: int) -> dict[str, int]:
+        """Return the addresses of all attributes of an object by name, those of ``__slots__`` too;
+        none for an object of a class of C.
+
+        Those of a module of PyTorch are its parameters, buffers and parts, and what the program has
+        added.
+        """
+        if not self._is_of_python_class(address):
+            return {}
+        found = {name: self.slot(address, name) or 0 for name in self._slots(address)}
+        found |= self.own_attributes(address)
+        tables = [found[each] for each in _TABLES_OF_TORCH if each in found]
+        if len(tables) == len(_TABLES_OF_TORCH) and "Module" in self.bases(address):
+            found = {name: each for name, each in found.items() if not name.startswith("_")}
+            for table in tables:
+                pairs = self.items(table) if self.is_a(table, "dict") else ()
+                found |= {self.text(key): each for key, each in pairs}
+        return {name: each for name, each in found.items() if each}
+
+    def _slots(self, address: int) -> Iterator[str]:
+        """Yield the names of ``__slots__`` of an object's class and its bases."""
+        kind = self.word(address + _TYPE)
+        mro = self.word(kind + _MRO_AT)
+        for each in reversed(self._tuple(mro)[:_MOST_BASES] if mro else ()):
+            table = self.word(each + _DICT_AT)
+            if not table or "." in self.name_of_type(each):
+                continue
+            for key, value in self.items(table):
+                if self.is_a(key, "str") and self.type_name(value) == "member_descriptor":
+                    yield self.text(key)
 
     def of_class(self, address: int, name: str) -> int | None:
         """Return what the class of an object has by a name, or one of its bases."""
@@ -339,7 +394,7 @@ class Objects:
         return None if self.word(self.word(found + _TYPE) + _GET_AT) else found
 
     def element(self, address: int, key: int | str) -> int:
-        """Return the address of an element of a list, a tuple or a dictionary.
+        """Return the address of an element of a list, a tuple, a deque or a dictionary.
 
         :raises UnknownError: if there is none.
         """
@@ -356,9 +411,12 @@ class Objects:
             table = self.find(self._attributes(address), "_modules")
             if table is not None and self.is_a(table, "dict"):
                 return self._part_of_torch_module(address, table, key)
-        if not (self.is_a(address, "list") or self.is_a(address, "tuple")):
+        if "collections.deque" in self.bases(address):
+            elements = tuple(self.of_deque(address, _MOST_ITEMS))
+        elif self.is_a(address, "list") or self.is_a(address, "tuple"):
+            elements = self.elements(address)
+        else:
             raise UnknownError(f"{self.type_name(address)} is no list, tuple or dict")
-        elements = self.elements(address)
         if isinstance(key, str):
             raise UnknownError(f"the index {key!r} of a {self.type_name(address)} is no number")
         if not -len(elements) <= key < len(elements):

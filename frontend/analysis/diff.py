@@ -350,7 +350,9 @@ class _Comparing:
             self.has_common = had_common
             return self._differs(groups, path)
         separator = next((i.before for _, g in groups for i in g.items[1:]), ", ")
-        body = separator.join(_runs(shown))
+        # Python has no form for a run of equal elements.
+        parts = _runs(shown) if first.opening else [text for text, n in shown for _ in range(n)]
+        body = separator.join(parts)
         return f"{head}{first.opening}{body}{first.end}"
 
 
@@ -434,7 +436,7 @@ def _is_same_kind(groups: Sequence[tuple[RankSet, Group]]) -> bool:
     first = groups[0][1]
     head = _NUMBERS.sub("", first.head.text)
     return all(
-        group.opening[0] == first.opening[0]
+        group.opening[:1] == first.opening[:1]
         and group.is_array == first.is_array
         and _NUMBERS.sub("", group.head.text) == head
         for _, group in groups

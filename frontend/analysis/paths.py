@@ -69,6 +69,8 @@ def into_content(group: Group) -> tuple[str, ...]:
 def is_row(group: Group) -> bool:
     """Return whether ``[3]@5`` behind an array shows five elements, as they are neighbours."""
     head = group.head.text
+    if not group.opening:
+        return False  # of Python
     return not head.endswith(" = ") or _VECTOR.search(head) is not None
 
 
@@ -121,6 +123,10 @@ def step_to(label: str, is_fortran: bool = False, base: Base | None = None) -> t
 
     *base* is the base class of which the part is a member.
     """
+    if label.endswith(": "):
+        return (f"[{label[:-2]}]",)
+    if label.endswith("="):
+        return (f".{label[:-1]}",)
     name = _name(label)
     # GDB reaches members of a base class and of an unnamed union by their own names.
     if not name or name.startswith("<"):

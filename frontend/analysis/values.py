@@ -74,6 +74,7 @@ _NAN = pattern(rf"-?nan\((?:{SLOT}|{DIFFERENT})\)\Z")
 _ADJUSTMENT = pattern(r",\s+this adjustment -?\d+")
 _BOUNDS = pattern(r"-?\d+(?:,-?\d+)*\Z")
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
+_BEGINS_PYTHON = frozenset("[{<_")
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -154,6 +155,8 @@ def parse(text: str, slots: Sequence[str] = ()) -> Node:
     if slots and len(slots) > (marks := text.count(SLOT)):
         slots, bounds = slots[:marks], slots[marks]
     reader = _Reader(text, slots)
+    if (of_python := _of_python(text, reader.leaf)) is not None:
+        return of_python
     try:
         node, end = reader.value(0, "", 0)
     except (_MalformedError, RecursionError):
@@ -161,6 +164,16 @@ def parse(text: str, slots: Sequence[str] = ()) -> Node:
     if end != len(text):
         return Leaf(text, tuple(slots))
     return _with_bounds(node, bounds) if bounds else node
+
+
+def _of_python(text: str, leaf: Callable[[int, int], Leaf]) -> Node | None:
+    """Return the tree of a value of Python, None for another text."""
+    if text[:1] not in _BEGINS_PYTHON and not text[:1].isalpha():
+        return None
+    # Imported here: that module makes the trees of this one.
+    from pgdb.frontend.analysis.python_text import parse_python
+
+    return parse_python(text, leaf)
 
 
 def _with_bounds(tree: Node, bounds: str) -> Node:
@@ -319,7 +332,7 @@ class _Reader:
             if each in "\"'LuU<" and (has_label or _POINTER.search(text, begin, at)):
                 lone = _LONE_STRING.match(text, at) if self._begins_string(at) else None
             at = lone.end() if lone is not None else self._skip(at)
-        return self._leaf(begin, at), at
+        return self.leaf(begin, at), at
 
     def _may_end(self, at: int, inside: str) -> bool:
         if not inside:
@@ -332,7 +345,7 @@ class _Reader:
     def _group(self, begin: int, at: int, depth: int) -> tuple[Group, int] | None:
         text = self._text
         opening = text[at]
-        head = self._leaf(begin, at)
+        head = self.leaf(begin, at)
         at += 1
         blank = _BLANK.match(text, at)
         assert blank is not None
@@ -360,7 +373,7 @@ class _Reader:
     def _text_items(self, at: int, rows: Sequence[TextRow]) -> Iterator[Item]:
         for row in rows:
             end = at + len(row.before) + len(row.text)
-            leaf = self._leaf(end - len(row.text), end)
+            leaf = self.leaf(end - len(row.text), end)
             yield Item(row.before, _NOTHING, leaf, row.after, row.count)
             at = end + len(row.after)
 
@@ -375,11 +388,11 @@ class _Reader:
             raise _MalformedError
         at += len(separator)
         label_end = self._label(at)
-        label = self._leaf(at, label_end) if label_end > at else _NOTHING
+        label = self.leaf(at, label_end) if label_end > at else _NOTHING
         value: Node
         plain = _PLAIN_VALUE.match(text, label_end)
         if plain is not None:
-            value, end = self._leaf(label_end, plain.end()), plain.end()
+            value, end = self.leaf(label_end, plain.end()), plain.end()
         else:
             has_label = label_end > at
             value, end = self.value(label_end, opening, depth + 1, has_label=has_label)
@@ -439,7 +452,8 @@ class _Reader:
                 at = self._skip(at)
         return at
 
-    def _leaf(self, begin: int, end: int) -> Leaf:
+    def leaf(self, begin: int, end: int) -> Leaf:
+        """Return a range of the text as a leaf."""
         first, last = bisect_left(self._marks, begin), bisect_left(self._marks, end)
         return Leaf(self._text[begin:end], self._slots[first:last])
 

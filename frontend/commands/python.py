@@ -6,6 +6,7 @@ import ast
 import warnings
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api import verdicts
 from pgdb.frontend.commands.options import Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.patterns import pattern
@@ -119,9 +120,10 @@ def _count(call: Call) -> int:
 async def _py_locals(call: Call) -> Outcome:
     """Show the local variables of the selected Python frame, merged by variable.
 
-    Numbers, texts, containers, NumPy arrays and tensors of PyTorch have their values, other objects
-    their type and address: those of one type are equal. The variables of a module are its globals,
-    which are not listed; 'py-print NAME' shows one of them.
+    Numbers, texts, containers, NumPy arrays and tensors of PyTorch have their values, objects of
+    classes that are written in Python their attributes, other objects their type and address: those
+    of one type are equal. The variables of a module are its globals, which are not listed;
+    'py-print NAME' shows one of them.
     """
     if call.argument.strip():
         raise UsageError("py-locals takes no argument; 'py-print NAME' shows one variable")
@@ -163,4 +165,5 @@ async def _py_print(call: Call) -> Outcome:
     if not call.argument.strip():
         raise UsageError("py-print needs an expression; 'py-locals' shows all local variables")
     check_expression(call.argument.strip())
-    return await call.view.evaluate(f"py:{call.argument}")
+    answer = await call.view.evaluate(f"py:{call.argument}")
+    return await verdicts.look_to_print(call.session, answer)

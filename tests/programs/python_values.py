@@ -118,6 +118,7 @@ def numbers():
     days = np.array(["2026-01-01", "NaT"], dtype="datetime64[D]")
     spans = np.array([1, 2], dtype="timedelta64[30s]")
     rows = np.array([(1, 2.5, "ab")], dtype=[("id", "i4"), ("at", "f8"), ("name", "U4")])
+    in_field = np.array([(1, [[2, 3]])], dtype=[("a", "u1"), ("m", "f4", (1, 2))])
     inner = np.array([(1, (2, 3))], dtype=[("a", "u1"), ("b", [("c", "i2"), ("d", "i8")])])
     hidden = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     shown = np.ma.masked_array([1.0, 2.0])

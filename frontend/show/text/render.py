@@ -358,6 +358,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
     """Return the rows of variables: an equal value once, different values with their ranks."""
     order: dict[str, list[Said]] = {}
     others: list[Row] = []
+    prefix = "py:" if said.command.startswith("py-") else ""
     for each in said.classes:
         template = _template_of(each)
         if not isinstance(template, Variables) or not template.items:
@@ -387,7 +388,7 @@ def _variable_rows(said: Answer, layout: Layout) -> list[Row]:
                 (*slots, *_plain_bounds(item.bounds)),
                 own,
                 record=part,
-                advice=f"'print {item.name}' shows where they differ",
+                advice=f"'print {prefix}{item.name}' shows where they differ",
             )
             order.setdefault(key, []).append(said_here)
     blocks = [rated_value_rows(name, values, layout) for name, values in order.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -68,6 +69,9 @@ EXPECTED = {
     "grouped['k'][0]": "1",
     "queue": f"deque([{', '.join(map(str, range(1, 70)))}])",
     "short_queue": "deque([1, 'b'])",
+    "short_queue[1]": "'b'",
+    "queue[-1]": "69",
+    "queue[64]": "65",
     "members": "{1, 2, 3}",
     "no_members": "set()",
     "frozen": "frozenset({'a', 'b'})",
@@ -123,7 +127,21 @@ def test_values_of_each_interpreter(python: str) -> None:
             process.go_on()
             process.look()
         assert {each: value(process, each) for each in EXPECTED} == EXPECTED
-        assert value(process, "plain").startswith("<Plain at 0x")
+        # An object in another one has its attributes in the whole value alone.
+        assert re.sub("0x[0-9a-f]+", "0x", value(process, "plain")) == (
+            "<Plain number=1, items=[1, 2], slotted=<Slotted at 0x>>"
+        )
+        address = process.interpreter.resolve(values.parse("plain"), process.frames[1])
+        assert isinstance(address, int)
+        short, whole = (
+            process.interpreter.shown_in_part(address, 100, is_whole=is_whole)
+            for is_whole in (False, True)
+        )
+        assert short.is_cut
+        assert (whole.text, whole.is_cut) == (
+            "<Plain number=1, items=[1, 2], slotted=<Slotted first=9>>",
+            False,
+        )
         assert value(process, "function").startswith("<function counting at 0x")
         bound = value(process, "method")
         assert bound.startswith("<bound method ") and "__init__ of <Plain at 0x" in bound
@@ -173,6 +191,7 @@ def test_arrays_of_numpy() -> None:
         "days": "numpy.ndarray of datetime64[D], shape (2,) = {2026-01-01, NaT}",
         "spans": "numpy.ndarray of timedelta64[30s], shape (2,) = {30 s, 60 s}",
         "rows": "numpy.ndarray of (id, at, name), shape (1,) = {(1, 2.5, 'ab')}",
+        "in_field": "numpy.ndarray of (a, m), shape (1,) = {(1, [[2.0, 3.0]])}",
         "inner": "numpy.ndarray of (a, b), shape (1,) = {(1, (2, 3))}",
         "hidden": "MaskedArray of float64, shape (2,) = {1.0, --}",
         "shown": "MaskedArray of float64, shape (2,) = {1.0, 2.0}",
