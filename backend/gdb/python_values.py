@@ -180,7 +180,11 @@ class PythonValues:
             if (known := await self._layout(pid, text)) is None:
                 raise
             return Value(text=known)
-        return await self._shown(pid, interpreter, found, operation)
+        value = await self._shown(pid, interpreter, found, operation)
+        if operation.most_elements and _UNREAD.match(value.text):
+            # Nothing of it was read, so that nobody knows whether two of them are equal.
+            value = replace(value, looked_at=-1)
+        return value
 
     async def _layout(self, pid: int, text: str) -> str | None:
         """Return the shape or the element type of an array, if *text* names one.
@@ -316,6 +320,8 @@ def _check(text: str) -> None:
         values.parse(text)
 
 
+_UNREAD = pattern(r"<(?!object |_thread\.)[\w.]+ at 0x[0-9a-f]+>\Z")
+"""The text of an object of a class of C. A bare object, and a lock, have no other contents."""
 _CALL = pattern(rf"{_PATH}\s*\(")
 
 

@@ -415,6 +415,14 @@ def why_not_traceable(pid: int, proc: Path = PROC, *, tracer: int = 0) -> str | 
     return None
 
 
+def _whose_permission(path: str) -> str:
+    """Return the letter of chmod for the permissions of a file that apply to this process."""
+    status = os.stat(path)
+    if status.st_uid == os.geteuid():
+        return "u"
+    return "g" if status.st_gid in (os.getegid(), *os.getgroups()) else "o"
+
+
 def _why_closed(pid: int, me: dict[str, str], theirs: dict[str, str], proc: Path) -> str:
     """Return the reason why the kernel closes a process of ours, and the way out."""
     words = command_line(pid, proc) or [""]
@@ -426,9 +434,10 @@ def _why_closed(pid: int, me: dict[str, str], theirs: dict[str, str], proc: Path
         )
     path = shutil.which(program) or program
     if os.path.isfile(path) and not os.access(path, os.R_OK):
+        whose = _whose_permission(path)
         return (
             f"may not be traced because {program} may not be read; "
-            f"chmod u+r {program}, or run pgdb with CAP_SYS_PTRACE"
+            f"chmod {whose}+r {program}, or run pgdb with CAP_SYS_PTRACE"
         )
     return (
         "may not be traced: the kernel has marked it as not dumpable. Its program may not be "

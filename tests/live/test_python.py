@@ -281,6 +281,8 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
             "proc 0-1 print py:self.size * 2 + py:LIMIT",
             "assert py:OPTIONS['name'] same",
             "proc 0-1 assert py:self.tolerance < 1",
+            # An object is the same only if its attributes are.
+            "proc 0-1 assert py:self same",
             "proc 0-1 stat py:self.history",
             f"proc 0-1 dump py:self.history {file}",
             "py-print RANK",
@@ -297,7 +299,7 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
     numbers = records(done.answer("print py:self.size * 2 + py:LIMIT"))
     assert {key: each["text"] for key, each in numbers.items()} == {"0-1": "11.5"}
     checks = [(each["ok"], each["passed"]) for each in done.of_type("assert")]
-    assert checks == [(True, "0-2"), (True, "0-1")]
+    assert checks == [(True, "0-2"), (True, "0-1"), (False, "")]
     assert file.exists()
     ranks_ = records(done.answer("print py:RANK"))
     assert {key: each["text"] for key, each in ranks_.items()} == {"0": "0", "1": "1", "2": "2"}

@@ -355,9 +355,15 @@ def test_a_process_that_is_not_dumpable_is_distinguished_from_one_that_has_ended
     assert "prctl(PR_SET_DUMPABLE, 0)" in reason and "CAP_SYS_PTRACE" in reason
 
 
+@pytest.mark.parametrize(("user", "group", "whose"), [(0, 9, "u"), (9, 0, "g"), (9, 9, "o")])
 def test_a_program_that_may_not_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: int, group: int, whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The permission that is missing is that of the owner, of the group, or of others."""
+    own = tmp_path.stat()
+    monkeypatch.setattr(os, "geteuid", lambda: own.st_uid + user)
+    monkeypatch.setattr(os, "getegid", lambda: own.st_gid + group)
+    monkeypatch.setattr(os, "getgroups", list)
     program = tmp_path / "solver"
     program.touch(mode=0o111)
     add_self(tmp_path)
@@ -365,7 +371,7 @@ def test_a_program_that_may_not_be_read_is_named(
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK)
     monkeypatch.setattr(procfs, "is_closed", lambda pid, proc: True)
     reason = procfs.why_not_traceable(7, tmp_path)
-    assert reason is not None and f"chmod u+r {program}" in reason
+    assert reason is not None and f"chmod {whose}+r {program}" in reason
 
 
 def test_a_set_user_id_program_is_distinguished_from_another_users(tmp_path: Path) -> None:
