@@ -185,10 +185,10 @@ TABLE: tuple[Death, ...] = (
     ),
     Death(re.escape(SIGNAL_FRAME), "{}", is_signal=True),
     Death(
-        r"_?exit|_Exit|quick_exit|__run_exit_handlers",
+        r"_?exit|_Exit|quick_exit|__run_exit_handlers|Py_Exit",
         "status {}",
         is_code=True,
-        arguments=("status",),
+        arguments=("status", "sts"),
     ),
 )
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.analysis.why.words import LOOPS
-from pgdb.frontend.report.model import RankClass, Report
+from pgdb.frontend.analysis.why.words import LOOPS, verb
+from pgdb.frontend.report.model import RankClass, Report, parse_ranks
 from pgdb.frontend.run.looking import SAMPLES, Looker, Running
 from pgdb.frontend.run.options import in_words
 from pgdb.frontend.run.run_report import RunRecord
@@ -124,10 +124,23 @@ def hang_text(
     if loops and (reason is None or not any(each in reason.text for each in LOOPS.values())):
         text += f"; {loops}"
     if reason is not None:
-        return f"{text}; {reason.text}"
+        return f"{text}; {reason.text}{_leaving(report)}"
     if report.classes and all(map(_sleeps, report.classes)):
         return f"{text}; all ranks sleep"
     return text
+
+
+def _leaving(report: Report) -> str:
+    """Return the status of ranks that hang as they end, as a sentence to append."""
+    found: dict[str, RankSet] = {}
+    for each in report.classes:
+        said = next((frame.dying for frame in each.frames if frame.dying), "")
+        if said.startswith("status "):
+            found[said] = found.get(said, _NOBODY) | parse_ranks(each.ranks)
+    return "".join(
+        f"; {'rank' if len(ranks) == 1 else 'ranks'} {ranks} {verb(ranks, 'is')} ending with {said}"
+        for said, ranks in found.items()
+    )
 
 
 def _sleeps(each: RankClass) -> bool:

@@ -203,3 +203,17 @@ def test_ranks_that_compute_may_progress_or_not() -> None:
     hangs, record = watch(looker, 1000.0)
     assert not hangs
     assert "whether they progress is not known: [1] main at a.py:3" in record.timeline[-1].text
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"), [("1", "rank 1 is ending with status 4"), ("1-2", "ranks 1-2 are ending")]
+)
+def test_the_status_of_ranks_that_hang_as_they_end_is_named(ranks: str, words: str) -> None:
+    frames = (
+        ReportFrame(function="PMPI_Finalize"),
+        ReportFrame(function="Py_Exit", dying="status 4"),
+    )
+    ending = RankClass(number=1, ranks=ranks, count=1, frames=frames)
+    verdict = Verdict(kind="missing", text="rank 0 waits", ranks="0", confidence="certain")
+    report = msgspec.structs.replace(STILL, classes=(ending,), verdicts=(verdict,))
+    assert f"rank 0 waits; {words}" in hang_text(8.0, "", report)
