@@ -69,6 +69,8 @@ class Layout:
     """Whether nothing is left out, for ``expand``."""
     classes: Sequence[RankSet] = ()
     """Rank sets of @1, @2 …."""
+    base: str = ""
+    """GDB's format letter of numbers that are not decimal: x, z, o or t; else empty."""
     first_place: int = 1
     """Number of the first place that ``expand`` lists, of all places of the answer."""
     place_count: int = field(default=0, init=False)

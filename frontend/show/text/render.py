@@ -91,7 +91,13 @@ def answer(
     sets and source lines can be wider than *width*; 0 means no limit, for a log.
     """
     sets = numbered_sets(said) if has_sets else ()
-    layout = Layout(width=width, whole=whole, classes=sets, first_place=first_place)
+    layout = Layout(
+        width=width,
+        whole=whole,
+        classes=sets,
+        base=_base(said.command),
+        first_place=first_place,
+    )
     if said.is_reported:
         classes = tuple(each for each in said.classes if not _is_event(each))
         said = replace(said, classes=classes)
@@ -401,7 +407,7 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
     """Return the text of answers that aggregators summarized."""
     assert isinstance(each.record, Various)
     template = each.record.template
-    layout = Layout()
+    layout = Layout(base=_base(command))
     if isinstance(template, Value):
         said = Said(each.ranks, template.text, each.slots, each.columns)
         rows = value_rows(_expression(command), [said], layout)
@@ -412,6 +418,17 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
     if len(each.columns) == 1:
         lines += summary_lines(each.columns[0], layout)
     return "\n".join(line for line in lines if line)
+
+
+def _base(command: str) -> str:
+    """Return the format letter of a command that prints numbers which are not decimal.
+
+    >>> _base("print/x n"), _base("x/4tw &n"), _base("print -pretty -- /o n"), _base("print n")
+    ('x', 't', 'o', '')
+    """
+    word, _, rest = command.partition(" ")
+    letters = word.partition("/")[2] or (split_print(rest).letters if word == "print" else "")
+    return next((each for each in letters if each in "xzot"), "")
 
 
 def _expression(command: str) -> str:

@@ -15,6 +15,9 @@ _SPARKLINE_WIDTH = 32
 _USUAL_WIDTH = 100  # of summaries in a log
 ROUNDED = "of the numbers as doubles, which do not hold all their digits"
 """Note about a summary of numbers that had more digits."""
+_DIGITS = ("o", "t")
+"""Format letters whose digits are read as decimal ones: they have the order of the numbers, and no
+other property."""
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -30,21 +33,23 @@ def summary_lines(
     room = (layout.width or _USUAL_WIDTH) - used
     lines = []
     if summary.low is not None and summary.high is not None:
-        low, high = number_text(summary.low), number_text(summary.high)
+        low, high = (number_text(each, layout.base) for each in (summary.low, summary.high))
         count = summary.distinct
         about = "about " if count >= SKETCH_SIZE else ""
         values = f"{about}{count} different values" if count > 1 else "the only number"
         line = f"{low} … {high}, {values}  "
         # The shape is left out if it does not fit.
         title = f"{title_beside_numbers(summary)} "
-        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line) - len(title)))
+        has_values = layout.base not in _DIGITS
+        width = min(_SPARKLINE_WIDTH, room - len(line) - len(title))
+        bars = sparkline(summary, width) if has_values else ""
         lines.append(f"{line}{title.lstrip()}{bars}".rstrip() if bars else line.rstrip())
         parts = [
             f"min {low} {layout.brackets(summary.at_low)}",
             f"max {high} {layout.brackets(summary.at_high)}",
-            f"mean {summary.mean:.6g}",
-            f"std {summary.deviation:.6g}",
         ]
+        if has_values:
+            parts += [f"mean {summary.mean:.6g}", f"std {summary.deviation:.6g}"]
         if summary.is_rounded:
             parts.append(f"({ROUNDED})")
         lines += _packed(parts, room)
@@ -79,9 +84,18 @@ def _packed(parts: Sequence[str], room: int) -> list[str]:
     return lines
 
 
-def number_text(number: int | float) -> str:
-    """Return an integer in full, and a float with six digits."""
-    return str(number) if isinstance(number, int) else f"{number:.6g}"
+def number_text(number: int | float, base: str = "") -> str:
+    """Return an integer in full, as GDB writes it with a format letter, and a float with six
+    digits.
+
+    >>> number_text(255), number_text(255, "x"), number_text(17, "o"), number_text(101, "t")
+    ('255', '0xff', '017', '101')
+    """
+    if base == "o" and number == int(number):
+        return f"0{int(number)}" if number else "0"
+    if not isinstance(number, int):
+        return f"{number:.6g}"
+    return f"{number:#x}" if base in ("x", "z") else str(number)
 
 
 def partial_rows(

@@ -71,6 +71,24 @@ def test_many_numbers_are_summed_up() -> None:
     assert len(whole) == 32 and whole[7] == "[7]  local = nan(0x8000000000000)"
 
 
+@pytest.mark.parametrize(
+    ("command", "form", "extremes"),
+    [
+        ("print/x n", "{:#x}", "min 0x0 [0]  max 0x1f [31]  mean 15.5  std 9.23309"),
+        ("print -pretty -- /x n", "{:#x}", "min 0x0 [0]  max 0x1f [31]  mean 15.5  std 9.23309"),
+        # Read as decimal digits, they have the order of the numbers, but not their mean.
+        ("print/o n", "0{:o}", "min 0 [0]  max 037 [31]"),
+        ("print/t n", "{:b}", "min 0 [0]  max 11111 [31]"),
+    ],
+)
+def test_many_numbers_in_another_base_are_summed_up_in_it(
+    command: str, form: str, extremes: str
+) -> None:
+    first, second, _ = shown(by_rank(command, [form.format(rank) for rank in range(32)]))
+    assert first.startswith(f"[0-31] n = {extremes.split()[1]} … {extremes.split()[4]}, 32 ")
+    assert second.strip() == extremes
+
+
 def test_the_differing_field_alone_is_listed() -> None:
     said = answer(
         "print particle",
