@@ -11,12 +11,17 @@ would leave a rank that returns to an invalid address; on SIGINT, GDB first rest
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
+
+from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.jobs import procfs
+from pgdb.patterns import pattern
+from pgdb.records import Failure
 
 _TIMES = 3
 _WAIT_S = 1.0
@@ -30,6 +35,19 @@ IGNORES = (
     "its GDB computes without end and ignores interrupts; 'reattach' gives the rank another GDB "
     "at the same place"
 )
+
+_QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
+_INTERRUPTED = "interrupted"
+# GDB's Python code, printers among it, swallows interrupts that come while it runs.
+_SWALLOWED = pattern(r"^Python Exception <class 'KeyboardInterrupt'>.*\n?", re.M)
+
+
+def in_words(failed: Failure) -> Failure:
+    """Return the error of a command in words of ours if an interrupt has ended it."""
+    if failed.message != _QUIT:
+        return failed
+    output = _SWALLOWED.sub("", failed.output).rstrip("\n")
+    return replace(failed, message=_INTERRUPTED, output=output)
 
 
 class GdbInterrupt:

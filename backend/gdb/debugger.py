@@ -18,7 +18,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
-from pgdb.backend.care.gdb_interrupt import IGNORES
+from pgdb.backend.care.gdb_interrupt import IGNORES, in_words
 from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import decode
@@ -39,7 +39,7 @@ from pgdb.backend.gdb.operations import (
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import define
 from pgdb.backend.gdb.selected_thread import is_refused
-from pgdb.backend.gdb.stop_words import before_announcement
+from pgdb.backend.gdb.stop_words import without_announcement
 from pgdb.backend.gdb.unknown_bounds import with_way_out
 from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
@@ -70,11 +70,6 @@ _COMPUTING_SHARE = 0.9
 """Share of a command's time after which GDB is interrupted if it still carries out code; the rest
 is for its answer."""
 _COMPUTED_TOO_LONG = "interrupted at the end of the command's time (set timeout): {}"
-_STOPPED_IN_CALL = pattern(
-    "The program being debugged (?:stopped|was signaled) while in a function called from GDB"
-)
-_QUIT = "Quit"  # GDB's whole error for a command that a SIGINT has ended
-_INTERRUPTED = "interrupted"
 _DETACHED_BY_COMMAND = "a command has made GDB detach from it"
 _THREAD_RUNS = "Selected thread is running."
 _NO_REGISTERS = "Couldn't get registers: No such process"
@@ -230,7 +225,7 @@ class GdbDebugger:
         """Return an error with the reason why GDB was interrupted, if it was."""
         if self._given_up:
             return replace(failure, message=self._given_up.format(failure.message))
-        return replace(failure, message=_INTERRUPTED) if failure.message == _QUIT else failure
+        return in_words(failure)
 
     def _limit(self, operation: AnyOperation, timeout_s: float) -> asyncio.TimerHandle | None:
         """Set the time after which GDB is interrupted in an operation, None without a limit."""
@@ -416,9 +411,7 @@ class GdbDebugger:
             return record
         if self.machine.stops != stops:
             await self._executor.report_complete()
-            if _STOPPED_IN_CALL.match(record.message):
-                # The notification has the announcement, and comes before the answer.
-                return replace(record, output=before_announcement(record.output))
+            record = without_announcement(record)
         if is_over and record.message == _NO_REGISTERS_AT_ALL:
             return Failure(message=_WITHOUT_FRAMES.get(type(operation), record.message))
         if self.state == "running":

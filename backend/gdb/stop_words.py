@@ -11,8 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from pgdb.backend.gdb.gpu_words import is_on_gpu
 from pgdb.patterns import pattern
+from pgdb.records import Failure
 
 FIRST_THREAD = "1"
 
@@ -31,6 +34,9 @@ _HIT = pattern(
 _THREAD = pattern(r'^Thread [\d.]+ "([^\n]*)" (?:hit|received) ', re.M)
 _BEGIN = pattern(
     r'\n?^(?:(?:Thread [\d.]+ "[^\n]*"|CUDA thread) (?:hit|received)|Program received) ', re.M
+)
+_STOPPED_IN_CALL = pattern(
+    "The program being debugged (?:stopped|was signaled) while in a function called from GDB"
 )
 _WORDS_OF_WATCHPOINTS = {
     "wpt": "",
@@ -92,14 +98,16 @@ def stop_words(
     )
 
 
-def before_announcement(text: str) -> str:
-    """Return the text of a command up to the announcement of the stop at which it has ended.
-
-    >>> before_announcement('one\\n\\nThread 1 "app" hit Breakpoint 1, f () at f.c:3\\n3\\t{\\n')
-    'one'
-    """
-    found = [*_BEGIN.finditer(text), *_HIT.finditer(text)]
-    return text[: max(each.start() for each in found)].rstrip("\n") if found else text
+def without_announcement(failed: Failure) -> Failure:
+    """Return the error of a command, without the announcement of the stop in a function that it
+    has called: a notification has that, and comes before the error."""
+    if not _STOPPED_IN_CALL.match(failed.message):
+        return failed
+    found = [*_BEGIN.finditer(failed.output), *_HIT.finditer(failed.output)]
+    if not found:
+        return failed
+    before = failed.output[: max(each.start() for each in found)]
+    return replace(failed, output=before.rstrip("\n"))
 
 
 def _first(value: Any) -> Any:

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from pgdb.backend.care import gdb_interrupt as module
-from pgdb.backend.care.gdb_interrupt import IGNORES, GdbInterrupt
+from pgdb.backend.care.gdb_interrupt import IGNORES, GdbInterrupt, in_words
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
+from pgdb.records import Failure
 
 PID = 100
 
@@ -64,6 +65,14 @@ def test_a_gdb_that_computes_on_is_not_waited_for(
         assert not interrupt.is_ignored and not interrupt.is_awaited
 
     asyncio.run(carry_out())
+
+
+def test_interrupts_that_python_has_swallowed_are_not_shown() -> None:
+    swallowed = "Python Exception <class 'KeyboardInterrupt'>: <class 'KeyboardInterrupt'>\n"
+    failed = Failure(message="Quit", output=f"$1 = 1\n{swallowed}{swallowed}")
+    assert in_words(failed) == Failure(message="interrupted", output="$1 = 1")
+    other = Failure(message="No symbol table.", output=swallowed)
+    assert in_words(other) == other
 
 
 def test_an_interrupt_that_gdb_has_lost_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pgdb.backend.gdb.mi import cut
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
-from pgdb.backend.gdb.stop_words import StopWords, stop_words
-from pgdb.records import Stop
+from pgdb.backend.gdb.stop_words import StopWords, stop_words, without_announcement
+from pgdb.records import Failure, Stop
 from tests.fakes.gdb_events import GdbEvents
 
 THROWN = r"Catchpoint 2 (exception thrown), 0x00007ffff7ca90a1 in __cxa_throw () from /lib/libc.so"
@@ -181,3 +181,20 @@ def test_displays_are_shown_at_all_later_stops(command: str) -> None:
     assert reports.is_complete(stop, payload)
     reports.take_command(command)
     assert not reports.is_complete(stop, payload)
+
+
+@pytest.mark.parametrize(
+    ("printed", "left"),
+    [
+        ('one\n\nThread 1 "app" hit Breakpoint 1, f () at f.c:3\n3\t{\n', "one"),
+        ("\nBreakpoint 1, f () at f.c:3\n3\t{\n", ""),
+        ("\nProgram received signal SIGFPE, Arithmetic exception.\nf () at f.c:3\n", ""),
+        ("nothing of that\n", "nothing of that\n"),
+    ],
+)
+def test_the_error_of_a_call_has_no_announcement(printed: str, left: str) -> None:
+    message = "The program being debugged stopped while in a function called from GDB.\nMore"
+    failed = Failure(message=message, output=printed)
+    assert without_announcement(failed) == Failure(message=message, output=left)
+    other = Failure(message="No symbol table.", output=printed)
+    assert without_announcement(other) == other
