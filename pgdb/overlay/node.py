@@ -113,20 +113,22 @@ class TreeNode(ABC):
     # -- what the derived class adds ---------------------------------------------------------
 
     def answered(self, gathered: Gathered) -> None:
-        """Send gathered answers up, after what comes before them."""
+        """Send gathered answers up, after pending notices and what ranks have printed before."""
         self.flush_before(gathered)
+        if self._events.has_output:
+            self.flush_events()
         if not gathered.is_large and self._replying is None:
             self.up(gathered.reply())
         else:
             self._replying = self._loop.create_task(self._reply(gathered, self._replying))
 
     def flush_before(self, gathered: Gathered) -> None:
-        """Send up pending notices, what ranks have printed, and the stops at which answers failed.
+        """Send up pending notices, and the stops at which the answers have failed.
 
         A command can fail because its rank has stopped, as a call at a breakpoint does.
         """
         self.flush_notices()
-        if self._events.has_output or (self._events and gathered.may_have_failures):
+        if self._events and gathered.may_have_failures:
             self.flush_events()
 
     async def _reply(self, gathered: Gathered, before: asyncio.Task[None] | None) -> None:
