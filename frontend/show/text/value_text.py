@@ -138,11 +138,14 @@ def _plain_rows(label: str, said: Sequence[Said], layout: Layout) -> tuple[Ratin
         ranks = RankSet.union(ranks for ranks, _ in nodes)
         return _EQUAL, [(ranks, f"{label}{comparison.common}")]
     rating = rate_texts(places[0].texts)
-    if comparison.common == DIFFERENT or (len(places) == 1 and not places[0].path):
+    # Elements of which GDB shows a part can be known where the texts have nothing in common.
+    is_whole = not places[0].path or (comparison.common == DIFFERENT and beyond is None)
+    if is_whole and (comparison.common == DIFFERENT or len(places) == 1):
         place = places[0]
         layout.is_shortened = layout.is_shortened or comparison.common != DIFFERENT
         return rating, _place_choice(label, place, layout)
-    if len(nodes) <= HANDFUL and are_clearer_whole(nodes, comparison):
+    has_common = comparison.common != DIFFERENT
+    if has_common and len(nodes) <= HANDFUL and are_clearer_whole(nodes, comparison):
         texts = _texts(nodes)
         return rating, choice_rows(label, texts, layout, bounds=bounds_of(nodes, texts))
     rows = _compared(label, nodes, comparison.common, places, layout)

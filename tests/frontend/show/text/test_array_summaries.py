@@ -13,6 +13,7 @@ from pgdb.frontend.show.text.value_text import Said, value_rows
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import merge, summarize_array
 from pgdb.ranks import RankSet
+from pgdb.records import Block, Value
 
 numpy = pytest.importorskip("numpy")
 
@@ -52,3 +53,20 @@ def test_single_numbers_keep_their_bars() -> None:
 def test_bars_of_arrays_are_named() -> None:
     found = summed([0.0, 1.0], [0.0, 9.0])
     assert summary_lines(found, Layout())[0].endswith("max by rank ▁█")
+
+
+def test_elements_of_long_text_keep_their_place() -> None:
+    """GDB shows an array of characters as text, which has nothing in common here."""
+    said = []
+    for rank, text in enumerate(
+        ("'\\000' <repeats 69999 times>", "'\\000' <repeats 69000 times>...")
+    ):
+        numbers = numpy.zeros(70_000, "u1")
+        numbers[69_000] = rank
+        whole = Block(dtype="|u1", shape=numbers.shape, data=numbers.tobytes())
+        record = Value(text=text, digest=f"0x{rank}", whole=whole)
+        said.append(Said(RankSet([rank]), text, (), record=record))
+    rows = [text for _, text in value_rows("x", said, Layout())]
+    assert rows[0] == "x = …"
+    assert "[69000]" in rows[1]
+    assert "x = 0" not in rows
