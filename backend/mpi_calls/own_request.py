@@ -16,8 +16,9 @@ from pgdb.backend.mpi_calls.requests import RequestReader
 from pgdb.mpi_calls import Communicator, Request, RequestKind
 from pgdb.mpi_functions import PROTOTYPES
 
-_DEEPEST = 5
-"""Frames of the MPI library that are looked at; a call of Fortran has one more than that of C."""
+_DEEPEST = 6
+"""Frames of the MPI library that are looked at; a call of Fortran has up to two more than that of
+C."""
 
 
 def own_kind(function: str) -> RequestKind | None:

@@ -117,6 +117,9 @@ def unsent_part(knot: Knot) -> Verdict | None:
             known=False,
             step=_COUNTS_OF_CALLS,
         )
+        outside = [each for each in knot.parties if each.ranks.isdisjoint(inside)]
+        if have_made_it is False and _have_made_it(made, outside) is False:
+            return _alone(knot, made, inside) or found
         if have_made_it is not None:
             return found
         others = _others_made_it(knot, plain, inside, absent)

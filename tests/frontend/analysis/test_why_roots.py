@@ -228,3 +228,16 @@ def test_a_rank_that_leaves_a_scan_out_is_waited_for_by_those_behind() -> None:
     job: Job = {"0-1": BARRIER, "2": part_from(BARRIER, 1, "MPI_Scan"), "3": scans("2")}
     (found,) = explained(job).verdicts
     assert (str(found.ranks), found.confidence) == ("2", "likely")
+
+
+def test_the_counts_of_the_recorder_show_a_root_that_makes_the_call_alone() -> None:
+    job: Job = {"0": counted(gathers("1"), 5), "1-3": counted(BARRIER, 5)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks), str(found.victims)) == (
+        "different-collectives",
+        "0",
+        "1-3",
+    )
+    job = {"0": counted(gathers("1"), 5), "1": counted(BARRIER, 5), "2-3": counted(BARRIER, 6)}
+    (found,) = explained(job).verdicts
+    assert (found.kind, str(found.ranks)) == ("missing-from-collective", "1")
