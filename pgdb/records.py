@@ -130,6 +130,8 @@ class Value(Struct, frozen=True, tag="value"):
     warnings: str = ""
     """GDB's warnings about the expression, with ``…`` for addresses. They are no part of the
     value."""
+    base: int = 0
+    """Base of the numbers in *text*, 2 or 8, which their digits do not show; else 0."""
 
     @property
     def is_part(self) -> bool:
@@ -139,7 +141,7 @@ class Value(Struct, frozen=True, tag="value"):
     @property
     def number(self) -> int | float | None:
         """The value as a number, or None if its text is not a plain number."""
-        return parse_number(self.text)
+        return parse_number(self.text, self.base)
 
 
 class Variables(Struct, frozen=True, tag="variables"):
@@ -495,18 +497,22 @@ Event = Stop | Exit | Running | Output | Progress | BreakpointsChanged | Gone
 _NAN = pattern(r"([-+]?)nan\(0x[0-9a-f]+\)\Z")
 
 
-def parse_number(text: str) -> int | float | None:
+def parse_number(text: str, base: int = 0) -> int | float | None:
     """Return the number that the GDB value *text* is, or None.
+
+    *base* is 2 or 8 for an integer whose digits do not show it.
 
     >>> parse_number("42"), parse_number("-1.5e3"), parse_number("0x10"), parse_number("{1, 2}")
     (42, -1500.0, 16, None)
+    >>> parse_number("0144", 8), parse_number("-101", 2), parse_number("0o7")
+    (100, -5, 7)
     >>> parse_number("-nan(0x8000000000000)")
     nan
     """
     if "_" in text:  # Python's own way to write 1_000
         return None
     try:
-        return int(text, 0)
+        return int(text, base)
     except ValueError:
         pass
     try:

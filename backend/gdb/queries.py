@@ -35,7 +35,9 @@ _MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _PRINTER_FAILED = "Python Exception"
 _RAW_ADDRESS = pattern(r"\b0x[0-9a-f]{6,16}\b")
-_LETTERS = pattern(r"print/(\w+)")
+_LETTERS = pattern(r"print(?: [^/]* --)? ?/(\w+)")
+_BASES = {"o": 8, "t": 2}
+"""Bases of numbers whose digits do not show them, by GDB's format letter."""
 _NOTHING_SHOWN = pattern(r"\A\Z|(?: = |[{,] )(?=[,}])")
 
 
@@ -112,10 +114,12 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     if match is None:
         return Value(text=text, warnings=warnings), 0
     shown, number = text[match.end() :], int(match[1])
+    found = _LETTERS.match(command)
+    letters = found[1] if found else ""
     if _PRINTER_FAILED in result.log:
-        letters = _LETTERS.match(command)
-        shown = await _without_printers(gdb, f"${number}", letters[1] if letters else "") or shown
-    return Value(text=shown, warnings=warnings), number
+        shown = await _without_printers(gdb, f"${number}", letters) or shown
+    base = next((_BASES[each] for each in letters if each in _BASES), 0)
+    return Value(text=shown, warnings=warnings, base=base), number
 
 
 async def _without_printers(gdb: GdbSession, expression: str, letters: str = "") -> str:

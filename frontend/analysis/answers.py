@@ -134,7 +134,7 @@ class Answer(msgspec.Struct, RichText, frozen=True):
         Values are integers if all are integers of at most 64 bits, otherwise floats.
         """
         pairs = [
-            (each.ranks, number_of(each.filled.text))
+            (each.ranks, number_of(each.filled.text, each.filled.base))
             for each in self.classes
             if isinstance(each.record, Value) and isinstance(each.filled, Value)
         ]
@@ -149,9 +149,11 @@ class Answer(msgspec.Struct, RichText, frozen=True):
         values = [
             (each.ranks, node_of(each)) for each in self.classes if isinstance(each.record, Value)
         ]
+        bases = [each.record.base for each in self.classes if isinstance(each.record, Value)]
+        base = max(bases, default=0)
         found = {}
         for path, texts in leaves(values).items():
-            pairs = [(ranks, number_of(text)) for ranks, text in texts]
+            pairs = [(ranks, number_of(text, base)) for ranks, text in texts]
             numbers = [(ranks, number) for ranks, number in pairs if number is not None]
             ranks, array = _arrays(numbers if len(numbers) == len(pairs) else texts)
             found[path] = FieldValues(ranks, array)

@@ -240,13 +240,15 @@ def filled(node: Node) -> str:
     return unparse(node, lambda leaf: leaf.filled)
 
 
-def number_of(text: str) -> int | float | None:
+def number_of(text: str, base: int = 0) -> int | float | None:
     """Return the number that a text is; None for any other text.
+
+    *base* is that of :attr:`pgdb.records.Value.base`.
 
     >>> number_of("nan(\ufffc)"), number_of("2.5"), number_of("97 'a'")
     (nan, 2.5, None)
     """
-    return float("nan") if _NAN.match(text) else parse_number(text)
+    return float("nan") if _NAN.match(text) else parse_number(text, base)
 
 
 def scalar_of(text: str) -> int | float | None:

@@ -355,7 +355,9 @@ class Merger(Generic[R]):
             self._sum_up(crowd, template)
 
     def _sum_up(self, crowd: _Crowd[R], template: Templated) -> None:
-        sums = crowd.sums[template] = _Sums(count_placeholders(template))
+        sums = crowd.sums[template] = _Sums(
+            count_placeholders(template), template.base if isinstance(template, Value) else 0
+        )
         for record in crowd.listed.pop(template, ()):
             assert isinstance(record, Templated)
             parts = self.templates.extract(record)[1]
@@ -392,8 +394,9 @@ class _Member:
 class _Sums:
     """The ranks with answers of one template, and the sums of their values."""
 
-    def __init__(self, placeholders: int) -> None:
+    def __init__(self, placeholders: int, base: int = 0) -> None:
         self.sets: list[RankSet] = []
+        self._base = base
         count = placeholders if placeholders <= MOST_COLUMNS else 0
         self._columns = [Totals() for _ in range(count)]
         # Most placeholders have few different parts, so parts are collected before they are summed
@@ -422,7 +425,7 @@ class _Sums:
 
     def _flush(self, number: int) -> None:
         for part, sets in self._pending[number].items():
-            self._columns[number].add_text(RankSet.union(sets), part)
+            self._columns[number].add_text(RankSet.union(sets), part, base=self._base)
         self._pending[number].clear()
 
 

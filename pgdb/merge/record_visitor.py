@@ -77,6 +77,7 @@ def map_texts(record: R, change: Change) -> R:
                 text=change(text, "value"),
                 bounds=change(bounds, "bounds") if bounds else "",
                 warnings=record.warnings,
+                base=record.base,
             )
             if record.is_part:
                 # Values with other hashes have the same template.

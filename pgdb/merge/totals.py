@@ -39,8 +39,10 @@ _PIECE = 1 << 16
 _DIGITS_OF_DOUBLE = 17
 
 
-def summarize(texts: Iterable[tuple[RankSet, str]]) -> Summary:
+def summarize(texts: Iterable[tuple[RankSet, str]], base: int = 0) -> Summary:
     """Return the summary of values as GDB prints them, each with its ranks.
+
+    *base* is that of :attr:`pgdb.records.Value.base`.
 
     >>> found = summarize([(RankSet([0, 1]), "2"), (RankSet([2]), "nan(0x8000000000000)")])
     >>> found.count, found.mean, str(found.nan)
@@ -48,7 +50,7 @@ def summarize(texts: Iterable[tuple[RankSet, str]]) -> Summary:
     """
     totals = Totals()
     for ranks, text in texts:
-        totals.add_text(ranks, text)
+        totals.add_text(ranks, text, base=base)
     return totals.summary()
 
 
@@ -133,9 +135,9 @@ class Totals:
         self._bins = bins
         self._counts = list(bins.counts) if bins is not None else []
 
-    def add_text(self, ranks: RankSet, text: str, times: int = 1) -> None:
+    def add_text(self, ranks: RankSet, text: str, times: int = 1, base: int = 0) -> None:
         """Add the value *text* that each of *ranks* has *times* times."""
-        number = parse_number(text)
+        number = parse_number(text, base)
         if number is None or (isinstance(number, int) and abs(number) > _MAX_DOUBLE):
             self.others.append(ranks)
         elif number != number:

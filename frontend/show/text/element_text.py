@@ -22,25 +22,27 @@ _RUN = pattern(r"\[(\d+)\]@\d+\Z")
 _INDEX = pattern(r"\[(\d+)\]")
 
 
-def summary_of_many(texts: Texts) -> tuple[Summary | None, Texts]:
+def summary_of_many(texts: Texts, base: int = 0) -> tuple[Summary | None, Texts]:
     """Return the summary of many numbers, and the values to list beside or instead of it."""
     if len(texts) <= HANDFUL:
         return None, texts
-    numbers = [(ranks, text) for ranks, text in texts if number_of(text) is not None]
+    numbers = [(ranks, text) for ranks, text in texts if number_of(text, base) is not None]
     if len(numbers) > HANDFUL:
-        others = [each for each in texts if number_of(each[1]) is None]
+        others = [each for each in texts if number_of(each[1], base) is None]
         # The text itself has all digits of a number; a NaN can have a mark for its bits.
-        known = ((each, "nan" if parse_number(text) is None else text) for each, text in numbers)
-        return summarize(known), others
-    elements = summary_of_elements(texts)
+        known = (
+            (each, "nan" if parse_number(text, base) is None else text) for each, text in numbers
+        )
+        return summarize(known, base), others
+    elements = summary_of_elements(texts, base)
     return (elements, ()) if elements is not None else (None, texts)
 
 
-def summary_of_elements(texts: Texts) -> Summary | None:
+def summary_of_elements(texts: Texts, base: int = 0) -> Summary | None:
     """Return the summary of arrays of numbers; None if a text is no such array."""
     elements = []
     for ranks, text in texts:
-        found = _elements(parse(text)) if text.endswith(_ARRAY_ENDS) else None
+        found = _elements(parse(text), base) if text.endswith(_ARRAY_ENDS) else None
         if not found:
             return None
         elements.append((ranks, found))
@@ -96,16 +98,16 @@ def _elements_text(elements: Mapping[str, RankSet], all_ranks: RankSet, layout: 
     return ", ".join(parts if len(elements) == len(shown) else [*parts, "…"])
 
 
-def _elements(node: Node) -> dict[int | float, int]:
+def _elements(node: Node, base: int) -> dict[int | float, int]:
     """Return the numbers of an array that has only numbers, each with its count."""
     if isinstance(node, Leaf) or not node.is_array:
         return {}
     found: dict[int | float, int] = {}
     for item in node.items:
         if isinstance(item.value, Group):
-            inner = _elements(item.value)
+            inner = _elements(item.value, base)
         else:
-            number = number_of(item.value.text)
+            number = number_of(item.value.text, base)
             inner = {} if number is None else {number: 1}
         if not inner:
             return {}

@@ -78,6 +78,11 @@ class Layout:
     is_shortened: bool = field(default=False, init=False)
     """Whether anything was left out."""
 
+    @property
+    def digits_base(self) -> int:
+        """Base of numbers whose digits do not show it: 2, 8 or else 0."""
+        return {"o": 8, "t": 2}.get(self.base, 0)
+
     def is_on_page(self) -> bool:
         """Count a place; return whether it is listed."""
         self.place_count += 1

@@ -15,9 +15,6 @@ _SPARKLINE_WIDTH = 32
 _USUAL_WIDTH = 100  # of summaries in a log
 ROUNDED = "of the numbers as doubles, which do not hold all their digits"
 """Note about a summary of numbers that had more digits."""
-_DIGITS = ("o", "t")
-"""Format letters whose digits are read as decimal ones: they have the order of the numbers, and no
-other property."""
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -40,16 +37,14 @@ def summary_lines(
         line = f"{low} … {high}, {values}  "
         # The shape is left out if it does not fit.
         title = f"{title_beside_numbers(summary)} "
-        has_values = layout.base not in _DIGITS
-        width = min(_SPARKLINE_WIDTH, room - len(line) - len(title))
-        bars = sparkline(summary, width) if has_values else ""
+        bars = sparkline(summary, min(_SPARKLINE_WIDTH, room - len(line) - len(title)))
         lines.append(f"{line}{title.lstrip()}{bars}".rstrip() if bars else line.rstrip())
         parts = [
             f"min {low} {layout.brackets(summary.at_low)}",
             f"max {high} {layout.brackets(summary.at_high)}",
+            f"mean {summary.mean:.6g}",
+            f"std {summary.deviation:.6g}",
         ]
-        if has_values:
-            parts += [f"mean {summary.mean:.6g}", f"std {summary.deviation:.6g}"]
         if summary.is_rounded:
             parts.append(f"({ROUNDED})")
         lines += _packed(parts, room)
@@ -88,14 +83,14 @@ def number_text(number: int | float, base: str = "") -> str:
     """Return an integer in full, as GDB writes it with a format letter, and a float with six
     digits.
 
-    >>> number_text(255), number_text(255, "x"), number_text(17, "o"), number_text(101, "t")
-    ('255', '0xff', '017', '101')
+    >>> [number_text(100, letter) for letter in ("", "x", "o", "t")], number_text(0.5, "x")
+    (['100', '0x64', '0144', '1100100'], '0.5')
     """
-    if base == "o" and number == int(number):
-        return f"0{int(number)}" if number else "0"
     if not isinstance(number, int):
         return f"{number:.6g}"
-    return f"{number:#x}" if base in ("x", "z") else str(number)
+    if base == "o":
+        return f"0{number:o}" if number else "0"
+    return f"{number:b}" if base == "t" else f"{number:#x}" if base in ("x", "z") else str(number)
 
 
 def partial_rows(

@@ -312,10 +312,12 @@ def choice_rows(
     if whole is not None:
         summed, listed = (whole, ()) if len(texts) > HANDFUL else (None, texts)
     else:
-        summed, listed = (None, texts) if layout.whole else summary_of_many(texts)
+        summed, listed = (
+            (None, texts) if layout.whole else summary_of_many(texts, layout.digits_base)
+        )
         above = summed
     if above is None and not layout.whole and _is_long(label, texts, layout, used):
-        above = summary_of_elements(texts)
+        above = summary_of_elements(texts, layout.digits_base)
     if above is not None:
         ranks = RankSet.union(
             ranks for ranks, text in texts if summed is None or (ranks, text) not in listed

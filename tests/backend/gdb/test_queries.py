@@ -109,6 +109,22 @@ def test_other_values_are_printed_once(value: str) -> None:
     assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value)
 
 
+@pytest.mark.parametrize(
+    ("command", "expression", "letters", "value"),
+    [
+        ("print/t u", "u", "t", Value(text="0", base=2)),
+        ("print/o u", "u", "o", Value(text="0", base=8)),
+        ("print/x u", "u", "x", Value(text="0")),
+        ("print -pretty on -- /t u", "-pretty on -- u", "t", Value(text="0", base=2)),
+    ],
+)
+def test_the_base_of_digits_that_do_not_show_it_is_kept(
+    command: str, expression: str, letters: str, value: Value
+) -> None:
+    gdb = TableGdb({console(command): said("$1 = 0")})
+    assert asyncio.run(evaluate(gdb, expression, letters)) == value
+
+
 def test_an_expression_that_assigns_is_evaluated_once() -> None:
     side = "with may-call-functions off -- with print array-indexes on -- output $1"
     gdb = TableGdb(

@@ -327,6 +327,15 @@ def test_as_many_different_values_as_allowed_are_reported_one_by_one() -> None:
     assert (str(column.at_low), str(column.at_high), column.mean) == ("0", "1024", 512.0)
 
 
+@pytest.mark.parametrize(("base", "form"), [(2, "b"), (8, "o")])
+def test_numbers_in_another_base_are_summed_up_as_numbers(base: int, form: str) -> None:
+    texts = [format(rank, form) for rank in range(answer.MOST_DISTINCT + 1)]
+    said = [answer_of(rank, Value(text=text, base=base)) for rank, text in enumerate(texts)]
+    (summed,) = merged(*said)
+    (column,) = summed.columns
+    assert (column.low, column.high, column.mean) == (0, 1024, 512.0)
+
+
 def test_odd_ones_out_are_still_listed_among_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer, "MOST_DISTINCT", 20)
     odd = [

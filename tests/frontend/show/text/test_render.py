@@ -76,9 +76,8 @@ def test_many_numbers_are_summed_up() -> None:
     [
         ("print/x n", "{:#x}", "min 0x0 [0]  max 0x1f [31]  mean 15.5  std 9.23309"),
         ("print -pretty -- /x n", "{:#x}", "min 0x0 [0]  max 0x1f [31]  mean 15.5  std 9.23309"),
-        # Read as decimal digits, they have the order of the numbers, but not their mean.
-        ("print/o n", "0{:o}", "min 0 [0]  max 037 [31]"),
-        ("print/t n", "{:b}", "min 0 [0]  max 11111 [31]"),
+        ("print/o n", "0{:o}", "min 0 [0]  max 037 [31]  mean 15.5  std 9.23309"),
+        ("print/t n", "{:b}", "min 0 [0]  max 11111 [31]  mean 15.5  std 9.23309"),
     ],
 )
 def test_many_numbers_in_another_base_are_summed_up_in_it(
