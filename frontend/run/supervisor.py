@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal
 
@@ -15,8 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb import core_limit
-from pgdb.cores.policy import find_left_cores
-from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
 from pgdb.frontend.run import exit_status, time_limit
@@ -33,7 +31,8 @@ from pgdb.frontend.run.causes import (
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
-from pgdb.frontend.run.looking import Looker, report_of_cores, report_of_left_cores
+from pgdb.frontend.run.left_cores import add_cores
+from pgdb.frontend.run.looking import Looker
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
@@ -51,8 +50,6 @@ from pgdb.ranks import RankSet
 
 SETTLE_S = 0.3
 """Time after a failure in which the other ranks' ends and the last output arrive."""
-CLOCKS_S = 60.0
-"""Difference between the clocks of two hosts, in seconds, that makes no core file too old."""
 LEAVING_S = 10.0
 """Time between the end of the last rank and a word about a launcher that has not ended."""
 START_S = 5.0
@@ -437,7 +434,8 @@ class Supervisor:
                 "a process that has left the job keeps its output open; it is passed on further"
             )
         cause = self._final_cause(job)
-        await self._read_cores()
+        ends = [each for each in self._reports.ends.values() if each.has_core]
+        await add_cores(self._record, ends, self._options, self._launcher)
         self._note_lost_output(job)
         report = self._report(cause, job)
         is_event = report.cause.kind != "none"
@@ -466,50 +464,6 @@ class Supervisor:
         # hydra's launcher can leave with 0 when a signal has ended it.
         is_ended = self._record.ended_by or any(each.is_bad for each in self._reports.ends.values())
         return job.status == 0 and not is_ended
-
-    async def _read_cores(self) -> None:
-        """Take the stacks of dead ranks from the core files that they have left."""
-        ends = [each for each in self._reports.ends.values() if each.has_core]
-        if not ends:
-            return
-        hosts = sorted({each.host for each in ends})
-        if hosts != [os.uname().nodename]:
-            await self._read_cores_of(hosts, ends)
-            return
-        found = find_left_cores(
-            {each.directory for each in ends},
-            self._record.begun,
-            pids={each.pid for each in ends},
-        )
-        if found.paths:
-            self._note_cores(found.paths, "'pgdb core' opens them")
-            try:
-                self._record.cores = await report_of_cores(found.paths, self._options)
-            except PgdbError as error:
-                self._record.note(f"the core files: {error}")
-        elif found.why_none:
-            self._record.note(f"no core file: {found.why_none}")
-
-    async def _read_cores_of(self, hosts: Sequence[str], ends: Sequence[RankEnd]) -> None:
-        """Take the stacks of dead ranks from core files on several hosts, or another one."""
-        left_by = LeftBy(
-            folders=tuple(sorted({each.directory for each in ends})),
-            since_s=self._record.begun - CLOCKS_S,
-            pids=tuple(sorted({each.pid for each in ends})),
-        )
-        try:
-            self._record.cores, places = await report_of_left_cores(
-                hosts, self._launcher, left_by, self._options
-            )
-        except PgdbError as error:
-            self._record.note(f"the core files on {', '.join(hosts)}: {error}")
-        else:
-            self._note_cores(places, f"'pgdb core --hosts {','.join(hosts)} FILE…' opens them")
-
-    def _note_cores(self, places: Sequence[str], way: str) -> None:
-        text = f"core files: {', '.join(places)}"
-        self._record.add("notice", text)
-        self._record.note(f"{text}; {way}")
 
     def _note_lost_output(self, job: JobProcess) -> None:
         for stream, ring in job.named_rings:
