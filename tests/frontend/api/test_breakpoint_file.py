@@ -230,7 +230,8 @@ def test_ended_displays_and_failed_settings_are_forgotten() -> None:
 
     def take(line: str, record: Record | None = None) -> None:
         answer = record or Text(text="")
-        journal.take(line, Console(command=line), [EquivalenceClass(ALL, answer)])
+        command = Console(command=line, display=journal.display_number(line))
+        journal.take(line, command, [EquivalenceClass(ALL, answer)])
 
     take("display x")
     take("set print pretty on")
@@ -238,9 +239,7 @@ def test_ended_displays_and_failed_settings_are_forgotten() -> None:
     take("set print pretty on")
     take("display y")
     take("undisplay 1")
-    assert [each.line for each in journal.kept] == [
-        *("display x", "set print pretty on", "display y", "undisplay 1")
-    ]
+    assert [each.line for each in journal.kept] == ["set print pretty on", "display y"]
     take("undisplay")
     assert [each.line for each in journal.kept] == ["set print pretty on"]
 
