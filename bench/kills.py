@@ -1,10 +1,10 @@
 """Number of ranks that survive SIGKILL of their GDB at a breakpoint that they reach all the time.
 
-    python bench/kills.py [--rounds N] [--seed N] [--pause-ms MS]
+    python bench/kills.py [--rounds N] [--seed N] [--pause-ms MS] [--watch]
 
 Processes call a function every 0.3 ms, or every MS milliseconds, with a breakpoint in it whose
 condition is never true. They lose their GDBs by SIGKILL at random moments, without and with a guard
-(``--guard`` of ``pgdb``).
+(``--guard`` of ``pgdb``). With ``--watch`` a hardware watchpoint takes the place of the breakpoint.
 From the second byte of the breakpoint's instruction on there is an instruction that no process
 survives, so a process that is resumed there counts as lost. A Markdown table is printed.
 """
@@ -53,12 +53,13 @@ int main(void)
     }
 }
 """
+_BREAK, _WATCH = "break *place if count < 0", "watch count if count < 0"
 WATCHED_S = 0.5
 DEADLINE_S = 60.0
 
 
 async def kill_one(
-    program: Path, gdb_factory: GdbFactory, *, is_guarded: bool, after_s: float
+    program: Path, gdb_factory: GdbFactory, *, is_guarded: bool, after_s: float, watches: bool
 ) -> str:
     """Return the fate of one process: ``lives``, or the name of the signal that ended it."""
     process = subprocess.Popen([program], stdin=subprocess.DEVNULL)
@@ -77,12 +78,12 @@ async def kill_one(
             stop = await inferior.attach(process.pid, 1)
             assert isinstance(stop, Stop) and not stop.detail, stop
             made = await inferior.perform(
-                InsertBreakpoint(command="break *place if count < 0", first_number=1), 2
+                InsertBreakpoint(command=_WATCH if watches else _BREAK, first_number=1), 2
             )
             assert isinstance(made, BreakpointsMade), made
             going = await inferior.perform(Resume(command="continue"), 3)
             assert isinstance(going, Running), going
-            while not foreign_code(process.pid):
+            while not watches and not foreign_code(process.pid):
                 await asyncio.sleep(0.01)  # the kernel reports no change of the code
             # GDB is to be killed at a random moment: the length is the experiment.
             await asyncio.sleep(after_s)
@@ -93,14 +94,15 @@ async def kill_one(
         except subprocess.TimeoutExpired:
             assert foreign_code(process.pid) == []
             return "lives"
-        return signal.Signals(-process.returncode).name
+        # PGDB as its tracer has waited for one that ended just then.
+        return signal.Signals(-process.returncode).name if process.returncode else "a signal"
     finally:
         process.kill()
         process.wait()
         await inferior.detach(DEADLINE_S)
 
 
-async def measure(rounds: int, seed: int, pause_ms: float) -> None:
+async def measure(rounds: int, seed: int, pause_ms: float, *, watches: bool) -> None:
     """Print the table."""
     gdb = shutil.which("gdb")
     assert gdb is not None, "there is no GDB"
@@ -122,9 +124,10 @@ async def measure(rounds: int, seed: int, pause_ms: float) -> None:
             found = Counter[str]()
             for _ in range(rounds):
                 after_s = rng.uniform(0.02, 0.1)
-                found[
-                    await kill_one(program, gdb_factory, is_guarded=is_guarded, after_s=after_s)
-                ] += 1
+                fate = await kill_one(
+                    program, gdb_factory, is_guarded=is_guarded, after_s=after_s, watches=watches
+                )
+                found[fate] += 1
             ends = ", ".join(f"{name} {count}" for name, count in found.items() if name != "lives")
             what = "with a guard" if is_guarded else "without"
             print(f"| {what} | {rounds} | {found['lives']} | {ends or '-'} |", flush=True)
@@ -138,10 +141,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause-ms", type=float, default=0.3, metavar="MS")
+    parser.add_argument("--watch", action="store_true", help="a watchpoint, not a breakpoint")
     parsed = parser.parse_args()
     report_autogroup()
     logging.disable(logging.WARNING)  # that GDBs die is no news
-    asyncio.run(measure(parsed.rounds, parsed.seed, parsed.pause_ms))
+    asyncio.run(measure(parsed.rounds, parsed.seed, parsed.pause_ms, watches=parsed.watch))
 
 
 if __name__ == "__main__":

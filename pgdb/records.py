@@ -464,9 +464,11 @@ class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
 
 
 class Gone(Struct, frozen=True, tag="gone"):
-    """The debugger of a rank is gone; the rank itself runs on freely."""
+    """The debugger of a rank is gone; the rank itself runs on freely, or has ended."""
 
     why: str
+    has_ended: bool = False
+    """Whether the rank has ended, too; an Exit that says how comes next."""
 
 
 Record = (

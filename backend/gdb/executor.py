@@ -14,15 +14,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec.structs import replace
-
 from pgdb.backend.care import first_thread, liveness
-from pgdb.backend.care.breakpoint_repair import RankText, wake
-from pgdb.backend.care.debug_registers import disarm
+from pgdb.backend.care.breakpoint_repair import RankText
 from pgdb.backend.care.gdb_interrupt import GdbInterrupt
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.gpu_turns import Turn
+from pgdb.backend.gdb.loss_repair import LossRepair
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.python_steps import PythonSteps
@@ -39,15 +37,11 @@ from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint, passed_by
-from pgdb.records import Event, Exit, Gone, Output, Stop
+from pgdb.records import Event, Exit, Output, Stop
 
 LOG = logging.getLogger(__name__)
 
 STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
-_LEFTOVER = "a breakpoint may be left in it, at which it ends by SIGTRAP: PGDB cannot compare {}"
-_ARMED = "a hardware watchpoint or breakpoint may be left in it, at which it ends by SIGTRAP"
-_DISARM_S = 5.0
-"""Time that a rank has to stand still for a moment, in seconds."""
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
 """Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
 does not say how."""
@@ -81,10 +75,11 @@ class Executor:
         self.process = ProcessWatch()
         self.text = RankText()
         self.gdb = RankGdb(self)
-        self.gdb.when_silent = self._restore_places
         self.gdb_interrupt = GdbInterrupt(self.gdb)
         self.stacks = Stacks(self.gdb, stop_printing)
         self.breakpoints = Breakpoints(self.gdb, self.stacks.python.runtime_of)
+        self._loss_repair = LossRepair(self)
+        self.gdb.when_silent = self._loss_repair.begin
         self.python_steps = PythonSteps(self.stacks, self.breakpoints)
         self.selected_thread = SelectedThread(self.gdb)
         self.stops = StopReports(self.gdb, self.stacks, self.breakpoints)
@@ -376,7 +371,7 @@ class Executor:
             case events.Notify(event=event):
                 self.notify(event)
             case events.Repair(then=then):
-                self.keep(self._repair(then))
+                self.keep(self._loss_repair.complete(then))
             case events.StopWatching(forgets=forgets):
                 self.process.stop(forgets=forgets)
             case events.ForgetBreakpoints():
@@ -476,37 +471,3 @@ class Executor:
         unreported, self._unreported = self._unreported, None
         for each in filter(None, (text, *(unreported.printed if unreported is not None else ()))):
             self.notify(Output(text=each, of_stop=True))
-
-    async def _disarm(self) -> bool:
-        """Clear the debug registers of the rank; return whether that is done in time."""
-        # It goes on later: a thread that is being stopped must be released.
-        done = self.keep(disarm(self.process.pid))
-        await asyncio.wait([done], timeout=_DISARM_S)
-        cleared = done.done() and done.result()
-        LOG.warning("rank %d: debug registers cleared: %s", self.machine.rank, cleared)
-        return cleared
-
-    def _restore_places(self) -> None:
-        """Remove the user's breakpoints from a rank whose GDB ends, before its next hit."""
-        restored = self.text.restore_places(self.process.pid) if self.process.pid else 0
-        if restored:
-            LOG.warning("rank %d: %d breakpoints removed at once", self.machine.rank, restored)
-
-    async def _repair(self, then: Event | None) -> None:
-        """Remove what a killed GDB has left in the rank, and let the rank run."""
-        LOG.warning("rank %d: its GDB has ended", self.machine.rank)
-        repaired = await asyncio.to_thread(self.text.repair, self.process.pid)
-        LOG.warning("rank %d: %d breakpoints removed", self.machine.rank, repaired.restored)
-        if repaired.unknown:
-            unknown = ", ".join(repaired.unknown)
-            LOG.warning("rank %d: not compared: %s", self.machine.rank, unknown)
-            if isinstance(then, Gone):
-                then = replace(then, why=f"{then.why}; {_LEFTOVER.format(unknown)}")
-        is_armed = self.breakpoints.has_hardware and not await self._disarm()
-        if not self.process.was_stopped:
-            await wake(self.process.pid)
-        # A rank that was just being stopped could not be traced.
-        if is_armed and not await self._disarm() and isinstance(then, Gone):
-            then = replace(then, why=f"{then.why}; {_ARMED}")
-        if then is not None:
-            self.feed(events.Described(then))

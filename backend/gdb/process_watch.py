@@ -78,6 +78,15 @@ class ProcessWatch:
         return self.is_free or self.program_pid is None
 
     @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, or is about to: a signal has ended it."""
+        pid = self.program_pid
+        if pid is None:
+            return True
+        stat = procfs.read_stat(pid) if pid else None
+        return stat is not None and (stat.is_exiting or liveness.is_dying(pid))
+
+    @property
     def program_pid(self) -> int | None:
         """Process id of the program: 0 if it was never watched, None if it has ended.
 

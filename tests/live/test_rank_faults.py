@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
+from pgdb.frontend.show.text import event_text
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Gone, Stack, Stop
@@ -324,6 +325,59 @@ def test_a_rank_with_a_watchpoint_survives_its_gdb(
         assert job.process.wait(DEADLINE_S) == 0
     reported = capfd.readouterr().out
     assert "rank 0 through 3" in reported and "rank 1 through 5" in reported
+
+
+def _loss_of(heard: Heard, rank: int) -> Gone:
+    (loss,) = [
+        each.filled
+        for notification in list(heard.all)
+        for each in notification.classes
+        if rank in each.ranks and isinstance(each.filled, Gone)
+    ]
+    return loss
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="PGDB clears debug registers of x86-64")
+def test_a_rank_that_its_watchpoint_ends_after_its_gdb_is_not_said_to_run(
+    build: Build, start_job: StartJob
+) -> None:
+    """It writes the variable every 0.3 ms, and the kernel takes longer to end its GDB."""
+    heard = Heard()
+    with start_job(2, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            session.watch("hit_count").check()
+            session.change_breakpoints("condition", ["1"], "hit_count < 0").check()
+            session.continue_(wait=False).check()
+            wait_until(lambda: status(job.ranks[1], "State")[:1] in "RS", "rank 1 runs")
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(lambda: 1 in heard.of(Gone), "the loss is reported", DEADLINE_S)
+            loss = _loss_of(heard, 1)
+            if not loss.has_ended:  # it has had luck
+                assert_untouched({1: job.ranks[1]})
+                return
+            assert ("watchpoint" in loss.why and "--guard" in loss.why) or not TELLS_LATER
+            assert event_text.event(loss).endswith("; the rank has ended")
+            wait_until(lambda: 1 in heard.of(Exit), "its end is reported", DEADLINE_S)
+            assert 1 in session.parse_ranks("@exited") and not session.parse_ranks("@lost")
+        job.process.wait(DEADLINE_S)
+
+
+def test_a_rank_that_has_ended_before_its_gdb_is_not_said_to_run(
+    build: Build, start_job: StartJob
+) -> None:
+    heard = Heard()
+    with start_job(2, build("storm.c")) as job:
+        with attached(job, heard) as session:
+            gdb = gdb_of(job, 1)
+            os.kill(gdb, signal.SIGSTOP)
+            os.kill(job.ranks[1], signal.SIGKILL)
+            wait_until(lambda: not is_alive(job.ranks[1]), "it has ended", DEADLINE_S)
+            os.kill(gdb, signal.SIGKILL)
+            wait_until(lambda: 1 in heard.of(Exit), "its end is reported", DEADLINE_S)
+            loss = _loss_of(heard, 1)
+            assert loss.has_ended and "SIGTRAP" not in loss.why
+            assert 1 in session.parse_ranks("@exited")
+        job.process.wait(DEADLINE_S)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the guard is for x86-64")

@@ -63,6 +63,8 @@ def event(record: Event | Stop | Exit | Running) -> str:
             return "running"
         case Output(text=text):
             return text
+        case Gone(why=why, has_ended=True):
+            return f"lost: {why}; the rank has ended"
         case Gone(why=why):
             return f"lost: {why}; the rank runs without a debugger; 'reattach' attaches to it again"
         case Progress(stage=stage):
