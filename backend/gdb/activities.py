@@ -38,7 +38,7 @@ _TABLE: tuple[tuple[Activity, str], ...] = (
         )
         + r"|gomp_(?:team_)?(?:mutex|sem|futex)_\w+"
         + r"|(?:GOMP|omp|__kmp\w*)_(?:critical_(?:name_)?start|set_(?:nest_)?lock)\w*"
-        + r"|std::mutex::lock\w*",
+        + r"|std::(?:\w+_)?mutex::lock\w*|std::counting_semaphore<.*>::acquire",
     ),
     (
         "io",
@@ -63,13 +63,16 @@ _WAITS_FOR_THREAD = pattern(
     r"_*(?:GI_+)?pthread_(?:cond_(?:timed|clock)?wait|(?:timed|clock)?join|barrier_wait)\w*"
     + r"|_*(?:thrd_join|cnd_(?:timed)?wait)\Z"
     + r"|gomp_(?:team_)?barrier_\w+|(?:GOMP|omp|__kmp\w*)_barrier\w*"
-    + r"|std::(?:condition_variable|thread)::(?:wait|join)\w*"
+    + r"|std::(?:condition_variable(?:_any)?|j?thread)::(?:wait|join)\w*"
+    # What C++ makes of futexes by itself: futures, latches, barriers, atomic waits.
+    + r"|std::__atomic_futex_unsigned\w*(?:<\w+>)?::\w+|std::(?:__basic_|shared_)?future<.*>::\w+"
+    + r"|std::(?:latch|barrier<.*>)::(?:arrive_and_)?wait|std::(?:__atomic_base|atomic)<.*>::wait"
 )
 _PATTERNS = tuple((activity, pattern(rf"(?:{names})\Z")) for activity, names in _TABLE)
 _PYTHON = pattern(r"_?Py(?:Eval_|_RunMain|RunMain|Object_Call|Run_)\w*")
 _OPENMP = pattern(r"(?:.*/)?lib(?:gomp|i?omp5?)\.so[.\d]*\Z")
 """Libraries of OpenMP, often without symbols: a thread inside waits for the others of its team."""
-_LIBRARIES = (Owner.C_RUNTIME, Owner.SYSTEM, Owner.RUNTIME, Owner.MPI, Owner.UNKNOWN)
+_OF_LIBRARY = ("std::", "__gnu_cxx::")
 _PLAIN = pattern(rf"{_BEFORE}(\w+?){_BEHIND}\Z")
 _NAMED = ("lock", "io")
 
@@ -79,7 +82,7 @@ def blocking_function(places: Sequence[Place]) -> str:
     plain name; empty if there is none, or if the call is of another kind."""
     inner = None
     for place in places:
-        if place.owner is Owner.USER:
+        if _is_users(place):
             break
         if place.frame.language:
             return ""
@@ -107,11 +110,11 @@ def activity_of(places: Sequence[Place]) -> Activity:
     for place in places:
         name = place.frame.function
         for activity, names in _PATTERNS:
-            if names.match(name) and (place.owner in _LIBRARIES or activity == "exiting"):
+            if names.match(name) and (not _is_users(place) or activity == "exiting"):
                 return _lock_or_thread(places) if activity == "lock" else activity
         if _awaits_thread(place) or _is_in_openmp(place):
             return "thread"
-        if place.owner is Owner.USER:
+        if _is_users(place):
             break
     # Python evaluates in C frames; a C extension that computes is in Python's call, too.
     if any(_PYTHON.match(each.frame.function) for each in places[:4]):
@@ -123,7 +126,7 @@ def _lock_or_thread(places: Sequence[Place]) -> Activity:
     for place in places:
         if _awaits_thread(place):
             return "thread"
-        if place.owner is Owner.USER:
+        if _is_users(place):
             break
     return "lock"
 
@@ -138,4 +141,12 @@ def _is_in_openmp(place: Place) -> bool:
 
 
 def _awaits_thread(place: Place) -> bool:
-    return place.owner in _LIBRARIES and _WAITS_FOR_THREAD.match(place.frame.function) is not None
+    return not _is_users(place) and _WAITS_FOR_THREAD.match(place.frame.function) is not None
+
+
+def _is_users(place: Place) -> bool:
+    """Return whether a frame is of the user's own code.
+
+    Templates and inline functions of the C++ library stand in the program itself.
+    """
+    return place.owner is Owner.USER and not place.frame.function.startswith(_OF_LIBRARY)

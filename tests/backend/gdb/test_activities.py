@@ -43,6 +43,7 @@ def test_a_library_of_openmp_without_symbols_waits_for_a_thread(name: str) -> No
         (("pthread_join",), "thread"),
         (("__futex_abstimed_wait_common64", "___pthread_cond_wait"), "thread"),
         (("pthread_cond_timedwait",), "thread"),
+        (("syscall", "std::__atomic_futex_unsigned_base::_M_futex_wait_until"), "thread"),
         (("futex_wait_simple", "___pthread_barrier_wait"), "thread"),
         (("??", "??", "thrd_join"), "thread"),
         (("??", "cnd_wait"), "thread"),
@@ -53,6 +54,24 @@ def test_a_library_of_openmp_without_symbols_waits_for_a_thread(name: str) -> No
 def test_waits_for_locks_and_threads(functions: tuple[str, ...], activity: str) -> None:
     frames = [(each, C) for each in functions]
     assert activity_of(places(*frames, ("work", USER), ("main", USER))) == activity
+
+
+@pytest.mark.parametrize(
+    ("function", "activity"),
+    [
+        ("std::future<std::vector<int> >::get", "thread"),
+        ("std::latch::wait", "thread"),
+        ("std::barrier<std::__empty_completion>::arrive_and_wait", "thread"),
+        ("std::__atomic_base<int>::wait", "thread"),
+        ("std::counting_semaphore<4l>::acquire", "lock"),
+        ("std::vector<int>::push_back", "computing"),
+    ],
+)
+def test_templates_of_the_cpp_library_in_the_program_are_the_librarys(
+    function: str, activity: str
+) -> None:
+    inner = (("syscall", C), ("std::__detail::__platform_wait<int>", USER))
+    assert activity_of(places(*inner, (function, USER), ("main", USER))) == activity
 
 
 def test_a_barrier_of_openmp_is_a_wait_for_threads() -> None:
