@@ -64,7 +64,7 @@ _WAITS_FOR_THREAD = pattern(
     + r"|_*(?:thrd_join|cnd_(?:timed)?wait)\Z"
     + r"|gomp_(?:team_)?barrier_\w+|(?:GOMP|omp|__kmp\w*)_barrier\w*"
     + r"|std::(?:condition_variable(?:_any)?|j?thread)::(?:wait|join)\w*"
-    # What C++ makes of futexes by itself: futures, latches, barriers, atomic waits.
+    # C++ makes futures, latches, barriers and atomic waits of futexes.
     + r"|std::__atomic_futex_unsigned\w*(?:<\w+>)?::\w+|std::(?:__basic_|shared_)?future<.*>::\w+"
     + r"|std::(?:latch|barrier<.*>)::(?:arrive_and_)?wait|std::(?:__atomic_base|atomic)<.*>::wait"
 )
