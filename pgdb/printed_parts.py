@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pgdb.patterns import pattern
+from pgdb.records import SLOT
 
 # Quoted text, and names of symbols such as <f(int, ...)>, can contain dots of their own.
 _DOTS = pattern(
@@ -25,7 +26,15 @@ _CHARACTER = pattern(r"\\(?:[0-7]{1,3}|.)|.", re.S)
 
 
 _MARK = r"<(?:optimized out|unavailable|not saved|synthetic pointer)>"
-_HIDDEN = pattern(rf"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|(?P<mark>{_MARK})", re.S)
+# Of Python: an object of which no more than the type was read, or the place of a coroutine. A bare
+# object and a lock have no other contents.
+_UNREAD_MARK = (
+    rf"<(?!object |_thread\.)[^\W\d][\w.]* at (?:0x[0-9a-f]+|{SLOT})>"
+    r"|<(?:generator|coroutine|async_generator) (?:[^<>]|<\w+>)*>|<unknown>"
+)
+_QUOTED = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
+_UNREAD = pattern(rf"{_QUOTED}|(?P<mark>{_UNREAD_MARK})", re.S)
+_HIDDEN = pattern(rf"{_QUOTED}|(?P<mark>{_MARK})", re.S)
 
 
 def hidden_part(text: str) -> str:
@@ -37,6 +46,17 @@ def hidden_part(text: str) -> str:
     if "<" not in text:
         return ""
     return next((match["mark"] for match in _HIDDEN.finditer(text) if match["mark"]), "")
+
+
+def unread_part(text: str) -> str:
+    """Return the first object of Python in a value of which not all was read; nothing for none.
+
+    >>> unread_part("[1, <re.Match at 0x7f0010>]"), unread_part("[<object at 0x10>, '<T at 0x1>']")
+    ('<re.Match at 0x7f0010>', '')
+    """
+    if "<" not in text:
+        return ""
+    return next((match["mark"] for match in _UNREAD.finditer(text) if match["mark"]), "")
 
 
 def has_dots(text: str) -> bool:

@@ -18,6 +18,7 @@ from pgdb.patterns import pattern
 from pgdb.record_base import Struct as Struct
 
 SLOT = "\ufffc"
+PYTHON = "python"
 """Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
 
 ARROW = " -> "
@@ -118,7 +119,8 @@ class Value(Struct, frozen=True, tag="value"):
     text: str
     bounds: str = ""
     """Lower bounds of the arrays of Fortran in *text*, in their order: ``-1,0``. Empty if all are
-    1, and ``?`` if GDB cannot say. A slot mark, see :class:`Stack`."""
+    1, and ``?`` if GDB cannot say. ``python`` for a value of Python whose text could be one of C's.
+    A slot mark, see :class:`Stack`."""
     digest: str = ""
     """Hash of the value in full, where *text* is a part of it: ``0x`` and hexadecimal digits.
     Addresses do not count in it."""

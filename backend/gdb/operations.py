@@ -33,7 +33,7 @@ from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console, without_records
 from pgdb.backend.gdb.own_names import without_own_names
 from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
-from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands
+from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands, with_file
 from pgdb.backend.gdb.python_values import PythonValues, is_python
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.run_output import own_text
@@ -294,6 +294,7 @@ class Operations:
                     return await self._breakpoints.catch_death(match[1], match[2], first, pid)
                 if (match := CATCH_PYTHON.match(command)) is not None:
                     return await self._breakpoints.catch_python(match[1], match[2], first, pid)
+                command = await with_file(command, self._stacks, pid) if pid else command
                 return await self._breakpoints.insert(command, first, pid)
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)

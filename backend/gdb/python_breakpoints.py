@@ -28,6 +28,10 @@ from pgdb.records import Breakpoint, Failure
 from pgdb.regular_files import open_regular
 
 _COMMAND = pattern(r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)\s+(?P<rest>\S.*)\Z")
+_OWN_LINE = pattern(
+    r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)(?:\s+(?P<line>[-+]?\d{1,9}))?"
+    r"(?P<tail>\s+if\b.*|\s*)\Z"
+)
 _TAIL = pattern(r"\s+if\b\s*(?P<condition>.*)\Z")
 _LINE = pattern(r"(?P<file>[^\s:'\"]+\.pyw?):(?P<line>\d+)\Z")
 _FUNCTION = pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\Z")
@@ -68,6 +72,23 @@ def place_in(command: str) -> Place | None:
     else:
         return None
     return Place(match["word"].startswith("t"), location, {**wanted, **condition})
+
+
+def in_file(command: str, file: str, line: int) -> str:
+    """Return a command for a breakpoint with a file in front of a line that has none.
+
+    :param line: the line at which *file* is executed: '+2' counts from it.
+
+    >>> in_file("tbreak +2 if n", "a.py", 7), in_file("break", "a.py", 7), in_file("b f", "a.py", 7)
+    ('tbreak a.py:9 if n', 'break a.py:7', 'b f')
+    """
+    match = _OWN_LINE.match(command)
+    if match is None:
+        return command
+    wanted = int(match["line"] or 0)
+    if not match["line"] or match["line"][0] in "+-":
+        wanted += line
+    return f"{match['word']} {file}:{wanted}{match['tail']}"
 
 
 def _why_invalid(condition: str) -> str:

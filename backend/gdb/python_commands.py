@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.python_breakpoints import in_file
 from pgdb.backend.gdb.python_stacks import NO_FRAMES, NO_PYTHON, MixedStack
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.python.reader import PythonFrame
@@ -24,6 +25,17 @@ _MOST_LINES = 10_000
 _MOST_BYTES = 16 << 20
 SELECTS = pattern(r"(?:thread|t|taskset|frame|f|up|down|up-silently|down-silently|sel\w*)\b")
 """Commands of GDB's that may select another frame."""
+
+
+async def with_file(command: str, stacks: Stacks, pid: int) -> str:
+    """Return a command for a breakpoint with the file of the selected Python frame, where it has
+    none: GDB would take a line of the interpreter's code."""
+    at = stacks.python.selected
+    if not stacks.python.is_python_selected or at is None:
+        return command
+    mixed = await stacks.mixed(pid)
+    frame = None if isinstance(mixed, str) else mixed.python[at]
+    return command if frame is None else in_file(command, frame.filename, frame.line)
 
 
 class PythonCommands:

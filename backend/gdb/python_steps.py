@@ -8,6 +8,7 @@ from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.operations import run_command
 from pgdb.backend.gdb.python_breakpoints import place_in
+from pgdb.backend.gdb.python_commands import with_file
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.python.injection import CannotArmError
 from pgdb.overlay.messages import Console, Resume
@@ -35,7 +36,7 @@ class PythonSteps:
         place = None
         if isinstance(operation, Resume) and pid:
             if word in _TO_A_PLACE and argument:
-                found = place_in(f"break {argument}")
+                found = place_in(await with_file(f"break {argument}", self._stacks, pid))
                 place = found.wanted if found is not None else None
                 is_step = place is not None and bool(self._stacks.python.runtime_of(pid))
             else:

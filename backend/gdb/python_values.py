@@ -21,16 +21,32 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock, Reduce
 from pgdb.patterns import pattern
 from pgdb.print_options import split_print
-from pgdb.records import Block, Failure, Record, Value, Variable, Variables, parse_number
+from pgdb.printed_parts import unread_part
+from pgdb.records import (
+    PYTHON,
+    Block,
+    Failure,
+    Record,
+    Value,
+    Variable,
+    Variables,
+    parse_number,
+)
 
 PREFIX = "py:"
 _NAME = r"[^\W\d]\w*"
-_INDICES = r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*"
-_PATH = rf"{_NAME}(?:\.{_NAME}|\[(?:{_INDICES}|'[^']*'|\"[^\"]*\")\])*"
+_KEY = (
+    r"(?:-?\d[\w.]*(?:(?<=e)[-+]?\d+)?|[bB]?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|None|True|False)"
+)
+_KEYS = rf"{_KEY}\s*(?:,\s*{_KEY}\s*)*,?\s*"
+_PATH = rf"{_NAME}(?:\.{_NAME}|\[\s*(?:{_KEYS}|\(\s*{_KEYS}\)\s*)\])*"
 _ANYWHERE = pattern(rf"(?<![\w:\"'])py:({_PATH})?")
 _WHOLE = pattern(rf"py:{_PATH}\s*\Z")
 _LAYOUT = pattern(r"(?P<array>.+)\.(?P<name>shape|ndim|dtype)(?:\[\s*(?P<index>-?\d+)\s*\])?\s*\Z")
 _SHOWN = 200
+_OF_C_TOO = ("(", "{")
+"""Begins of values whose text alone does not say that they are of Python."""
 _MOST_SHOWN_BYTES = 1 << 20
 """Largest part of memory that is read to show an array that has gaps."""
 _MOST_VARIABLES = 256
@@ -122,7 +138,13 @@ class PythonValues:
             value = await self._shown(pid, interpreter, found, asked)
         except CommandError:
             return item
-        return replace(item, value=value.text, whole=value.whole, looked_at=value.looked_at)
+        return replace(
+            item,
+            value=value.text,
+            bounds=value.bounds,
+            whole=value.whole,
+            looked_at=value.looked_at,
+        )
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -180,11 +202,7 @@ class PythonValues:
             if (known := await self._layout(pid, text)) is None:
                 raise
             return Value(text=known)
-        value = await self._shown(pid, interpreter, found, operation)
-        if operation.most_elements and _UNREAD.match(value.text):
-            # Nothing of it was read, so that nobody knows whether two of them are equal.
-            value = replace(value, looked_at=-1)
-        return value
+        return await self._shown(pid, interpreter, found, operation)
 
     async def _layout(self, pid: int, text: str) -> str | None:
         """Return the shape or the element type of an array, if *text* names one.
@@ -207,18 +225,23 @@ class PythonValues:
             address = found
             most = operation.most_elements
             shown = await asyncio.to_thread(interpreter.shown_in_part, address, _SHOWN)
+            bounds = PYTHON if shown.text.startswith(_OF_C_TOO) else ""
             if not most or not shown.is_cut:
-                return Value(text=shown.text)
+                return Value(text=shown.text, bounds=bounds)
             if (
                 numbers := await self._list_of_numbers(interpreter, address, operation)
             ) is not None:
-                return Value(text=shown.text, whole=numbers)
+                return Value(text=shown.text, bounds=bounds, whole=numbers)
             whole = await asyncio.to_thread(
                 interpreter.shown_in_part, address, max(most, _SHOWN), is_whole=True
             )
             # A kind of elements that cannot be read is left out however many are asked for.
             far = -1 if whole.text == shown.text else most
-            return Value(text=shown.text, whole=whole.text, looked_at=far if whole.is_cut else 0)
+            looked_at = far if whole.is_cut else 0
+            if unread_part(whole.text):
+                # Nobody knows whether two such objects are equal.
+                looked_at = -1
+            return Value(text=shown.text, bounds=bounds, whole=whole.text, looked_at=looked_at)
         place = found
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
@@ -320,8 +343,6 @@ def _check(text: str) -> None:
         values.parse(text)
 
 
-_UNREAD = pattern(r"<(?!object |_thread\.)[\w.]+ at 0x[0-9a-f]+>\Z")
-"""The text of an object of a class of C. A bare object, and a lock, have no other contents."""
 _CALL = pattern(rf"{_PATH}\s*\(")
 
 

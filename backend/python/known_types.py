@@ -13,6 +13,7 @@ from pgdb.backend.python.objects import Objects, UnknownError
 _WORD_DIGITS = 19
 """Decimal digits in each word of a ``decimal.Decimal``."""
 _MOST_WORDS = 64
+_WEAK = {"weakref", "weakref.ReferenceType", "weakproxy", "weakref.ProxyType"}
 _NEGATIVE, _INFINITE, _NAN, _SIGNALING = 1, 2, 4, 8
 
 
@@ -41,6 +42,8 @@ def parts_of(objects: Objects, address: int, name: str) -> tuple[str, tuple[int,
         case "method":
             function, owner = objects.words(address + 16, 2)
             return f"<bound method {_function_name(objects, function)} of ", (owner,), ">"
+        case "builtin_function_or_method" if owner := _owner(objects, address):
+            return f"<built-in method {_builtin_name(objects, address)} of ", (owner,), ">"
         case "re.Pattern":
             return "re.compile(", (objects.word(address + 48),), ")"
         case "datetime.timezone":
@@ -52,6 +55,10 @@ def parts_of(objects: Objects, address: int, name: str) -> tuple[str, tuple[int,
         case "ChainMap":
             maps = objects.attribute(address, "maps")
             return "ChainMap(", objects.elements(maps), ")"
+    if _WEAK & {*objects.bases(address)}:
+        referent = objects.word(address + 16)
+        is_dead = objects.type_name(referent) == "NoneType"
+        return (f"<{name}; dead>", (), "") if is_dead else (f"<{name} to ", (referent,), ">")
     return None
 
 
@@ -141,9 +148,20 @@ def _function(objects: Objects, address: int) -> str:
     return f"<function {_function_name(objects, address)} at {address:#x}>"
 
 
-def _builtin(objects: Objects, address: int) -> str:
-    definition = objects.word(address + 16)
-    return f"<built-in function {objects.c_text(objects.word(definition))}>"
+def _builtin_name(objects: Objects, address: int) -> str:
+    return objects.c_text(objects.word(objects.word(address + 16)))
+
+
+def _owner(objects: Objects, address: int) -> int:
+    """Return the object of a built-in method, 0 for a function of a module."""
+    owner = objects.word(address + 24)
+    return 0 if not owner or objects.type_name(owner) == "module" else owner
+
+
+def _builtin(objects: Objects, address: int) -> str | None:
+    if _owner(objects, address):
+        return None
+    return f"<built-in function {_builtin_name(objects, address)}>"
 
 
 def _coroutine(objects: Objects, address: int) -> str | None:

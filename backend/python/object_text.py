@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -9,6 +10,7 @@ import msgspec
 
 from pgdb.backend.python import known_types, numpy_scalars
 from pgdb.backend.python.objects import Objects, UnknownError
+from pgdb.patterns import pattern
 
 _MOST_DEPTH = 6
 _MOST_DEPTH_OF_WHOLE = 40
@@ -17,6 +19,7 @@ _MOST_OBJECTS = 5000
 _EXCEPTION = 1 << 30
 """Bit in the flags of a type that says that it derives from ``BaseException``."""
 _CUT = "..."
+_ADDRESS = pattern(r"0x[0-9a-f]+")
 
 
 Arrays = Callable[[int, int], "Shown | None"]
@@ -81,7 +84,7 @@ class _Text:
             derived = self._derived(address)
             form = self._object_form(address, name) if derived is None else None
             if form is None:
-                return derived or f"<{name} at {address:#x}>"
+                return derived or self._bare(address, name)
         before, parts, after = form
         if address in self._around:
             return f"{before}{_CUT}{after}"
@@ -97,14 +100,22 @@ class _Text:
             inner += ","
         return f"{before}{inner}{after}"
 
+    def _bare(self, address: int, name: str) -> str:
+        """Return the text of an object of which nothing else is known."""
+        try:
+            is_empty = self._objects.is_without_contents(address)
+        except UnknownError:
+            is_empty = False
+        return f"<{name} {'object ' * is_empty}at {address:#x}>"
+
     def _joined(self, parts: Iterable[tuple[str, Sequence[int]]]) -> str:
         """Return parts, each a format and the objects in it, with commas between."""
         texts: list[str] = []
-        for number, (pattern, addresses) in enumerate(parts):
+        for number, (form, addresses) in enumerate(parts):
             if number == self._most or self._left <= 0:
                 self.is_cut = True
-                return ", ".join(texts) + (f", {_CUT}" if ": " in pattern else _CUT)
-            texts.append(pattern.format(*map(self.of, addresses)))
+                return ", ".join(texts) + (f", {_CUT}" if ": " in form else _CUT)
+            texts.append(form.format(*map(self.of, addresses)))
         return ", ".join(texts)
 
     def _derived(self, address: int) -> str | None:
@@ -160,21 +171,26 @@ class _Text:
         objects = self._objects
         short = name.rpartition(".")[2]
         if objects.is_a(address, "list"):
-            around = ("[", "]") if name == "list" else (f"{short}([", "])")
+            around = ("[", "]") if name == "list" else (f"{short}([", self._end("]", address))
             return around[0], _each(objects.elements(address)), around[1]
         if objects.is_a(address, "tuple"):
             return self._tuple_form(address, name, short)
         if objects.is_a(address, "dict"):
-            around = ("{", "}") if name == "dict" else (f"{short}({{", "})")
+            around = ("{", "}") if name == "dict" else (f"{short}({{", self._end("}", address))
             parts = (("{}: {}", pair) for pair in objects.items(address))
             return around[0], parts, around[1]
         if objects.flags(address) & _EXCEPTION:
-            return f"{short}(", _each(objects.elements(objects.word(address + 24))), ")"
+            # The attributes of the program's own classes are seldom among the arguments.
+            named = _named(objects.own_attributes(address).items())
+            arguments = _each(objects.elements(objects.word(address + 24)))
+            return f"{short}(", itertools.chain(arguments, named), ")"
+        bases = objects.bases(address)
+        if kind := next((each for each in ("set", "frozenset") if each in bases), ""):
+            return self._set_form(address, name, kind)
+        if "collections.deque" in bases:
+            elements = _each(objects.of_deque(address, self._most + 1))
+            return f"{short}([", elements, self._end("]", address)
         match name:
-            case "set" | "frozenset":
-                return self._set_form(address, name)
-            case "collections.deque":
-                return "deque([", _each(objects.of_deque(address, self._most + 1)), "])"
             case "range":
                 first, last, step = objects.words(address + 16, 3)
                 is_one = objects.type_name(step) == "int" and objects.integer(step) == 1
@@ -202,20 +218,33 @@ class _Text:
                 return f"{short}(", _named(zip(names, elements, strict=True)), ")"
         return f"{short}((", _each(elements), "))"
 
-    def _set_form(self, address: int, name: str) -> tuple[str, _Parts, str]:
+    def _end(self, bracket: str, address: int) -> str:
+        """Return what stands behind the elements of a container of the program's own class: its
+        attributes."""
+        named = self._objects.own_attributes(address)
+        return f"{bracket}{', ' * bool(named)}{self._joined(_named(named.items()))})"
+
+    def _set_form(self, address: int, name: str, kind: str) -> tuple[str, _Parts, str]:
         """Return the form of a set, in an order that does not depend on the rank's hashes."""
         members = sorted(self._objects.members(address), key=self._order)
-        if not members:
+        if name == kind and not members:
             return f"{name}(", (), ")"
-        around = ("{", "}") if name == "set" else ("frozenset({", "})")
-        return around[0], _each(members), around[1]
+        if name == "set":
+            return "{", _each(members), "}"
+        return f"{name}({{", _each(members), self._end("}", address) if name != kind else "})"
 
     def _order(self, address: int) -> tuple[str, float, str]:
+        """Return a key that is the same on each rank for equal members."""
         objects = self._objects
         name = objects.type_name(address)
-        if name == "int":
-            return name, objects.integer(address), ""
-        return name, 0, objects.text(address) if name == "str" else ""
+        match name:
+            case "int":
+                return name, objects.integer(address), ""
+            case "float":
+                return name, objects.number(address), ""
+            case "str":
+                return name, 0, objects.text(address)
+        return name, 0, _ADDRESS.sub("", self.of(address))
 
     def _attributes_form(self, address: int, short: str) -> tuple[str, _Parts, str] | None:
         """Return the form of an object that shows its attributes: of an enumeration, a dataclass
@@ -244,8 +273,9 @@ class _Text:
 
         The text of an object in others would be long: its attributes are in the whole text alone.
         """
+        objects = self._objects
         try:
-            found = self._objects.members_of_object(address)
+            found = objects.members_of_object(address)
         except UnknownError:
             return None
         if not found:
@@ -253,6 +283,9 @@ class _Text:
         if self._around and not self._is_whole:
             self.is_cut = True
             return None
+        if base := objects.hidden_base(address):
+            # Its fields are not known.
+            return f"<{name} ", _named(found.items()), f", super=<{base} at {address:#x}>>"
         return f"<{name} ", _named(found.items()), ">"
 
 

@@ -39,7 +39,13 @@ _TABLES_OF_TORCH = ("_parameters", "_buffers", "_modules")
 _CACHED_KEYS = {8: 872, 9: 864, 10: 872, 11: 872, 12: 880, 13: 880, 14: 880, 15: 888}
 """Offset of the keys that instances share, by the minor version of Python 3."""
 _DIGIT_BITS = 30
+_BARE_BYTES = 16
+"""Size of an object without contents."""
 _SPLIT, _UNICODE = 2, 1
+
+
+Key = str | int | float | bytes | tuple["Key", ...] | None
+"""A literal in brackets behind an expression."""
 
 
 class UnknownError(CommandError):
@@ -334,6 +340,26 @@ class Objects:
                 found |= {self.text(key): each for key, each in pairs}
         return {name: each for name, each in found.items() if each}
 
+    def hidden_base(self, address: int) -> str:
+        """Return the base in C of an object of a class of Python that has fields of its own; empty
+        for an object all of whose contents are attributes."""
+        kind = self.word(address + _TYPE)
+        mro = self.word(kind + _MRO_AT)
+        for each in self._tuple(mro)[:_MOST_BASES] if mro else ():
+            name, flags = self.name_of_type(each), self.word(each + _FLAGS_AT)
+            is_of_c = not flags & _HEAP_TYPE or "." in name
+            if is_of_c and self.word(each + _BASIC_SIZE_AT) > _BARE_BYTES:
+                return name
+        return ""
+
+    def is_without_contents(self, address: int) -> bool:
+        """Return whether an object of a class of Python has neither attributes nor fields of C."""
+        return (
+            self._is_of_python_class(address)
+            and not self.hidden_base(address)
+            and not self.members_of_object(address)
+        )
+
     def _slots(self, address: int) -> Iterator[str]:
         """Yield the names of ``__slots__`` of an object's class and its bases."""
         kind = self.word(address + _TYPE)
@@ -393,23 +419,38 @@ class Objects:
         # A descriptor computes the value: a property, a function, a cached property.
         return None if self.word(self.word(found + _TYPE) + _GET_AT) else found
 
-    def element(self, address: int, key: int | str) -> int:
+    def _is_key(self, address: int, key: Key) -> bool:
+        """Return whether a key of a dictionary is equal to a literal."""
+        match key:
+            case None:
+                return self.type_name(address) == "NoneType"
+            case str():
+                return self.is_a(address, "str") and self.text(address) == key
+            case bytes():
+                if self.type_name(address) != "bytes" or self.word(address + _SIZE) != len(key):
+                    return False
+                return self.read(address + 32, len(key)) == key
+            case tuple():
+                if not self.is_a(address, "tuple") or self.word(address + _SIZE) != len(key):
+                    return False
+                return all(map(self._is_key, self.elements(address), key))
+        if self.is_a(address, "int"):
+            return self.integer(address) == key
+        return self.type_name(address) == "float" and self.number(address) == key
+
+    def element(self, address: int, key: Key) -> int:
         """Return the address of an element of a list, a tuple, a deque or a dictionary.
 
         :raises UnknownError: if there is none.
         """
         if self.is_a(address, "dict"):
             for at, value in self.items(address):
-                if isinstance(key, str):
-                    is_it = self.is_a(at, "str") and self.text(at) == key
-                else:
-                    is_it = self.is_a(at, "int") and self.integer(at) == key
-                if is_it:
+                if self._is_key(at, key):
                     return value
             raise UnknownError(f"the dict has no key {key!r}")
         if "Module" in self.bases(address):
             table = self.find(self._attributes(address), "_modules")
-            if table is not None and self.is_a(table, "dict"):
+            if table is not None and self.is_a(table, "dict") and isinstance(key, int | str):
                 return self._part_of_torch_module(address, table, key)
         if "collections.deque" in self.bases(address):
             elements = tuple(self.of_deque(address, _MOST_ITEMS))
@@ -417,7 +458,7 @@ class Objects:
             elements = self.elements(address)
         else:
             raise UnknownError(f"{self.type_name(address)} is no list, tuple or dict")
-        if isinstance(key, str):
+        if not isinstance(key, int):
             raise UnknownError(f"the index {key!r} of a {self.type_name(address)} is no number")
         if not -len(elements) <= key < len(elements):
             raise UnknownError(f"index {key} is outside of {len(elements)} elements")

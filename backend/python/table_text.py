@@ -51,13 +51,14 @@ def text_of(objects: Objects, table: Table, most: int, numbers: Numbers) -> Show
     is_cut = False
     parts = []
     names = _labels(objects, table)
-    left, count = most, 0
+    left, rows = most, 0
     for number, column in table.columns.items():
         if left <= 0:
             is_cut = True
             parts.append("...")
             break
         texts, count = _values(objects, column, left, numbers)
+        rows = max(rows, count)
         left -= len(texts)
         is_cut = is_cut or len(texts) < count
         inner = ", ".join(texts) + "..." * (len(texts) < count)
@@ -67,8 +68,10 @@ def text_of(objects: Objects, table: Table, most: int, numbers: Numbers) -> Show
         parts.append(f"{name} = {{{inner}}}" if table.labels else f"{{{inner}}}")
     if not table.labels:
         return Shown(f"{table.name} = {parts[0] if parts else '{}'}", is_cut)
-    rows = f"{count} row{'s' * (count != 1)}" if table.columns else "no columns"
-    return Shown(f"{table.name} of {rows} = {{{', '.join(parts)}}}", is_cut)
+    size = f"{rows} row{'s' * (rows != 1)}" if rows or not table.columns else "unknown size"
+    if not table.columns:
+        size = "no columns"
+    return Shown(f"{table.name} of {size} = {{{', '.join(parts)}}}", is_cut)
 
 
 def _labels(objects: Objects, table: Table) -> list[str]:
@@ -91,14 +94,14 @@ def _labels(objects: Objects, table: Table) -> list[str]:
 def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tuple[list[str], int]:
     """Return the texts of the first values of a column, and the number of all."""
     if not column.values:
-        return [_UNKNOWN], 1
+        return [_UNKNOWN], 0
     try:
         place = arrays.find(objects, column.values)
     except NoNumbersError:
         place = None
     if place is None:
         found = numpy_elements.others(objects, column.values, most, column.row)
-        return list(found.elements or (_UNKNOWN,)), found.shape[0] if found.elements else 1
+        return list(found.elements or (_UNKNOWN,)), found.shape[0] if found.elements else 0
     place = place if column.row is None else place.element(column.row)
     texts = numbers(place, most)
     if column.mask and (mask := arrays.find(objects, column.mask)) is not None:

@@ -20,7 +20,7 @@ from pgdb.backend.python import (
 )
 from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError
 from pgdb.backend.python.object_text import Shown
-from pgdb.backend.python.objects import Objects, UnknownError, modules
+from pgdb.backend.python.objects import Key, Objects, UnknownError, modules
 from pgdb.backend.python.reader import PythonFrame, PythonThread
 from pgdb.backend.python.runtime import Memory
 from pgdb.backend.python.scopes import Scope
@@ -36,8 +36,8 @@ _MOST_BYTES_INSIDE = 1 << 20
 _MOST_SHOWN = 200
 """Most elements of a container, and most characters of a text, that are shown."""
 
-Step = tuple[str, str | int]
-"""``("attribute", name)``, ``("element", key)``, or ``("index", number)`` for one of several."""
+Step = tuple[str, Key]
+"""``("attribute", name)``, or ``("element", key)``; several indices are a tuple, as in Python."""
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ def parse(text: str) -> Path:
     >>> parse("model.layers[0]['w'].bias").steps
     (('attribute', 'layers'), ('element', 0), ('element', 'w'), ('attribute', 'bias'))
     >>> parse("grid[1, -2]").steps
-    (('index', 1), ('index', -2))
+    (('element', (1, -2)),)
 
     :raises UsageError: if it is anything else than a variable with attributes and elements.
     """
@@ -66,8 +66,6 @@ def parse(text: str) -> Path:
         match node:
             case ast.Attribute(value=value, attr=name):
                 steps.append(("attribute", name))
-            case ast.Subscript(value=value, slice=ast.Tuple(elts=keys)) if len(keys) > 1:
-                steps += [("index", _key(key, text)) for key in reversed(keys)]
             case ast.Subscript(value=value, slice=key):
                 steps.append(("element", _key(key, text)))
             case _:
@@ -76,12 +74,14 @@ def parse(text: str) -> Path:
     return Path(node.id, tuple(reversed(steps)))
 
 
-def _key(node: ast.expr, text: str) -> str | int:
+def _key(node: ast.expr, text: str) -> Key:
     match node:
-        case ast.Constant(value=str() | int() as value) if not isinstance(value, bool):
+        case ast.Constant(value=str() | int() | float() | bytes() | None as value):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
+        case ast.Tuple(elts=keys) if keys and not any(isinstance(k, ast.Slice) for k in keys):
+            return tuple(_key(key, text) for key in keys)
         case ast.Tuple() | ast.Slice():
             raise UsageError(
                 f"{text}: parts of arrays cannot be named; 'dump' and 'plot' read all of it"
@@ -122,10 +122,8 @@ class Interpreter:
             if place is not None and kind == "attribute":
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
             if place is not None:
-                place = place.element(key)
-            elif kind in ("attribute", "element") and (
-                column := self._of_table(address, kind, key)
-            ):
+                place = _element(place, key)
+            elif not isinstance(key, tuple) and (column := self._of_table(address, kind, key)):
                 if isinstance(column, int):
                     address = column
                 else:
@@ -133,18 +131,18 @@ class Interpreter:
             elif kind == "attribute":
                 address = objects.attribute(address, str(key))
             elif (array := arrays.find(objects, address)) is not None:
-                place = array.element(key)
-            elif kind == "index":
-                raise UnknownError("only arrays have elements with several indices")
+                place = _element(array, key)
             else:
                 address = objects.element(address, key)
         if place is None:
             place = self._numbers(address)
         return address if place is None else place
 
-    def _of_table(self, address: int, kind: str, key: str | int) -> ArrayPlace | int | None:
+    def _of_table(self, address: int, kind: str, key: Key) -> ArrayPlace | int | None:
         """Return the place of a column of a table of pandas; None for another object, and for an
         attribute that is no column."""
+        if not isinstance(key, str | int):
+            return None
         try:
             return table_text.step(self.objects, address, key)
         except UnknownError:
@@ -325,6 +323,15 @@ class Interpreter:
             return self._other_array(address, most) or self._table(address, most)
         dtype, data = self._first(place, most)
         return Shown(text_of_numbers(place, dtype, data, most), place.count > most)
+
+
+def _element(place: ArrayPlace, key: Key) -> ArrayPlace:
+    """Return the element of an array with an index, or with several."""
+    for each in key if isinstance(key, tuple) else (key,):
+        if not isinstance(each, str | int):
+            raise UnknownError(f"the index {each!r} of an array is no number")
+        place = place.element(each)
+    return place
 
 
 def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:

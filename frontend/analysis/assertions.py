@@ -46,6 +46,7 @@ from pgdb.frontend.analysis.whole_values import (
     key_of,
     no_look,
     not_seen,
+    unread,
     way_out,
 )
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -312,7 +313,10 @@ def _with_causes(
 def _half_seen(expression: str, each: EquivalenceClass[Record]) -> Iterator[Failing]:
     """Yield the ranks of a value that was not looked at in full, so that nobody knows if it is the
     same."""
-    if is_partial(each.record):
+    if mark := unread(each.record):
+        why = f"the same but for {mark}, of which PGDB cannot read all"
+        yield Failing(each.ranks, why, is_error=True)
+    elif is_partial(each.record):
         why = f"the same in {how_far(each.record)}, the others were not looked at"
         yield Failing(each.ranks, f"{why}; {way_out(expression)}", is_error=True)
     elif mark := not_seen(each.record):

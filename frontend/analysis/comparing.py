@@ -28,6 +28,7 @@ from pgdb.frontend.analysis.whole_values import (
     is_partial,
     key_of,
     not_seen,
+    unread,
     way_out,
 )
 from pgdb.merge.classes import EquivalenceClass, Missing
@@ -235,6 +236,8 @@ def _why_not(mine: Record, theirs: Record) -> str:
 
 def _why_partly(asked: Answer, *records: Record) -> str:
     """Return words if equal values have elements that were not looked at, otherwise nothing."""
+    if mark := next(filter(None, map(unread, records)), ""):
+        return f"equal but for {mark}, of which PGDB cannot read all"
     partial = next((each for each in records if is_partial(each)), None)
     if partial is None:
         mark = next(filter(None, map(not_seen, records)), "")

@@ -13,15 +13,18 @@ from pgdb.frontend.analysis.values import Group, Item, Leaf, Node
 from pgdb.patterns import pattern
 
 _MOST_NESTED = 100
+_LITERAL = (
+    r"(?:b?'(?:[^'\\]|\\.)*'|b?\"(?:[^\"\\]|\\.)*\"|-?\d+(?:\.\d+)?(?:e[-+]\d+)?|None|True|False)"
+)
+"""A key that an expression names."""
 _BEGINS = pattern(
-    r"\[(?! )|\{(?:b?'(?:[^'\\]|\\.)*'|b?\"(?:[^\"\\]|\\.)*\"|[-+.\deji]+|None|True|False"
-    r"|\([^{}]*?\)): "
+    rf"\[(?! )|\{{(?:{_LITERAL}|[-+.\deji]+|\([^{{}}]*?\)): "
     r"|[A-Za-z_]\w*\((?:\[|\{|[A-Za-z_]\w*=(?!=))|<[A-Za-z_]\w* [A-Za-z_]\w*="
 )
 _STRING = pattern(r"[bB]?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?:\.\.\.)?")
 _HEAD = pattern(r"[A-Za-z_]\w*\((?=[\[{])|[A-Za-z_]\w*\((?=[A-Za-z_]\w*=)|<[A-Za-z_]\w* (?=\w+=)")
 _NAME = pattern(r"[A-Za-z_]\w*=(?!=)")
-_KEY = pattern(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+): ")
+_KEY = pattern(rf"(?:{_LITERAL}|\({_LITERAL}(?:, {_LITERAL})*,?\)): ")
 _ARRAY = pattern(r"[A-Za-z_][\w.]* of [^{}\[\]]*?, shape \([\d, ]*\)(?: = (?=\{))?")
 """The begin of an array in a container; its commas separate no elements."""
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
@@ -34,14 +37,18 @@ class _MalformedError(Exception):
     """The text is no value of Python with parts."""
 
 
-def parse_python(text: str, leaf: Callable[[int, int], Leaf]) -> Node | None:
+def parse_python(
+    text: str, leaf: Callable[[int, int], Leaf], *, is_python: bool = False
+) -> Node | None:
     """Return the tree of a value of Python; None for a text that may be of another language.
 
-    A dictionary with other keys than texts and integers has no parts: no expression names them.
+    A dictionary has parts where all keys that are shown are literals, or tuples of them: no
+    expression names the others. A set has none.
 
     :param leaf: makes a leaf of a range of the text.
+    :param is_python: whether the text is known to be of Python.
     """
-    if _BEGINS.match(text) is None:
+    if not is_python and _BEGINS.match(text) is None:
         return None
     reader = _Reader(text, leaf)
     try:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pgdb.frontend.analysis.text_rows import TextRow, rows_of_text
 from pgdb.merge.normalize import DIFFERENT, SlotFiller
 from pgdb.patterns import pattern
-from pgdb.records import SLOT, parse_number
+from pgdb.records import PYTHON, SLOT, parse_number
 
 _MOST_NESTED = 100  # GDB's own limit is 20 (print max-depth)
 
@@ -147,7 +147,8 @@ class _MalformedError(Exception):
 def parse(text: str, slots: Sequence[str] = ()) -> Node:
     """Return the tree of a value text; *slots* are the addresses at its marks.
 
-    One more slot than marks has the lower bounds of the arrays of Fortran in the text.
+    One more slot than marks has the lower bounds of the arrays of Fortran in the text, or says that
+    it is one of Python.
     """
     if text[:1].isdigit() and text.isalnum():
         return Leaf(text)
@@ -155,6 +156,8 @@ def parse(text: str, slots: Sequence[str] = ()) -> Node:
     if slots and len(slots) > (marks := text.count(SLOT)):
         slots, bounds = slots[:marks], slots[marks]
     reader = _Reader(text, slots)
+    if bounds == PYTHON:
+        return _of_python(text, reader.leaf, is_python=True) or reader.leaf(0, len(text))
     if (of_python := _of_python(text, reader.leaf)) is not None:
         return of_python
     try:
@@ -166,14 +169,16 @@ def parse(text: str, slots: Sequence[str] = ()) -> Node:
     return _with_bounds(node, bounds) if bounds else node
 
 
-def _of_python(text: str, leaf: Callable[[int, int], Leaf]) -> Node | None:
+def _of_python(
+    text: str, leaf: Callable[[int, int], Leaf], *, is_python: bool = False
+) -> Node | None:
     """Return the tree of a value of Python, None for another text."""
-    if text[:1] not in _BEGINS_PYTHON and not text[:1].isalpha():
+    if not is_python and text[:1] not in _BEGINS_PYTHON and not text[:1].isalpha():
         return None
     # Imported here: that module makes the trees of this one.
     from pgdb.frontend.analysis.python_text import parse_python
 
-    return parse_python(text, leaf)
+    return parse_python(text, leaf, is_python=is_python)
 
 
 def _with_bounds(tree: Node, bounds: str) -> Node:

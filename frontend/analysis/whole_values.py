@@ -20,12 +20,12 @@ from pgdb.frontend.analysis.set_differences import content, may_be_unordered
 from pgdb.frontend.analysis.value_nodes import MarkedText
 from pgdb.frontend.analysis.values import parse
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import normalize_record, normalize_values
+from pgdb.merge.normalize import DIFFERENT, normalize_record, normalize_values
 from pgdb.overlay.messages import Evaluate
 from pgdb.print_options import split_print
-from pgdb.printed_parts import hidden_part, is_cut
+from pgdb.printed_parts import hidden_part, is_cut, unread_part
 from pgdb.ranks import RankSet
-from pgdb.records import Block, Record, Value, Variables
+from pgdb.records import SLOT, Block, Record, Value, Variable, Variables
 
 MOST_ELEMENTS = 100_000
 """Most elements of containers and text that a verdict looks at."""
@@ -220,6 +220,26 @@ def not_seen(record: Record) -> str:
         return ""
     whole = record.whole if isinstance(record.whole, str) else ""
     return hidden_part(record.text) or hidden_part(whole)
+
+
+def unread(record: Record) -> str:
+    """Return the first object of Python in a value of which not all was read; nothing for none.
+
+    Nobody knows whether such objects are equal on two ranks. Where the value in full is a hash, the
+    text has at least the object that it is in.
+    """
+    if isinstance(record, Variables):
+        return next(filter(None, map(_unread_in, record.items)), "")
+    return _unread_in(record) if isinstance(record, Value) else ""
+
+
+def _unread_in(item: Value | Variable) -> str:
+    if item.digest and item.looked_at >= 0:
+        return ""
+    found = unread_part(item.text if isinstance(item, Value) else item.value)
+    if not found and isinstance(item.whole, str):
+        found = unread_part(item.whole)
+    return found.replace(SLOT, DIFFERENT)
 
 
 def is_hidden(record: Record) -> bool:

@@ -122,7 +122,7 @@ async def _py_locals(call: Call) -> Outcome:
 
     Numbers, texts, containers, NumPy arrays and tensors of PyTorch have their values, objects of
     classes that are written in Python their attributes, other objects their type and address: those
-    of one type are equal. The variables of a module are its globals, which are not listed;
+    of one type are shown as equal. The variables of a module are its globals, which are not listed;
     'py-print NAME' shows one of them.
     """
     if call.argument.strip():

@@ -306,6 +306,47 @@ def test_values_of_python_in_other_commands(tmp_path: Path) -> None:
     (refused,) = records(done.answer("print py:OPTIONS + 1")).values()
     assert "is no number" in refused["message"]
     (indexed,) = records(done.answer("print py:OPTIONS[0, -1]")).values()
-    assert indexed["message"] == "only arrays have elements with several indices"
+    assert indexed["message"] == "the dict has no key (0, -1)"
     (called,) = records(done.answer("print py:self.size()")).values()
     assert "executes no code" in called["message"]
+
+
+def test_a_verdict_does_not_judge_objects_of_which_only_the_type_was_read() -> None:
+    with ranks() as pids:
+        done = attach(
+            pids,
+            "proc 0-1 assert py:HELD same",
+            "proc 0-1 compare py:HELD 0 with 1",
+            "proc 0-1 assert py:HELD[1] same",
+        )
+    checks = [(each["ok"], each["passed"]) for each in done.of_type("assert")]
+    assert checks == [(False, "")] * 2, done.out
+    assert (
+        done.out.count("the same but for <list_iterator at …>, of which PGDB cannot read all") == 2
+    )
+    assert "equal but for <list_iterator at …>, of which PGDB cannot read all" in done.out
+
+
+def test_places_in_tuples_sets_and_dictionaries_are_expressions_of_python() -> None:
+    with ranks() as pids:
+        lines = run_pgdb(
+            "attach",
+            "--batch",
+            "--pids",
+            pids,
+            *ex(
+                "print py:SIZES",
+                "print py:SIZES[1][0]",
+                "print py:BY_PAIR",
+                "print py:BY_PAIR[1, 'x'][0]",
+                "print py:MARKS",
+            ),
+        ).out.splitlines()
+    text = "\n".join(lines)
+    assert "py:SIZES = (1, (…, 'text'))" in text
+    assert re.search(r"^ +\[1\]\[0\]  \[0\] 0", text, re.M), text
+    assert "[1] py:SIZES[1][0] = 1" in text
+    assert re.search(r"^ +\[\(1, 'x'\)\]\[0\]  \[0\] 0", text, re.M), text
+    assert "[2] py:BY_PAIR[1, 'x'][0] = 2" in text
+    # A set has no index.
+    assert "[1] py:MARKS = {1, 11}" in text

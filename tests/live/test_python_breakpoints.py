@@ -158,3 +158,24 @@ def test_an_uncaught_exception_stops_its_ranks_as_one_class(python: str) -> None
     assert [each["function"] for each in stack["record"]["frames"]] == [fails, "main", "<module>"]
     (value,) = done.answer("print py:level")["classes"]
     assert (value["ranks"], value["record"]["text"]) == (f"0-{RANKS - 1}", "3")
+
+
+def test_a_bare_line_is_one_of_the_selected_python_frame() -> None:
+    require_arming(sys.executable)
+    commands = (
+        f"tbreak {FILE}:{FIRST}",
+        "continue",
+        f"tbreak {SECOND}",
+        f"break +{SECOND - FIRST} if count < 0",
+        "info breakpoints",
+        "continue",
+        f"advance {FIRST}",
+        "delete",
+    )
+    with job(sys.executable) as ranks:
+        done = ranks.attach(*commands)
+    (listed,) = done.answer("info breakpoints")["classes"]
+    made = listed["record"]["breakpoints"]
+    assert all(str(SECOND) in str(each) and FILE in str(each) for each in made), made
+    assert len(made) == 2
+    assert places(done)[:2] == [("update", FIRST), ("update", SECOND)]

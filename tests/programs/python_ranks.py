@@ -9,6 +9,10 @@ import threading
 RANK = int(sys.argv[1])
 LIMIT = 7.5
 OPTIONS = {"name": "heat", "steps": [1, 2, 3]}
+HELD = [iter([1]), {"inner": iter([RANK])}]
+SIZES = (1, (RANK, "text"))
+MARKS = {1, 10 + RANK}
+BY_PAIR = {(1, "x"): [RANK], None: 2}
 never = threading.Event()
 started = threading.Event()
 reached = threading.Event()

@@ -12,10 +12,12 @@ import fractions
 import functools
 import os
 import pathlib
+import random
 import re
 import sys
 import types
 import uuid
+import weakref
 
 try:
     import numpy as np
@@ -74,6 +76,26 @@ class Level(enum.IntEnum):
 class Access(enum.IntFlag):
     READ = 1
     WRITE = 2
+
+
+class Named(list):
+    pass
+
+
+class Chosen(collections.deque):
+    pass
+
+
+class Failed(Exception):
+    pass
+
+
+class Empty:
+    pass
+
+
+class Chance(random.Random):
+    pass
 
 
 class Whole(int):
@@ -200,6 +222,13 @@ def objects(argument):
     list(ended)
     method, builtin, function, module, kind = plain.__init__, len, counting, enum, Plain
     dots, nothing = ..., NotImplemented
+    keyed = {(1, "x"): 1, None: 2, 2.5: 3, b"k": 4, (-1, (True, "y")): [5, 6]}
+    unsorted = {(1, "x"), (0, "y"), 2.5, -1.5, None}
+    held_list, chosen, failed = Named([1]), Chosen([2]), Failed("text")
+    held_list.unit, failed.code = "K", 7
+    bare, chance, appending, newer = Empty(), Chance(1), [8].append, dict.fromkeys
+    chance.a = 1
+    weak, dead = weakref.ref(plain), weakref.ref(Plain())
     deep = [[[[[[[[1]]]]]]]]
     table_of_numbers = {each: each for each in range(3000)}
     circle = [1]

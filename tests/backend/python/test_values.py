@@ -70,6 +70,18 @@ EXPECTED = {
     "queue": f"deque([{', '.join(map(str, range(1, 70)))}])",
     "short_queue": "deque([1, 'b'])",
     "short_queue[1]": "'b'",
+    "keyed[1, 'x']": "1",
+    "keyed[(1, 'x')]": "1",
+    "keyed[None]": "2",
+    "keyed[2.5]": "3",
+    "keyed[b'k']": "4",
+    "keyed[-1, (True, 'y')][1]": "6",
+    "unsorted": "{None, -1.5, 2.5, (0, 'y'), (1, 'x')}",
+    "held_list": "Named([1], unit='K')",
+    "chosen": "Chosen([2])",
+    "failed": "Failed('text', code=7)",
+    "appending": "<built-in method append of [8]>",
+    "newer": "<built-in method fromkeys of <class 'dict'>>",
     "queue[-1]": "69",
     "queue[64]": "65",
     "members": "{1, 2, 3}",
@@ -149,6 +161,11 @@ def test_values_of_each_interpreter(python: str) -> None:
         waits_at = lines.index("        yield number") + 1
         assert value(process, "waiting") == f"<generator counting at python_values.py:{waits_at}>"
         assert value(process, "ended").startswith("<generator at 0x")
+        assert value(process, "bare").startswith("<Empty object at 0x")
+        chance = r"<Chance gauss_next=None, a=1, super=<_random\.Random at 0x\w+>>"
+        assert re.fullmatch(chance, value(process, "chance"))
+        assert re.fullmatch(r"<weakref(\.\w+)? to <Plain at 0x\w+>>", value(process, "weak"))
+        assert re.fullmatch(r"<weakref(\.\w+)?; dead>", value(process, "dead"))
         assert value(process, "fresh").startswith("<generator counting at python_values.py:")
         shown = value(process, "long_list")
         assert shown.startswith("[0, 1, 2, ")

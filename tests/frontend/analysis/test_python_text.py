@@ -12,6 +12,7 @@ from pgdb.backend.python import values
 from pgdb.frontend.analysis.diff import compare
 from pgdb.frontend.analysis.values import Group, Leaf, parse, unparse
 from pgdb.ranks import RankSet
+from pgdb.records import PYTHON
 
 
 def places(one: str, other: str) -> dict[str, tuple[str, ...]]:
@@ -34,9 +35,13 @@ def places(one: str, other: str) -> dict[str, tuple[str, ...]]:
         ("[(1,), 'a, b]', b'x\\'']", "[(2,), 'a, b]', b'x\\'']", "[0][0]"),
         ("{'a': [1, 2...], 'b': 5, ...}", "{'a': [1, 3...], 'b': 5, ...}", "['a'][1]"),
         ("{'a': 1}", "{'a': 1, 'b': 2}", "['b']"),
+        ("{(1, 'x'): 1, 'a': 2}", "{(1, 'x'): 2, 'a': 2}", "[(1, 'x')]"),
+        ("{'a': 1, None: 2}", "{'a': 1, None: 3}", "[None]"),
+        ("{-1.5: 1, b'k': [2]}", "{-1.5: 1, b'k': [3]}", "[b'k'][0]"),
+        ("{True: 1, (2.5,): 2}", "{True: 1, (2.5,): 3}", "[(2.5,)]"),
         # No expression names a part of these.
-        ("{(1, 'x'): 1, 'a': 2}", "{(1, 'x'): 2, 'a': 2}", ""),
-        ("{'a': 1, None: 2}", "{'a': 1, None: 3}", ""),
+        ("{(1, <A at 0x1>): 1, 'a': 2}", "{(1, <A at 0x1>): 2, 'a': 2}", ""),
+        ("{'a': 1, nan: 2}", "{'a': 1, nan: 3}", ""),
         ("[{1, 2}, frozenset({1})]", "[{1, 3}, frozenset({1})]", "[0]"),
         ("[slice(1, 2, None)]", "[slice(1, 3, None)]", "[0]"),
         ("[timedelta(days=1)]", "[timedelta(days=2)]", "[0]"),
@@ -56,6 +61,28 @@ def places(one: str, other: str) -> dict[str, tuple[str, ...]]:
 )
 def test_the_place_of_a_difference(one: str, other: str, place: str) -> None:
     assert list(places(one, other)) == [place]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"),
+    [
+        ("(1, 2, 0)", "(1, 2, 1)", "[2]"),
+        ("((1, (2, 0)), {3})", "((1, (2, 1)), {3})", "[0][1][1]"),
+        ("(0,)", "(1,)", "[0]"),
+        ("{1, 2, 10}", "{1, 2, 11}", ""),
+        ("{'a', (1, 0)}", "{'a', (1, 1)}", ""),
+        ("{Fraction(1, 2): 0}", "{Fraction(1, 2): 1}", ""),
+        ("{<F.A: 1>: 0, 'b': 2}", "{<F.A: 1>: 1, 'b': 2}", ""),
+        ("{frozenset({1}): [0]}", "{frozenset({1}): [1]}", ""),
+    ],
+)
+def test_a_value_that_could_be_of_c_is_known_to_be_of_python(
+    one: str, other: str, place: str
+) -> None:
+    nodes = [parse(each, (PYTHON,)) for each in (one, other)]
+    assert [unparse(each) for each in nodes] == [one, other]
+    found = compare([(RankSet([rank]), node) for rank, node in enumerate(nodes)])
+    assert [each.path for each in found.places] == [place]
 
 
 def test_equal_elements_are_no_run() -> None:
