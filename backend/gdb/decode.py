@@ -49,7 +49,7 @@ _OF_WATCHPOINTS = frozenset(_WATCHPOINTS)
 _OF_VALUES = frozenset((*_WATCHPOINTS, "return-value", "gdb-result-var"))
 LEFT_OUT = "..."
 """Text in place of an argument's value that is left out, as GDB writes it."""
-_ABSENT = "<absent>"
+ABSENT = "<absent>"
 """Text in place of the value of an optional argument that the caller has not given."""
 _NOT_READ = "<error reading variable: "
 _NULL = f"{_NOT_READ}Cannot access memory at address 0x0>"
@@ -192,6 +192,11 @@ def _shown_in(each: Frame, items: tuple[Variable, ...], whole: bool) -> tuple[Va
     return _of_fortran(items, whole=whole) if FORTRAN_FILE.search(each.file) else items
 
 
+def is_absent(argument: Variable) -> bool:
+    """Return whether an argument of a Fortran procedure is an optional number that is absent."""
+    return argument.value == _NULL
+
+
 def _of_fortran(items: tuple[Variable, ...], *, whole: bool) -> tuple[Variable, ...]:
     """Return arguments without texts that depend on bounds which GDB may have read elsewhere.
 
@@ -203,8 +208,8 @@ def _of_fortran(items: tuple[Variable, ...], *, whole: bool) -> tuple[Variable, 
     found = []
     for each in items:
         value = each.value
-        if value == _NULL:
-            value = _ABSENT
+        if is_absent(each):
+            value = ABSENT
         elif value.startswith(_NOT_READ) and "Cannot access memory" not in value:
             value = LEFT_OUT
         elif value[:1] == "'" and not whole:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import (
+    absent_arguments,
     blocks,
     fortran_arguments,
     fortran_elements,
@@ -159,6 +160,8 @@ class Operations:
         elif isinstance(operation, ChangeBreakpoints) and operation.command == "condition":
             line = f"break LOCATION if {operation.argument}"
             record = await fortran_elements.with_parser_words(self._gdb, line, record)
+        if self._stacks.arguments.has_fortran:
+            record = await absent_arguments.with_cause(self._gdb, operation, record)
         return await scopes.with_scopes(self._gdb, operation, record)
 
     async def _answer_to(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
@@ -358,6 +361,8 @@ class Operations:
         listed = unset_bounds.reworded(listed)
         if isinstance(listed, Variables) and self._stacks.arguments.has_fortran:
             listed = await unset_bounds.with_strings(self._gdb, listed)
+            if operation.which == "arguments":
+                listed = await absent_arguments.with_marks(self._gdb, listed)
         if operation.most_elements and isinstance(listed, Variables):
             return await full_values.look_at_variables(self._gdb, operation, listed, pid)
         return listed

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.characters import ReadNumbers, as_numbers, read_none
 from pgdb.frontend.analysis.conditions import (
     check_changes_nothing,
     comparison,
@@ -90,8 +91,10 @@ async def ask_condition(
     evaluate: Evaluate,
     recall: RecallFull,
     look: Look = no_look,
+    read: ReadNumbers = read_none,
 ) -> Answer:
-    """Evaluate a condition on *ranks* with GDB; *look* reads values in full.
+    """Evaluate a condition on *ranks* with GDB; *look* reads values in full, and *read* arrays of
+    characters that are compared with numbers.
 
     A comparison of an array is true if all elements meet it. Where GDB would compare or test the
     address of an array otherwise, the answer is an error, since such a condition is true for any
@@ -116,7 +119,8 @@ async def ask_condition(
         assert compared is not None and said is not None
         mine = await look(part_of(await in_full(said, recall), some))
         side = await right_side(compared[2], some, evaluate, recall, look)
-        return judged(some, elements(mine, [(compared[1], side)]))
+        sides = [(compared[1], side)]
+        return judged(some, elements(await as_numbers(mine, sides, read), sides))
 
     if left and compared is not None:
         with_text = compared[2][:1] in ("'", '"')

@@ -28,6 +28,7 @@ from pgdb.frontend.analysis.asked_conditions import (
     where_it_compares,
     why_not,
 )
+from pgdb.frontend.analysis.characters import ReadNumbers, as_numbers, read_none
 from pgdb.frontend.analysis.conditions import Kind, Requirement
 from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
@@ -102,11 +103,13 @@ async def check(
     *,
     running_ok: bool = False,
     look: Look = no_look,
+    read: ReadNumbers = read_none,
     screen: Screen = no_screen,
     compute: Compute = at_once,
 ) -> Check:
     """Return which of *ranks* meet a requirement; *look* reads values in full.
 
+    *read* reads arrays of characters that are compared with numbers.
     *screen* returns the ranks whose long arrays pass, as far as it can say without their elements.
     *compute* compares long values.
 
@@ -160,7 +163,7 @@ async def check(
                 for sign, other in requirement.comparisons:
                     left_over = arrays - passing
                     sides.append((sign, await right_side(other, left_over, evaluate, recall, look)))
-                failing += elements(answer, sides)
+                failing += elements(await as_numbers(answer, sides, read), sides)
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
                 failing.append(Failing(arrays, why, is_error=True))

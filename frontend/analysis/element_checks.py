@@ -59,6 +59,11 @@ def text_of(record: Record) -> str:
             return "too many different values, which are not kept"
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, or a truth value."""
+    return _number(text) is not None
+
+
 def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
     """Return the ranks that fail a comparison of elements, grouped by the first failing element."""
     members: dict[Failing, list[RankSet]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Container
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +11,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis import whole_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.array_screen import Comparisons, screen
+from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.asked_conditions import ask_condition, judged
 from pgdb.frontend.analysis.assertions import Check, check
 from pgdb.frontend.analysis.comparing import By, Comparison, compare, to_look_at
@@ -276,6 +278,7 @@ async def check_condition(
         session.recall,
         running_ok=running_ok,
         look=look_at,
+        read=functools.partial(_read_numbers, session),
         screen=screened,
         compute=beside,
     )
@@ -296,7 +299,14 @@ async def evaluate_condition(session: Session, condition: str, ranks: RankSet) -
     async def look_at(answer: Answer) -> Answer:
         return await look(session, answer)
 
-    return await ask_condition(condition, ranks, ask, session.recall, look_at)
+    read = functools.partial(_read_numbers, session)
+    return await ask_condition(condition, ranks, ask, session.recall, look_at, read)
+
+
+async def _read_numbers(session: Session, expression: str, ranks: RankSet) -> Arrays:
+    return await read_arrays(
+        session.ask, expression, ranks, limit_bytes=session.options.array_limit_bytes
+    )
 
 
 async def _ask_parts(session: Session, expression: str, ranks: RankSet) -> Answer:

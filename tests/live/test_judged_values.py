@@ -106,3 +106,58 @@ def test_varprint_of_fortran_names_places_by_the_bounds_of_its_arrays(
         assert any(line.split()[0] == place.removeprefix("all") for line in lines), lines
         typed = shown(finished.out, f"print {place}")
         assert f"[1]   {place} = {value}  <-- differs  @2" in typed
+
+
+OF_SMALL_NUMBERS = {
+    "flags in 0..9": "flags[7] = 77",
+    "shifts >= -3": "shifts[2] = -100",
+    "levels in 200..204": "levels[4] = 255",
+    "rows < 6": "rows[2][1] = 6",
+    "many < 7": "many[4711] = 7",
+    "cell.kinds == 0": "cell.kinds[3] = 9",
+}
+"""Conditions that hold on rank 0, and the place that fails on rank 1."""
+
+
+def test_arrays_of_one_byte_are_numbers_beside_numbers(mpi: Mpi, build: Build) -> None:
+    """GDB shows them as strings."""
+    program = build("small_numbers.c")
+    commands = (
+        "set stop-on-error off",
+        f"tbreak {program.at('look')}",
+        "c",
+        *(f"assert {each}" for each in OF_SMALL_NUMBERS),
+        *(f"defset fine if {each}" for each in OF_SMALL_NUMBERS if " in " not in each),
+        'assert name == "two"',
+    )
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(2, program))
+    for condition, place in OF_SMALL_NUMBERS.items():
+        said, *lines = shown(finished.out, f"assert {condition}")
+        assert said.endswith("FAILED on [1] (1 of 2)"), said
+        assert lines == [f"[1] {place}", "passed on [0]"]
+        if " in " not in condition:
+            fine = shown(finished.out, f"defset fine if {condition}")[0]
+            assert fine.startswith("@fine is [0]: 1 of 2 ranks")
+    assert shown(finished.out, 'assert name == "two"') == ['name == "two": passed on [0-1]']
+
+
+def test_an_optional_argument_that_is_absent_is_said_to_be(mpi: Mpi, build: Build) -> None:
+    program = build("absent.f90")
+    asked = {
+        "print given": ("given", "[1] given = 1"),
+        "print given + 1": ("given", "[1] given + 1 = 2"),
+        "print weights": ("weights", "[1] weights = (2, 2, 2, 2)"),
+        "print weights(2)": ("weights", "[1] weights(2) = 2"),
+        "stat weights": ("weights", "[1] weights: 4 numbers"),
+    }
+    commands = (f"tbreak {program.at('look')}", "c", *asked, "info args", "bt")
+    finished = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(2, program))
+    for command, (name, of_other) in asked.items():
+        lines = shown(finished.out, command)
+        what = "is absent" if name == "given" else "has no place"
+        why = f"[0] error: {name} {what}: the caller has not given "
+        assert any(each.startswith(why) for each in lines), lines
+        assert any(each.startswith(of_other) for each in lines), lines
+    listed = shown(finished.out, "info args")
+    assert any(each.startswith("[0] given = <absent>") for each in listed), listed
+    assert "given=<absent>" in finished.out
