@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import struct
 from collections.abc import Callable
@@ -60,39 +59,6 @@ def parts_of(objects: Objects, address: int, name: str) -> tuple[str, tuple[int,
         is_dead = objects.type_name(referent) == "NoneType"
         return (f"<{name}; dead>", (), "") if is_dead else (f"<{name} to ", (referent,), ">")
     return None
-
-
-def time_of(objects: Objects, address: int, name: str) -> tuple[str, int] | None:
-    """Return a date or a time without its zone, and the address of the zone, 0 for none.
-
-    None for an object of another type, and for one that is being made.
-    """
-    try:
-        match name:
-            case "datetime.timedelta":
-                parts = struct.unpack("<3i", objects.read(address + 24, 12))
-                return repr(datetime.timedelta(*parts)), 0
-            case "datetime.date":
-                _, high, low, month, day = objects.read(address + 24, 5)
-                return repr(datetime.date(high << 8 | low, month, day)), 0
-            case "datetime.time":
-                zone, hour, minute, second, *rest, fold = objects.read(address + 24, 8)
-                plain = datetime.time(hour, minute, second, _micros(rest), fold=fold)
-                return repr(plain), objects.word(address + 32) if zone else 0
-            case "datetime.datetime":
-                zone, high, low, *fields = objects.read(address + 24, 12)
-                month, day, hour, minute, second, *rest, fold = fields
-                moment = datetime.datetime(
-                    high << 8 | low, month, day, hour, minute, second, _micros(rest), fold=fold
-                )
-                return repr(moment), objects.word(address + 40) if zone else 0
-    except (ValueError, OverflowError):
-        return None
-    return None
-
-
-def _micros(data: list[int]) -> int:
-    return data[0] << 16 | data[1] << 8 | data[2]
 
 
 def decimal_of(objects: Objects, address: int) -> str:

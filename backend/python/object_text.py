@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from pgdb.backend.python import known_types, numpy_scalars
+from pgdb.backend.python import known_types, moments, numpy_scalars
 from pgdb.backend.python.objects import Objects, UnknownError
 from pgdb.patterns import pattern
 
@@ -197,7 +197,7 @@ class _Text:
                 return "range(", _each((first, last) if is_one else (first, last, step)), ")"
             case "slice":
                 return "slice(", _each(objects.words(address + 16, 3)), ")"
-        if (moment := known_types.time_of(objects, address, name)) is not None:
+        if (moment := moments.text_of(objects, address, name)) is not None:
             text, zone = moment
             return (text, (), "") if not zone else _zoned(text, zone)
         if (held := known_types.parts_of(objects, address, name)) is not None:

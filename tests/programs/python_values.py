@@ -90,6 +90,10 @@ class Failed(Exception):
     pass
 
 
+class Day(datetime.date):
+    pass
+
+
 class Empty:
     pass
 
@@ -159,6 +163,11 @@ def tables():
     numbered = pd.DataFrame([[1, 2], [3, 4]])
     nothing = pd.DataFrame()
     inside = [table["a"]]
+    stamp, span = pd.Timestamp("2026-01-02 03:04:05.000006007"), pd.Timedelta(days=-1, seconds=61)
+    epoch, second, missing_time = pd.Timestamp(0), pd.Timestamp(7, unit="s"), pd.NaT
+    precise, no_span = pd.Timedelta(nanoseconds=1_000_002), pd.Timedelta(0)
+    zoned = pd.Timestamp("2026-06-01 03:04", tz=datetime.timezone(datetime.timedelta(hours=2)))
+    partly = pd.DataFrame({"a": [1, 2], "c": pd.Categorical(["x", "y"])})
     wait()
     return locals()
 
@@ -201,6 +210,7 @@ def objects(argument):
     day, moment = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4, 5, 6)
     span = datetime.timedelta(1, 2, 3)
     clock = datetime.time(1, 2, 3, 4)
+    own_day = Day(2026, 1, 2)
     zone = datetime.timezone(datetime.timedelta(0, 3600))
     zoned = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=zone)
     level, access = Level.HIGH, Access.READ

@@ -92,6 +92,7 @@ EXPECTED = {
     "slices": "slice(1, None, None)",
     "error": "ValueError('bad', 3)",
     "day": "datetime.date(2026, 1, 2)",
+    "own_day": "Day(2026, 1, 2)",
     "moment": "datetime.datetime(2026, 1, 2, 3, 4, 5, 6)",
     "span": "datetime.timedelta(days=1, seconds=2, microseconds=3)",
     "circle": "[1, [...]]",
@@ -245,6 +246,16 @@ def test_tables_of_pandas() -> None:
         "numbered[1]": "numpy.ndarray of int64, shape (2,) = {2, 4}",
         "nothing": "DataFrame of no columns = {}",
         "inside": "[Series of int64, shape (2,) = {1, 2}]",
+        "stamp": "Timestamp('2026-01-02 03:04:05.000006007')",
+        "span": "Timedelta('-1 days 00:01:01')",
+        "epoch": "Timestamp('1970-01-01 00:00:00')",
+        "second": "Timestamp('1970-01-01 00:00:07')",
+        "missing_time": "NaT",
+        "precise": "Timedelta('0 days 00:00:00.001000002')",
+        "no_span": "Timedelta('0 days 00:00:00')",
+        "zoned": "Timestamp('2026-06-01 03:04:00', "
+        "tzinfo=datetime.timezone(datetime.timedelta(seconds=7200)))",
+        "partly": "DataFrame of 2 rows = {a = {1, 2}, c = {<unknown>}}",
     }
     with running(sys.executable, "pandas") as process:
         process.look()
