@@ -50,6 +50,8 @@ SETTINGS = (
     Setting("maint set worker-threads 0", must=False),
     # "x@entry=5" beside "x=5" makes frames of optimised libraries twice as long.
     Setting("set print entry-values no", must=False),
+    # Its refusal shows that GDB was built without Python.
+    Setting("python pass", must=False),
 )
 
 
