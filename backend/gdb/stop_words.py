@@ -35,6 +35,7 @@ _THREAD = pattern(r'^Thread [\d.]+ "([^\n]*)" (?:hit|received) ', re.M)
 _BEGIN = pattern(
     r'\n?^(?:(?:Thread [\d.]+ "[^\n]*"|CUDA thread) (?:hit|received)|Program received) ', re.M
 )
+_IS_UNWOUND = "GDB has restored the context"
 _STOPPED_IN_CALL = pattern(
     "The program being debugged (?:stopped|was signaled) while in a function called from GDB"
 )
@@ -101,7 +102,8 @@ def stop_words(
 def without_announcement(failed: Failure) -> Failure:
     """Return the error of a command, without the announcement of the stop in a function that it
     has called: a notification has that, and comes before the error."""
-    if not _STOPPED_IN_CALL.match(failed.message):
+    # With 'unwindonsignal' GDB takes the stop back, and no notification tells of it.
+    if not _STOPPED_IN_CALL.match(failed.message) or _IS_UNWOUND in failed.message:
         return failed
     found = [*_BEGIN.finditer(failed.output), *_HIT.finditer(failed.output)]
     if not found:

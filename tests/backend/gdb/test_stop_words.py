@@ -198,3 +198,12 @@ def test_the_error_of_a_call_has_no_announcement(printed: str, left: str) -> Non
     assert without_announcement(failed) == Failure(message=message, output=left)
     other = Failure(message="No symbol table.", output=printed)
     assert without_announcement(other) == other
+
+
+def test_a_stop_that_gdb_takes_back_keeps_its_announcement() -> None:
+    failed = Failure(
+        message="The program being debugged was signaled while in a function called from GDB.\n"
+        "GDB has restored the context to what it was before the call.",
+        output="\nProgram received signal SIGINT, Interrupt.\npause () at pause.c:3\n",
+    )
+    assert without_announcement(failed) == failed
