@@ -19,6 +19,7 @@ _SWITCH_VALUE = pattern(r"(?:on|off|yes|no|enable|disable|1|0)(?:\s+|\Z)")
 _NUMBER_VALUE = pattern(r"(?:-?\d+|u(?:nlimited|nlimite|nlimit|nlimi|nlim|nli|nl|n)?)(?:\s+|\Z)")
 _DELIMITER = pattern(r"--(?:\s+|\Z)")
 _FORMAT = pattern(r"/([A-Za-z0-9]+)(?:\s+|\Z)")
+_BASES = {"o": 8, "t": 2}
 
 
 class Printed(NamedTuple):
@@ -61,6 +62,25 @@ def split_print(argument: str) -> Printed:
     if (format_ := _FORMAT.match(rest)) is not None:
         letters, rest = format_[1], rest[format_.end() :]
     return Printed(options, letters, rest.strip())
+
+
+def letters_of(command: str) -> str:
+    """Return the format letters of a command that prints; empty if there are none.
+
+    >>> letters_of("print/x n"), letters_of("x/4tw &n"), letters_of("print -pretty -- /o n")
+    ('x', '4tw', 'o')
+    """
+    word, _, rest = command.partition(" ")
+    return word.partition("/")[2] or (split_print(rest).letters if word == "print" else "")
+
+
+def base_of(letters: str) -> int:
+    """Return the base of printed numbers where their digits do not show it: 2, 8, or else 0.
+
+    >>> base_of("t"), base_of("o"), base_of("x")
+    (2, 8, 0)
+    """
+    return next((_BASES[each] for each in letters if each in _BASES), 0)
 
 
 def is_option(name: str, value: str) -> bool:

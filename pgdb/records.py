@@ -18,8 +18,9 @@ from pgdb.patterns import pattern
 from pgdb.record_base import Struct as Struct
 
 SLOT = "\ufffc"
-PYTHON = "python"
 """Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
+PYTHON = "python"
+"""Stands in place of bounds for a value of Python whose text could be one of C's."""
 
 ARROW = " -> "
 """Text between the old and the new value of a watchpoint."""

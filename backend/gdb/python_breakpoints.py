@@ -27,11 +27,9 @@ from pgdb.patterns import pattern
 from pgdb.records import Breakpoint, Failure
 from pgdb.regular_files import open_regular
 
-_COMMAND = pattern(r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)\s+(?P<rest>\S.*)\Z")
-_OWN_LINE = pattern(
-    r"\s*(?P<word>b|br|brea|break|tb|tbr|tbre|tbrea|tbreak)(?:\s+(?P<line>[-+]?\d{1,9}))?"
-    r"(?P<tail>\s+if\b.*|\s*)\Z"
-)
+_WORD = r"\s*(?P<word>t?b(?:r(?:e(?:ak?)?)?)?)"
+_COMMAND = pattern(rf"{_WORD}\s+(?P<rest>\S.*)\Z")
+_OWN_LINE = pattern(rf"{_WORD}(?:\s+(?P<line>[-+]?\d{{1,9}}))?(?P<tail>\s+if\b.*|\s*)\Z")
 _TAIL = pattern(r"\s+if\b\s*(?P<condition>.*)\Z")
 _LINE = pattern(r"(?P<file>[^\s:'\"]+\.pyw?):(?P<line>\d+)\Z")
 _FUNCTION = pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\Z")

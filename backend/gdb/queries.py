@@ -15,7 +15,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.function_names import bare_name
 from pgdb.patterns import pattern
-from pgdb.print_options import split_print
+from pgdb.print_options import base_of, letters_of, split_print
 from pgdb.records import Failure, Frame, Record, Stack, Value, Variable, Variables
 
 Named = Callable[[Frame, Mapping[str, Any]], Frame]
@@ -35,9 +35,6 @@ _MOST_ARRAYS = 32  # of which `info locals` asks for the bounds
 _OF_PYTHON = pattern(r"Python Exception <class 'gdb\.GdbError'>: ([^\n]+)")
 _PRINTER_FAILED = "Python Exception"
 _RAW_ADDRESS = pattern(r"\b0x[0-9a-f]{6,16}\b")
-_LETTERS = pattern(r"print(?: [^/]* --)? ?/(\w+)")
-_BASES = {"o": 8, "t": 2}
-"""Bases of numbers whose digits do not show them, by GDB's format letter."""
 _NOTHING_SHOWN = pattern(r"\A\Z|(?: = |[{,] )(?=[,}])")
 
 
@@ -114,12 +111,10 @@ async def numbered(gdb: GdbSession, command: str) -> tuple[Record, int]:
     if match is None:
         return Value(text=text, warnings=warnings), 0
     shown, number = text[match.end() :], int(match[1])
-    found = _LETTERS.match(command)
-    letters = found[1] if found else ""
+    letters = letters_of(command)
     if _PRINTER_FAILED in result.log:
         shown = await _without_printers(gdb, f"${number}", letters) or shown
-    base = next((_BASES[each] for each in letters if each in _BASES), 0)
-    return Value(text=shown, warnings=warnings, base=base), number
+    return Value(text=shown, warnings=warnings, base=base_of(letters)), number
 
 
 async def _without_printers(gdb: GdbSession, expression: str, letters: str = "") -> str:

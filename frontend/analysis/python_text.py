@@ -13,15 +13,14 @@ from pgdb.frontend.analysis.values import Group, Item, Leaf, Node
 from pgdb.patterns import pattern
 
 _MOST_NESTED = 100
-_LITERAL = (
-    r"(?:b?'(?:[^'\\]|\\.)*'|b?\"(?:[^\"\\]|\\.)*\"|-?\d+(?:\.\d+)?(?:e[-+]\d+)?|None|True|False)"
-)
+_QUOTED = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+_LITERAL = rf"(?:b?{_QUOTED}|-?\d+(?:\.\d+)?(?:e[-+]\d+)?|None|True|False)"
 """A key that an expression names."""
 _BEGINS = pattern(
     rf"\[(?! )|\{{(?:{_LITERAL}|[-+.\deji]+|\([^{{}}]*?\)): "
     r"|[A-Za-z_]\w*\((?:\[|\{|[A-Za-z_]\w*=(?!=))|<[A-Za-z_]\w* [A-Za-z_]\w*="
 )
-_STRING = pattern(r"[bB]?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?:\.\.\.)?")
+_STRING = pattern(rf"[bB]?{_QUOTED}(?:\.\.\.)?")
 _HEAD = pattern(r"[A-Za-z_]\w*\((?=[\[{])|[A-Za-z_]\w*\((?=[A-Za-z_]\w*=)|<[A-Za-z_]\w* (?=\w+=)")
 _NAME = pattern(r"[A-Za-z_]\w*=(?!=)")
 _KEY = pattern(rf"(?:{_LITERAL}|\({_LITERAL}(?:, {_LITERAL})*,?\)): ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pgdb.print_options import base_of
 from pgdb.ranks import RankSet
 
 HANDFUL = 8
@@ -81,7 +82,7 @@ class Layout:
     @property
     def digits_base(self) -> int:
         """Base of numbers whose digits do not show it: 2, 8 or else 0."""
-        return {"o": 8, "t": 2}.get(self.base, 0)
+        return base_of(self.base)
 
     def is_on_page(self) -> bool:
         """Count a place; return whether it is listed."""

@@ -39,7 +39,7 @@ from pgdb.merge.normalize import DIFFERENT, DIFFERENT_SLOT
 from pgdb.merge.templates import count_placeholders, fill_template
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.patterns import pattern
-from pgdb.print_options import split_print
+from pgdb.print_options import letters_of, split_print
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -421,14 +421,8 @@ def _various(each: EquivalenceClass[Record], command: str) -> str:
 
 
 def _base(command: str) -> str:
-    """Return the format letter of a command that prints numbers which are not decimal.
-
-    >>> _base("print/x n"), _base("x/4tw &n"), _base("print -pretty -- /o n"), _base("print n")
-    ('x', 't', 'o', '')
-    """
-    word, _, rest = command.partition(" ")
-    letters = word.partition("/")[2] or (split_print(rest).letters if word == "print" else "")
-    return next((each for each in letters if each in "xzot"), "")
+    """Return the format letter of a command that prints numbers which are not decimal."""
+    return next((each for each in letters_of(command) if each in "xzot"), "")
 
 
 def _expression(command: str) -> str:
