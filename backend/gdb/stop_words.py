@@ -102,7 +102,7 @@ def stop_words(
 def without_announcement(failed: Failure) -> Failure:
     """Return the error of a command, without the announcement of the stop in a function that it
     has called: a notification has that, and comes before the error."""
-    # With 'unwindonsignal' GDB takes the stop back, and no notification tells of it.
+    # With 'unwindonsignal' GDB takes the stop back, and no notification comes.
     if not _STOPPED_IN_CALL.match(failed.message) or _IS_UNWOUND in failed.message:
         return failed
     found = [*_BEGIN.finditer(failed.output), *_HIT.finditer(failed.output)]

@@ -183,9 +183,13 @@ class JobState:
         return tuple(sorted(found, key=lambda each: each.ranks.first))
 
     def apply(
-        self, classes: Iterable[EquivalenceClass[Event]]
+        self, classes: Iterable[EquivalenceClass[Event]], *, are_announced: bool = False
     ) -> tuple[EquivalenceClass[Event], ...]:
-        """Apply events; return those that are news, without ranks for which they are stale."""
+        """Apply events; return those that are news, without ranks for which they are stale.
+
+        With *are_announced* they are the current states of ranks. After a loss, aggregators
+        announce them again; a stop that is known is then no news.
+        """
         news = []
         classes = tuple(classes)
         self._deaths.begin(classes)
@@ -194,9 +198,9 @@ class JobState:
             match event:
                 case Stop(run=run):
                     ranks = self._current(run, ranks)
-                    # After a loss, aggregators report the stops of their ranks again.
-                    same = (old.ranks for old in self._latest if _are_same(old, each))
-                    ranks -= self.stopped & RankSet.union(same)
+                    if are_announced:
+                        same = (old.ranks for old in self._latest if _are_same(old, each))
+                        ranks -= self.stopped & RankSet.union(same)
                     self._set(ranks, "stopped")
                 case Running(run=run):
                     ranks = self._current(run, ranks)

@@ -53,7 +53,7 @@ class Opening:
                 core.state.lose(each.ranks)
         # Some were cut off with their answer, and are back.
         core.state.lose(answer.missing.ranks - core.state.stopped)
-        core.state.apply(stops_in(answer.classes, lost))
+        core.state.apply(stops_in(answer.classes, lost), are_announced=True)
         core.notifier.release()
         for gathered in traffic.early:
             traffic.on_late(gathered)

@@ -152,7 +152,7 @@ class Recovery:
         came = stops_in(classes, lost)
         back = RankSet.union(each.ranks for each in came if isinstance(each.record, Stop))
         core.state.take_back(back)
-        self._traffic.on_events(came)
+        self._traffic.on_events(came, are_announced=True)
         if not await core.ends_in_time(core.begin(self._set_breakpoints(back))):
             core.note(f"[{back}] the session's breakpoints are still being set again")
 

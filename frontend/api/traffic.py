@@ -383,8 +383,8 @@ class Traffic:
 
     # -- events ------------------------------------------------------------------------------
 
-    def on_events(self, classes: Events) -> None:
-        """Apply and report events of ranks."""
+    def on_events(self, classes: Events, *, are_announced: bool = False) -> None:
+        """Apply and report events of ranks, or the states that aggregators announce."""
         core, notifier = self._core, self._core.notifier
         lost_before = core.state.lost
         if gone := RankSet.union(e.ranks for e in classes if isinstance(e.record, Gone)):
@@ -396,7 +396,7 @@ class Traffic:
         core.journal.hit(classes)
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
-        applied = core.state.apply(classes)
+        applied = core.state.apply(classes, are_announced=are_announced)
         self.on_news(applied)
         news = notifier.audible(applied)
         if back := lost_before - core.state.lost:

@@ -217,7 +217,9 @@ class Worlds:
         core.state.add(world.ranks)
         core.state.lose(world.ranks - stopped)
         self._name(world)
-        news = core.state.apply(stops_in(gathered.classes, core.transport.out_of_reach))
+        news = core.state.apply(
+            stops_in(gathered.classes, core.transport.out_of_reach), are_announced=True
+        )
         await self._recovery.extend(before, core.state.live & world.ranks)
         core.notifier.notify(WorldJoined(world=world))
         core.notifier.notify(RankEvents(classes=news))

@@ -50,6 +50,7 @@ class Overlay:
         directory: SessionDirectory,
         *,
         on_events: Callable[[tuple[EquivalenceClass[Event], ...]], None],
+        on_announced: Callable[[tuple[EquivalenceClass[Event], ...]], None],
         on_late: Callable[[Gathered], None],
         on_lost: Callable[[Lost], None],
         on_notice: Callable[[Notice], None],
@@ -81,6 +82,7 @@ class Overlay:
         self.root = Root(
             Topology(count=options.aggregators, fan_out=options.fan_out),
             on_events=on_events,
+            on_announced=on_announced,
             on_late=on_late,
             on_lost=self._lost,
             on_notice=on_notice,

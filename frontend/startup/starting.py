@@ -51,6 +51,7 @@ def new_session(
                 options,
                 directory,
                 on_events=calls.events,
+                on_announced=calls.announced,
                 on_late=calls.late,
                 on_lost=calls.lost,
                 on_notice=calls.notice,

@@ -40,6 +40,7 @@ class Root(TreeNode):
         topology: Topology,
         *,
         on_events: Callable[[tuple[EquivalenceClass[Event], ...]], None],
+        on_announced: Callable[[tuple[EquivalenceClass[Event], ...]], None],
         on_late: Callable[[Gathered], None],
         on_lost: Callable[[Lost], None],
         on_notice: Callable[[Notice], None],
@@ -51,6 +52,7 @@ class Root(TreeNode):
         self.setup: Setup | None = None
         """The setup that all aggregators got, without the shares."""
         self._on_events = on_events
+        self._on_announced = on_announced
         self._on_late = on_late
         self._on_lost = on_lost
         self._on_notice = on_notice
@@ -144,7 +146,7 @@ class Root(TreeNode):
             case Events(classes=classes):
                 self._on_events(classes)
             case Announce(classes=classes):
-                self._on_events(classes)
+                self._on_announced(classes)
             case Found():
                 self._on_found(message)
             case Joined(nodes=nodes):

@@ -57,6 +57,11 @@ class Calls:
         if self.receiver is not None:
             self.receiver.on_events(classes)
 
+    def announced(self, classes: Events) -> None:
+        """Pass the current states of ranks on."""
+        if self.receiver is not None:
+            self.receiver.on_events(classes, are_announced=True)
+
     def late(self, gathered: Gathered) -> None:
         """Pass answers on that nobody waits for."""
         if self.receiver is not None:

@@ -17,8 +17,8 @@ Events = tuple[EquivalenceClass[Event], ...]
 class Receiver(Protocol):
     """The receiver of events, losses and notices, and of answers that nobody waits for."""
 
-    def on_events(self, classes: Events) -> None:
-        """Accept events of ranks."""
+    def on_events(self, classes: Events, *, are_announced: bool = False) -> None:
+        """Accept events of ranks, or their current states: those that aggregators announce."""
         ...
 
     def on_late(self, gathered: Gathered) -> None:

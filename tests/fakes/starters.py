@@ -234,6 +234,7 @@ def run(
             SessionOptions(**options),
             directory,
             on_events=lambda classes: None,
+            on_announced=lambda classes: None,
             on_late=lambda gathered: None,
             on_lost=lambda lost: raised.lost.append(lost),
             on_notice=lambda notice: None,

@@ -35,6 +35,7 @@ class FrontEnd:
         self.root = Root(
             Topology(count=1, fan_out=fan_out),
             on_events=lambda classes: None,
+            on_announced=lambda classes: None,
             on_late=lambda gathered: None,
             on_lost=self._take_lost,
             on_notice=lambda notice: None,

@@ -18,9 +18,9 @@ from tests.support.answers import ranks
 ALL = RankSet.range(0, 4)
 
 
-def notify(state: JobState, text: str, event: Event) -> str:
+def notify(state: JobState, text: str, event: Event, *, are_announced: bool = False) -> str:
     """Apply an event; return the ranks for which it is news."""
-    news = state.apply([EquivalenceClass(ranks(text), event)])
+    news = state.apply([EquivalenceClass(ranks(text), event)], are_announced=are_announced)
     return str(RankSet.union(each.ranks for each in news))
 
 
@@ -233,10 +233,11 @@ def test_where_ranks_stand_is_news_once() -> None:
     state = started()
     state.start_run(5, ranks("0-2"))
     assert notify(state, "0-1", stop(5)) == "0-1"
-    assert notify(state, "0-2", stop(5)) == "2"
+    assert notify(state, "0-2", stop(5), are_announced=True) == "2"
     assert notify(state, "0-2", stop(5, detail="other")) == "0-2"
     assert state.lose(ranks("0-1")) == ranks("0-1")
-    assert notify(state, "0-2", stop(5, detail="other")) == "0-1"
+    announced = stop(5, detail="other")
+    assert notify(state, "0-2", announced, are_announced=True) == "0-1"
     assert str(state.stopped) == "0-3"
     state.start_run(6, ranks("0"))
     assert notify(state, "0", Running(run=6)) == ""
@@ -355,17 +356,27 @@ def test_ranks_that_die_later_say_who_was_first() -> None:
     state = JobState(RankSet.range(0, 8))
     state.start_run(1, state.ranks)
 
-    def stop(text: str) -> list[str]:
+    def stop(text: str, *, are_announced: bool = False) -> list[str]:
         made = EquivalenceClass[Event](ranks(text), Stop(reason="death", run=1))
-        return [each.record.after for each in state.apply([made]) if isinstance(each.record, Stop)]
+        news = state.apply([made], are_announced=are_announced)
+        return [each.record.after for each in news if isinstance(each.record, Stop)]
 
     assert stop("2-3") == [""]
     assert stop("5") == ["2-3"] and stop("6") == ["2-3"]
     # Aggregators report stops again after a loss.
-    assert stop("5") == []
+    assert stop("5", are_announced=True) == []
     assert state.named("error") == ranks("2-3,5-6")
     state.start_run(2, ranks("2-3"))
     assert stop("7") == [""]
+
+
+def test_a_second_stop_at_one_place_in_one_run_is_news_and_an_announced_one_is_not() -> None:
+    # A breakpoint inside a function that the user calls again and again.
+    state = started()
+    state.start_run(5, ALL)
+    assert notify(state, "0-3", stop(5)) == "0-3"
+    assert notify(state, "1-2", stop(5)) == "1-2"
+    assert notify(state, "0-3", stop(5), are_announced=True) == ""
 
 
 TERMINATED = Stop(reason="signal-received", signal="SIGTERM")
