@@ -245,6 +245,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.frontend.ui.pager",
         "pgdb.frontend.ui.pane",
         "pgdb.frontend.ui.prompt_keys",
+        "pgdb.frontend.ui.screen",
     ),
     "pyroaring": ("pgdb.ranks",),
     "pytest": ("pgdb.frontend.ui.pytest_plugin",),

@@ -20,7 +20,6 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import DummyHistory
-from prompt_toolkit.patch_stdout import patch_stdout
 
 from pgdb.controls import harmless
 from pgdb.errors import CommandError, PgdbError
@@ -47,6 +46,7 @@ from pgdb.frontend.ui.interrupts import Interrupts
 from pgdb.frontend.ui.pager import Pager, read_key
 from pgdb.frontend.ui.pane import PANE_STYLE, Pane, fragments
 from pgdb.frontend.ui.prompt_keys import in_columns, prompt_keys
+from pgdb.frontend.ui.screen import Screen, screen
 from pgdb.ranks import RankSet
 
 _REPEATED_WITHOUT_ARGUMENT = ("list", "l", "x")
@@ -100,6 +100,7 @@ class Repl:
         """The ranks that the command waited for when the user gave the wait up."""
         self._is_lent = False
         self.workspace.pane.is_possible = self.display.can_draw
+        self._screen: Screen | None = None
         self._pane = Pane(self.workspace, shutil.get_terminal_size)
         self._completer = LineCompleter(self.workspace)
         self._is_busy = False
@@ -121,8 +122,8 @@ class Repl:
         None stands for the session's own rule.
         """
         await self._history.read(_HISTORY_READ_S)
-        # It draws the prompt again below output that comes meanwhile, a moment later.
-        with patch_stdout(raw=True) if self.display.can_draw else contextlib.nullcontext():
+        with screen(self._loop) if self.display.can_draw else contextlib.nullcontext() as own:
+            self._screen = own
             while True:
                 try:
                     line = await self._next_line()
@@ -164,6 +165,9 @@ class Repl:
             prompt.app.erase_when_done = bool(rows)
             return FormattedText([*fragments(rows), ("", shown())])
 
+        if self._screen is not None:
+            # A line that was typed ahead ends the prompt at once.
+            await self._screen.shown()
         with self.display.prompting(), self._keys_taken():
             line = await prompt.prompt_async(drawn, handle_sigint=False)
         self.display.transcript.write(f"{shown()}{line}\n")

@@ -116,6 +116,20 @@ def test_a_command_of_the_shell_has_the_terminal(mpi: Mpi, build: Build, tmp_pat
         leave(terminal)
 
 
+def test_the_answer_to_a_line_stands_above_the_next_one_that_was_typed_ahead(
+    mpi: Mpi, build: Build, tmp_path: Path
+) -> None:
+    with launched(mpi, build("storm.c"), home=tmp_path) as terminal:
+        begun = len(terminal.text)
+        typed = range(101, 141)
+        terminal.send("".join(f"p {each}\n" for each in typed))
+        terminal.expect("140 = 140")
+        shown = terminal.text[begun:]
+        for each in typed[:-1]:
+            assert shown.index(f"{each} = {each}") < shown.index(f") p {each + 1}"), shown
+        leave(terminal)
+
+
 def test_the_editor_opens_the_selected_frame(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     program = build("storm.c")
     editor = tmp_path / "editor"
