@@ -294,6 +294,7 @@ class StopReports:
         if stop.signal in EXPLAINED and (cause := await self._faults.of(stop.signal, pid)):
             stop = replace(stop, detail=_joined(f"cause: {cause}", stop.detail))
         if self.values.needs_look(stop.values):
+            stop = await self.values.corrected(stop)
             stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
         if self.shows_displays:

@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode, full_values, queries
 from pgdb.backend.gdb.frame_arguments import FrameArguments
+from pgdb.backend.gdb.python_calls import call
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import GdbError
 from pgdb.overlay.messages import Evaluate
 from pgdb.patterns import pattern
 from pgdb.printed_parts import cut_elements, has_dots, is_cut
-from pgdb.records import ARROW, Value
+from pgdb.records import ARROW, Stop, Value
 
 _FINISH = pattern(r'-exec-finish|-interpreter-exec console "fin(?:i|is|ish)?\b')
 _LARGEST_RETURNED_BYTES = 1 << 30
@@ -30,6 +31,8 @@ MOST_ELEMENTS = 2000
 _LOOKED_AT_BYTES = 1 << 25
 """Largest array of numbers that is read to be compared."""
 _HISTORY = pattern(r"\$\d+\Z")
+# A number, a complex number, or a structure with one member that is one.
+_NUMBER = pattern(r"(?:\{\w+ = )*[-+(]?(?:\d|nan|inf)[^={}<>\"']*\}*\Z")
 _SIZE = "max-value-size"
 _ELEMENTS = "print elements"
 
@@ -50,6 +53,7 @@ class StopValues:
         self._before: dict[str, str] = {}
         self._most = 0  # the raised limit of elements in the present run, or 0
         self._expression = ""  # of the latest value: watched, or its number in GDB's history
+        self._shown = ""  # the text of the latest value
         self.is_shown_unasked = False
         """Whether commands of breakpoints or scripts print at stops, which the user's limits are
         for."""
@@ -104,7 +108,7 @@ class StopValues:
         if not texts:
             return "", ()
         values = tuple(map(self._value, texts))
-        shown = ARROW.join(each.text for each in values)
+        self._shown = shown = ARROW.join(each.text for each in values)
         is_plain = all(each == Value(text=each.text) for each in values)
         if is_plain and shown.count(ARROW) == max(0, len(values) - 1) and not _has_arrays(values):
             return shown, ()
@@ -127,7 +131,24 @@ class StopValues:
         if not self._expression and not values:
             return False
         is_returned = _HISTORY.match(self._expression) is not None
+        if is_returned and _NUMBER.match(self._shown):
+            return True
         return (is_returned and any(each.looked_at for each in values)) or _has_arrays(values)
+
+    async def corrected(self, stop: Stop) -> Stop:
+        """Return a stop with the number that a function has returned, where GDB reads it wrong; see
+        ``returned_in_gdb.py``.
+
+        :raises GdbError: if GDB ends.
+        """
+        before = f": {self._shown}"
+        if not _HISTORY.match(self._expression) or not _NUMBER.match(self._shown):
+            return stop
+        result = await self._gdb.send(call("returned_in_gdb.correct", self._expression))
+        text = result.text.strip() if result.kind == "done" else ""
+        if not text or not stop.detail.endswith(before):
+            return stop
+        return replace(stop, detail=f"{stop.detail.removesuffix(before)}: {text}", values=())
 
     async def look(self, values: tuple[Value, ...], pid: int) -> tuple[Value, ...]:
         """Return the latest values with all elements and with lower bounds, as far as GDB says.
@@ -135,7 +156,7 @@ class StopValues:
         :raises GdbError: if GDB ends.
         """
         expression = self._expression
-        if _HISTORY.match(expression) and values[0].looked_at:
+        if _HISTORY.match(expression) and values and values[0].looked_at:
             asked = Evaluate(
                 expression=expression, most_elements=MOST_ELEMENTS, limit_bytes=_LOOKED_AT_BYTES
             )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 import re
+from typing import Any
 
 import pytest
 
 from tests.conftest import Build
 from tests.support.programs import Mpi
-from tests.support.terminal import ex, run_pgdb
+from tests.support.terminal import ex, run_json, run_pgdb
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
@@ -122,3 +124,49 @@ def test_a_finish_that_gets_into_a_signal_handler_has_not_returned(mpi: Mpi, bui
     assert in_handler[1] == "has not returned yet; the handler of a signal was called first"
     assert returned[0].startswith("[0-1] returned to outer (value=4) at ")
     assert from_void[0].startswith("[0-1] returned to outer (value=4) at ")
+
+
+WIDE_RESULTS = {
+    "returned.c": {
+        "wide": ("1180591620717411303424", "1180591620717411303425"),
+        "negative": ("-1180591620717411303424", "-1180591620717411303425"),
+        "unsigned_wide": (
+            "340282366920938463463374607431768211455",
+            "340282366920938463463374607431768211454",
+        ),
+        "quad": ("0.25", "1.25"),
+        "member": ("{part = 1180591620717411303424}", "{part = 1180591620717411303425}"),
+        "quad_member": ("{part = 0.25}", "{part = 1.25}"),
+        "extended": ("0.5", "1.5"),
+        "narrow": ("-1", "-2"),
+        "real": ("0.125", "1.125"),
+    },
+    "returned.f90": {
+        "wide": ("1180591620717411303424", "1180591620717411303425"),
+        "quad": ("0.25", "1.25"),
+        "two": ("(0,0.5)", "(1,0.5)"),
+    },
+}
+"""The results of each function on ranks 0 and 1."""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="GDB's fault is on x86-64 only")
+@pytest.mark.parametrize("source", WIDE_RESULTS)
+def test_returned_numbers_of_128_bits(mpi: Mpi, build: Build, source: str) -> None:
+    program = build(source)
+    commands: list[str] = []
+    for function in WIDE_RESULTS[source]:
+        commands += (f"tbreak {function}", "c", "proc 0 finish", "proc 1 finish", "output $")
+    finished = run_json("launch", *ex(*commands), *mpi.line(2, program))
+    answers = [each for each in finished.objects if each["type"] == "answer"]
+    returned = [_returned(each) for each in answers if each["command"] == "finish"]
+    expected = [each for values in WIDE_RESULTS[source].values() for each in values]
+    assert returned == expected
+    # The right value is the last one in GDB's history, too.
+    kept = [each["classes"] for each in answers if each["command"] == "output $"]
+    assert [each["text"] for classes in kept for each in classes] == expected
+
+
+def _returned(answer: dict[str, Any]) -> str:
+    (only,) = answer["classes"]
+    return str(only["text"]).partition("value returned: ")[2]
