@@ -48,7 +48,8 @@ async def _shell(call: Call) -> Outcome:
 
     Without COMMAND it is an interactive shell. The command has the terminal until it ends, and
     Ctrl-C is for it alone. Its exit status is then $_shell_exitcode in the GDBs of all ranks that
-    are stopped, or the signal that has ended it is $_shell_exitsignal.
+    are stopped or have ended, or the signal that has ended it is $_shell_exitsignal; the other of
+    the two is void.
     """
     return await _run(call, call.argument)
 
@@ -278,15 +279,21 @@ async def _run(call: Call, command: str, given: bytes | None = None) -> Outcome:
 
 async def _keep_status(call: Call, result: HostResult) -> None:
     """Set GDB's convenience variables of the status, in the GDBs that can be asked now."""
-    session = call.session
-    ranks = session.state.stopped - session.asked
+    session, workspace = call.session, call.workspace
+    # A GDB stays when its rank has exited.
+    ranks = (session.state.stopped | session.state.exited) - session.asked
     if session.is_recorded or session.has_ended or not ranks:
         return
     name, value = ("exitcode", result.code)
     if result.signal is not None:
         name, value = "exitsignal", result.signal
+    before, workspace.shell_status = workspace.shell_status, name
+    lines = [f"set $_shell_{name} = {value}"]
+    if before not in ("", name):
+        lines.append(f"set $_shell_{before} = (void) 0")
     with contextlib.suppress(PgdbError):
-        await session.ranks(ranks).execute_plain(f"set $_shell_{name} = {value}", timeout_s=_CODE_S)
+        for line in lines:
+            await session.ranks(ranks).execute_plain(line, timeout_s=_CODE_S)
 
 
 def _parts(call: Call) -> tuple[str, str]:

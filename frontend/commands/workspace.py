@@ -104,6 +104,8 @@ class Workspace:
         """Longest time for all answers to one command, where the user has set one."""
         self.history_shown = 0
         """Number of the line of the history after which ``show commands +`` goes on."""
+        self.shell_status = ""
+        """The status that the last command of the shell had: ``exitcode`` or ``exitsignal``."""
         self._answers: OrderedDict[int, Answer] = OrderedDict()
         self._sizes_bytes: dict[int, int] = {}
         self._last_number = 0

@@ -145,6 +145,25 @@ def test_the_status_is_kept_in_the_gdbs(line: str, kept: str) -> None:
     assert typed.session.lines[-1] == kept
 
 
+def test_one_of_the_two_statuses_is_void() -> None:
+    typed = Typed()
+    typed("shell kill -9 $$")
+    typed("shell true")
+    typed("shell true")
+    assert typed.session.lines[1:] == [
+        "set $_shell_exitcode = 0",
+        "set $_shell_exitsignal = (void) 0",
+        "set $_shell_exitcode = 0",
+    ]
+
+
+def test_the_status_is_kept_for_ranks_that_have_exited() -> None:
+    typed = Typed()
+    typed.session.state.exited, typed.session.state.stopped = ALL, RankSet()
+    typed("shell exit 3")
+    assert typed.session.lines == ["set $_shell_exitcode = 3"]
+
+
 def test_ranks_that_run_are_not_waited_for_with_the_status() -> None:
     typed = Typed()
     typed.session.asked = ALL
