@@ -336,7 +336,7 @@ class Breakpoints:
             if kind == "breakpoint" or each.kind.endswith(kind)
         }
         unknown = [each for each in numbers if int(each.partition(".")[0]) not in there]
-        complaints = [f"No {kind} number {each}." for each in unknown]
+        complaints = [f"No {kind} number {each.partition('.')[0]}." for each in unknown]
         known = [each for each in numbers if each not in unknown]
         if unknown and not known:
             return Failure(message="\n".join(complaints))

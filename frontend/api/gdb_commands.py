@@ -145,7 +145,7 @@ def changes_nothing(argument: str) -> bool:
 
 
 _ABOUT_BREAKPOINTS = frozenset("condition ignore enable disable delete commands".split())
-_NAMES_BREAKPOINTS = ("delete", "disable", "enable")
+_NAMES_BREAKPOINTS = ("delete", "disable", "enable", "commands")
 _UNKNOWN_PLACE = pattern(r"(?:Function \".*\" not defined|No (?:source file|line|symbol table) )")
 
 

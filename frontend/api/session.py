@@ -256,9 +256,10 @@ class Session(RankView):
         """Number of the breakpoint that was made last, 0 before the first."""
         return self.breakpoint_numbers.last
 
-    def has_breakpoints(self, ranks: RankSet) -> bool:
-        """Return whether ranks have breakpoints that the user has set."""
-        return bool(self._core.journal.of(ranks))
+    def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
+        """Return whether ranks have breakpoints that the user has set, or the one of a *number*."""
+        journal = self._core.journal
+        return bool(journal.ranks_of(number) & ranks if number else journal.of(ranks))
 
     @property
     def breakpoints_text(self) -> str:

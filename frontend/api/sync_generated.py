@@ -840,9 +840,9 @@ class SessionCalls(Ranks):
         """Number of the breakpoint that was made last, 0 before the first."""
         return self._session.last_breakpoint
 
-    def has_breakpoints(self, ranks: RankSet) -> bool:
-        """Return whether ranks have breakpoints that the user has set."""
-        return self._loop.do(lambda: self._session.has_breakpoints(ranks))
+    def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
+        """Return whether ranks have breakpoints that the user has set, or the one of a *number*."""
+        return self._loop.do(lambda: self._session.has_breakpoints(ranks, number))
 
     @property
     def breakpoints_text(self) -> str:

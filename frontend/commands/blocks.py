@@ -19,6 +19,7 @@ from pgdb.frontend.api import gdb_commands, gdb_words
 from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse, reads_lines
 from pgdb.frontend.commands import block_values, bodies
 from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
+from pgdb.frontend.commands.breakpoint_words import not_there, ranks_with, read_numbers
 from pgdb.frontend.commands.options import split_words
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
@@ -30,6 +31,7 @@ from pgdb.frontend.commands.user_commands import (
 )
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import Console
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Text
 
@@ -40,6 +42,7 @@ MOST_CALLS = 1024
 """Maximum number of user-defined commands that are open, one inside the other; GDB's own limit."""
 MOST_NESTED = 32
 """Maximum number of files and bodies that are open, one inside the other."""
+_NO_NAME = pattern(r"[^\w.-]")
 _STOP_HOOKS = ("hook-stop", "hookpost-stop")
 
 
@@ -51,6 +54,16 @@ async def carry_out(call: Call) -> Outcome:
         raise UsageError(f"'{word}' needs {what}")
     if word == call.word == "document" and (wrong := await _not_documented(call)) is not None:
         return wrong
+    if word == call.word == "define":
+        _check_defined(call)
+    view = call.view
+    if word == call.word == "actions":
+        # A GDB without the tracepoint would take the lines for commands of their own.
+        number = await _tracepoint(call)
+        ranks = await ranks_with(call, [number], "tracepoint")
+        if not ranks:
+            return not_there(call, [number], "tracepoint")
+        view = call.session.ranks(ranks)
     lines = await call.dispatcher.read_block(call.line)
     if word == call.word == "document":
         if call.workspace.user.document(call.argument, "\n".join(lines)):
@@ -64,10 +77,41 @@ async def carry_out(call: Call) -> Outcome:
             return None
     elif word in ("python", "guile"):
         bodies.check_code(call.workspace.user, word, lines)
-    answer = await call.view.script([call.line, *lines, "end"])
+    answer = await view.script([call.line, *lines, "end"])
     if word == "python":
         await learn(call, "\n".join(lines))
     return answer
+
+
+async def _tracepoint(call: Call) -> str:
+    """Return the number of the tracepoint of ``actions``.
+
+    :raises UsageError: if there is none.
+    """
+    numbers = await read_numbers(call, call.argument)
+    if not numbers and not (last := call.session.breakpoint_numbers.last_traced):
+        raise UsageError("No previous tracepoint: 'trace LOCATION' makes one")
+    return numbers[0] if numbers else str(last)
+
+
+def _check_defined(call: Call) -> None:
+    """Check the name of a new command as GDB does, before its lines are read.
+
+    :raises UsageError: if it cannot be one.
+    """
+    *before, last = call.argument.split()
+    if (junk := _NO_NAME.search(last)) is not None:
+        raise UsageError(f'Junk in argument list: "{last[junk.start() :]}"')
+    if not before:
+        return
+    user = call.workspace.user
+    prefix, first = " ".join(before), before[0]
+    if user.get(prefix) is not None and prefix not in user.prefixes:
+        raise UsageError(f'"{prefix}" is not a prefix command.')
+    if not bodies.is_command(first, user.names) and first not in {*user.prefixes, *user.known}:
+        raise UsageError(
+            f'Undefined command: "{first}".  Try "help"; \'define-prefix {first}\' makes it one'
+        )
 
 
 async def _not_documented(call: Call) -> Answer | None:

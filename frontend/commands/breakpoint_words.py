@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.commands.options import is_number
 from pgdb.frontend.commands.table import Call
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
-from pgdb.records import Failure, Text
+from pgdb.ranks import RankSet
+from pgdb.records import BreakpointList, Failure, Record, Text
 
 _NUMBER = pattern(r"\d+(?:\.\d+)?\Z")
 _LAST = pattern(r"\$bpnum\b")
@@ -76,6 +81,31 @@ def last_made(call: Call, *, only_looks: bool = False) -> str:
     if not numbers.last:
         raise NoBreakpointError("there is no breakpoint yet")
     return str(numbers.last)
+
+
+async def ranks_with(
+    call: Call, numbers: list[str], kind: Literal["", "tracepoint"] = ""
+) -> RankSet:
+    """Return the ranks that may have a breakpoint of one of these numbers.
+
+    Breakpoints that code of the user's has made are not in the session's list of commands, so that
+    the GDBs are asked about what it does not name.
+    """
+    session = call.session
+    if not kind and any(session.has_breakpoints(call.ranks, int(each)) for each in numbers):
+        return call.ranks
+    answer = await call.view.breakpoints(*numbers, kind=kind)
+    lists = ((each.ranks, each.filled) for each in answer.classes)
+    return call.ranks - RankSet.union(
+        ranks for ranks, each in lists if isinstance(each, BreakpointList) and not each.breakpoints
+    )
+
+
+def not_there(call: Call, numbers: list[str], kind: str = "breakpoint") -> Answer:
+    """Return GDB's error about numbers that no breakpoint has."""
+    text = "\n".join(f"No {kind} number {each}." for each in numbers)
+    classes = (EquivalenceClass[Record](call.ranks, Failure(message=text)),)
+    return Answer(call.line, call.ranks, classes)
 
 
 async def with_values(call: Call, text: str, *, only_looks: bool = False) -> str:

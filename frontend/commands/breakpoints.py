@@ -9,6 +9,8 @@ from pgdb.frontend.commands.breakpoint_words import (
     NoBreakpointError,
     as_range,
     last_made,
+    not_there,
+    ranks_with,
     read_numbers,
     with_values,
 )
@@ -271,19 +273,24 @@ async def _passcount(call: Call) -> Outcome:
 async def _commands(call: Call) -> Outcome:
     """Attach GDB commands to breakpoints. The commands are the lines that follow, up to 'end'.
 
-    Without a number they go to the breakpoint that was made last.
+    Without a number they go to the breakpoint that was made last. Where no rank has a breakpoint of
+    that number, the error comes at once, and the lines that follow are commands of their own, as in
+    GDB. After a 'break' that has failed, 'commands' without a number takes its lines and refuses.
     """
-    # Without the numbers, too, the lines that follow belong to this command.
+    session = call.session
+    numbers = await read_numbers(call, call.argument)
+    has_failed = not numbers and session.breakpoint_numbers.has_failed
+    if not has_failed:
+        numbers = numbers or [last_made(call)]
+        _check_whole(numbers)
+        # As in GDB, the lines that follow are commands of their own then.
+        if not await ranks_with(call, numbers):
+            return not_there(call, numbers)
+    # The lines that follow belong to a breakpoint that could not be made, too.
     body = await call.dispatcher.read_block(call.line)
     bodies.check_for_gdb(call.workspace.user, "commands", body)
-    numbers = await read_numbers(call, call.argument) or [last_made(call)]
-    for each in numbers:
-        if whole := each.partition(".")[0] * ("." in each):
-            raise UsageError(
-                f"{each} is one place of a breakpoint; commands are carried out at all of its "
-                f"places: 'commands {whole}'"
-            )
-    session = call.session
+    if has_failed:
+        last_made(call)  # raises an error
     answer = await call.view.breakpoint_commands(numbers, body)
     for each in numbers:
         members = session.stop_modes.set_of(int(each)) if is_number(each) else ""
@@ -293,6 +300,15 @@ async def _commands(call: Call) -> Outcome:
                 f"it as well; 'proc {members} commands {each}' is for its ranks now"
             )
     return answer
+
+
+def _check_whole(numbers: list[str]) -> None:
+    for each in numbers:
+        if whole := each.partition(".")[0] * ("." in each):
+            raise UsageError(
+                f"{each} is one place of a breakpoint; commands are carried out at all of its "
+                f"places: 'commands {whole}'"
+            )
 
 
 # The shortest abbreviation of each topic of "info" in GDB 13, and its other names.

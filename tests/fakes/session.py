@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
@@ -55,10 +56,15 @@ class FakeSession:
         self.options = SessionOptions()
         self.settings = SettingsJournal()
         self.stop_modes = FakeStopModes()
+        self.breakpoint_numbers = BreakpointNumbers()
+        self.breakpoint_numbers.reached(1, ALL)
         self._asked = ALL
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
+        return True
 
     async def ask(
         self, command: str, operation: Operation, ranks: RankSet, *, of_ended: bool = False

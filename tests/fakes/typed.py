@@ -57,7 +57,7 @@ class FakeSession:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
-    def has_breakpoints(self, ranks: RankSet) -> bool:
+    def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
         return self.has_some
 
     async def execute_plain(self, line: str, timeout_s: float | None = None) -> Answer:

@@ -19,7 +19,14 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointsMade, Record, Text
+from pgdb.records import (
+    Breakpoint,
+    BreakpointList,
+    BreakpointsMade,
+    Failure,
+    Record,
+    Text,
+)
 from tests.fakes.session import ALL, FakeSession
 
 LAST = 7
@@ -154,6 +161,88 @@ def test_numbers_are_those_of_the_job(line: str, asked: str) -> None:
 )
 def test_variables_of_gdbs_stand_for_numbers(line: str, asked: str) -> None:
     assert sent(line, "silent") == asked
+
+
+class WithoutBreakpoints(Session):
+    """No rank but the last has a breakpoint, and the session knows of none."""
+
+    def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
+        return False
+
+    async def breakpoints(self, *numbers: str, kind: str = "") -> Answer:
+        some = BreakpointList((Breakpoint(number=1, kind="breakpoint"),))
+        classes = tuple(
+            EquivalenceClass[Record](part, record)
+            for ranks, record in ((RankSet.parse("0-2"), BreakpointList(())), (RankSet([3]), some))
+            if (part := ranks & self._asked)
+        )
+        return Answer("info breakpoints", self._asked, classes)
+
+    async def script(self, lines: Sequence[str]) -> Answer:
+        return self._note(f"script {list(lines)}")
+
+
+def carried_out(line: str, *body: str) -> tuple[list[str], list[str]]:
+    """Return the errors of a line, and the lines for the GDBs, where few breakpoints exist."""
+    lines = iter((*body, "end"))
+
+    async def read(_: str) -> str | None:
+        return next(lines)
+
+    session = WithoutBreakpoints()
+    workspace = Workspace(session)  # type: ignore[arg-type]
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=read)
+    outcome = asyncio.run(dispatcher.dispatch(line, ALL))
+    assert isinstance(outcome, Answer)
+    if outcome.errors:
+        # The lines that follow are commands of their own.
+        assert list(lines) == [*body, "end"]
+    errors = [each.filled.message for each in outcome.errors if isinstance(each.filled, Failure)]
+    return errors, session.lines
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("proc 0-2 commands 99", "No breakpoint number 99."),
+        ("proc 0-2 commands 8-9", "No breakpoint number 8.\nNo breakpoint number 9."),
+        ("proc 0-2 commands", f"No breakpoint number {LAST}."),
+        ("proc 1 actions 99", "No tracepoint number 99."),
+        ("proc 1 actions", f"No tracepoint number {LAST_TRACED}."),
+    ],
+)
+def test_no_lines_are_read_for_a_breakpoint_that_no_rank_has(line: str, error: str) -> None:
+    assert carried_out(line, "collect x") == ([error], [])
+
+
+def test_lines_are_read_for_a_breakpoint_that_some_rank_has() -> None:
+    asked = carried_out("commands 1", "silent")
+    assert asked == ([], ["commands ['1'] ['silent']"])
+
+
+def test_a_gdb_without_the_tracepoint_gets_no_actions() -> None:
+    asked = carried_out("actions 1", "collect x")
+    assert asked == ([], ["[3] script ['actions 1', 'collect x', 'end']"])
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("commands 1.1", "1.1 is one place"),
+        ("commands nosuch", "'nosuch' is no breakpoint number"),
+        ("actions nosuch", "'nosuch' is no breakpoint number"),
+        ("define a+b", 'Junk in argument list: "+b"'),
+        ("define nosuch mine", 'Undefined command: "nosuch".'),
+    ],
+)
+def test_no_lines_are_read_for_a_name_or_number_that_cannot_be(line: str, says: str) -> None:
+    async def read(_: str) -> str | None:
+        raise AssertionError("nothing is to be read")
+
+    workspace = Workspace(WithoutBreakpoints())  # type: ignore[arg-type]
+    dispatcher = Dispatcher(workspace, TextDisplay(io.StringIO()), read_line=read)
+    with pytest.raises(UsageError, match=re.escape(says)):
+        asyncio.run(dispatcher.dispatch(line, ALL))
 
 
 def test_the_last_breakpoint_is_listed_although_a_later_one_was_not_made() -> None:
