@@ -278,7 +278,10 @@ async def _commands(call: Call) -> Outcome:
     GDB. After a 'break' that has failed, 'commands' without a number takes its lines and refuses.
     """
     session = call.session
-    numbers = await read_numbers(call, call.argument)
+    try:
+        numbers = await read_numbers(call, call.argument)
+    except UsageError as error:
+        raise UsageError(f"{error}; the commands are the lines that follow, up to 'end'") from None
     has_failed = not numbers and session.breakpoint_numbers.has_failed
     if not has_failed:
         numbers = numbers or [last_made(call)]

@@ -129,6 +129,11 @@ def _is_of_starts(name: str) -> bool:
     return any(each.startswith(name) and len(name) >= least for each, least in _OF_STARTS.items())
 
 
+def _is_of_overloads(name: str) -> bool:
+    """Return whether a setting is ``multiple-symbols``, which GDB's MI takes for ``all``."""
+    return "multiple-symbols".startswith(name) and len(name) > 1
+
+
 def _settings_text() -> str:
     """Return the list of the settings for the help of ``set``."""
     lines = []
@@ -200,6 +205,11 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
             call.session.note(
                 f"'set {name}' has no effect on the job: its launcher starts the program. "
                 "Launchers have options for this, such as 'mpirun -x NAME=VALUE'"
+            )
+        if _is_of_overloads(name) and value.strip() in ("ask", "cancel"):
+            call.session.note(
+                f"'set {name}' has no effect on breakpoints: 'break NAME' stops in all functions "
+                "of that name, 'break NAME(TYPES)' in one"
             )
         return said
     change = Settings(**{setting.key: setting.convert(f"set {name}", value.strip())})

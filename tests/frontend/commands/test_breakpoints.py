@@ -230,6 +230,7 @@ def test_a_gdb_without_the_tracepoint_gets_no_actions() -> None:
     [
         ("commands 1.1", "1.1 is one place"),
         ("commands nosuch", "'nosuch' is no breakpoint number"),
+        ("commands 2 print x", "the commands are the lines that follow, up to 'end'"),
         ("actions nosuch", "'nosuch' is no breakpoint number"),
         ("define a+b", 'Junk in argument list: "+b"'),
         ("define nosuch mine", 'Undefined command: "nosuch".'),

@@ -131,8 +131,20 @@ def test_settings_of_programs_that_gdb_starts_say_that_they_do_nothing(
     assert "has no effect on the job" in typed.session.notes[0]
 
 
+@pytest.mark.parametrize("line", ["set multiple-symbols ask", "set mult cancel"])
+def test_the_setting_of_overloads_says_that_breakpoints_are_for_all_of_them(
+    typed: Typed, line: str
+) -> None:
+    assert typed(line) == [line]
+    assert "has no effect on breakpoints: 'break NAME' stops in all" in typed.session.notes[0]
+
+
 @pytest.mark.parametrize(
-    "line", ["set print pretty on", "set env = 3", "set cw=1", "set var x = 1"]
+    "line",
+    [
+        *("set print pretty on", "set env = 3", "set cw=1", "set var x = 1"),
+        *("set multiple-symbols all", "set m = 3"),
+    ],
 )
 def test_other_settings_say_nothing(typed: Typed, line: str) -> None:
     assert typed(line) == [line]
