@@ -95,7 +95,8 @@ def start(
 ) -> None:
     """Make a trace; write its locations as JSON: function, file and line of each."""
     try:
-        locations = gdb.decode_line(place)[1] or ()
+        # A breakpoint waits for a library that defines its place; a wrong place is an error here.
+        decoded = gdb.decode_line(place)[1] or ()
         probe = gdb.Breakpoint(place, internal=True)
     except _ERRORS as error:
         _write({"error": str(error)})
@@ -104,6 +105,7 @@ def start(
         # GDB reads a condition in the scope of the breakpoint, so that a wrong name is found now.
         for text in filter(None, (*expressions, condition)):
             probe.condition = text
+        places = _places(probe, decoded)
     except _ERRORS as error:
         _write({"error": f"{text}: {error}"})
         return
@@ -111,15 +113,27 @@ def start(
         probe.delete()
     stop(number)
     _traces[number] = _Trace(place, expressions, condition, every, first)
-    _write({"places": [_place(each) for each in locations]})
+    _write({"places": places})
 
 
-def _place(location: Any) -> tuple[str, str, int]:
-    block = gdb.block_for_pc(location.pc) if location.pc else None
+def _places(probe: Any, decoded: Any) -> list[tuple[str, str, int]]:
+    """Return function, file and line of each place at which a breakpoint stops.
+
+    A function decodes to its first line, and a breakpoint stops behind the function's prologue.
+    """
+    if not hasattr(probe, "locations"):  # before GDB 13
+        return [
+            (_function(each.pc), each.symtab.filename if each.symtab else "", each.line)
+            for each in decoded
+        ]
+    return [(_function(each.address), *(each.source or ("", 0))) for each in probe.locations]
+
+
+def _function(address: int | None) -> str:
+    block = gdb.block_for_pc(address) if address else None
     while block is not None and block.function is None:
         block = block.superblock
-    function = str(block.function) if block is not None else ""
-    return function, location.symtab.filename if location.symtab else "", location.line
+    return str(block.function) if block is not None else ""
 
 
 def stop(number: int) -> None:

@@ -142,11 +142,25 @@ def parse(text: str) -> Requirement:
                 return replace(found, operands=(subject, *operands))
             return found
         case "same":
-            return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
+            return same(expression)
         case "true":
             return Requirement(expression, "true", (expression,), f"{expression} is true")
         case word:
             return Requirement(expression, word, title=f"{expression} is {word} from rank to rank")
+
+
+def same(expression: str) -> Requirement:
+    """Return the requirement that an expression has one value on all ranks.
+
+    The expression is taken as it is: ``parse("x + same")`` would be about a variable ``same``.
+
+    >>> same("x +").expression, same("x > 0").kind
+    ('x +', 'same')
+
+    :raises UsageError: if the expression assigns.
+    """
+    check_changes_nothing(expression)
+    return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
 
 
 def _range_of(text: str) -> tuple[str, str, str] | None:

@@ -177,7 +177,7 @@ class _Lockstep(GroupRun):
         what += "" if self._has_one_program else " of several programs"
         raise UsageError(
             f"{self._command}: the ranks are in {what}: {listed(ways)}; "
-            "'barrier LOCATION' or 'until LOCATION' brings them together, and "
+            "'barrier LOCATION' or 'advance LOCATION' brings them together, and "
             f"'proc {ways[0].ranks} {self._command}' steps [{ways[0].ranks}] only"
         )
 

@@ -13,7 +13,7 @@ from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.comparing import Comparison
-from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.conditions import same
 from pgdb.frontend.analysis.ways import listed, ways_of
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import verdicts
@@ -107,7 +107,7 @@ class _Values:
         self._session = session
         self._ranks = ranks
         self.expression = expression
-        self._requirement = parse(f"{expression} same")
+        self._requirement = same(expression)
         self._saved: dict[int, Answer] | None = None
         self._looks = 0
         self.unrecorded = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.frontend.api.gdb_words import first_word, resolve
+from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.commands.options import for_ranks
 from pgdb.patterns import pattern
 
@@ -87,11 +88,12 @@ def _run(word: str, argument: str) -> str:
                     f"{word} --thread-group {group}: a rank has the thread group i1 only; 'proc "
                     f"SET {word}' chooses ranks"
                 )
-        elif option in ("--", "--lockstep"):
+        elif option == "--" or (option == "--lockstep" and word in LOCKSTEP_WORDS):
             break
         elif option != "--all":
+            known = ", ".join(("--lockstep",) * (word in LOCKSTEP_WORDS) + ("--all",))
             raise UsageError(
-                f"{word}: no option {option!r}; there are --all and --thread-group i1"
+                f"{word}: no option {option!r}; there are {known} and --thread-group i1"
                 f"{for_ranks(word, option)}"
             )
         argument = rest.strip()

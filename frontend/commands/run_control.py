@@ -45,8 +45,14 @@ async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
 
 
 async def _run(call: Call) -> Outcome:
-    if "--ranks" in call.argument.split():
+    words = call.argument.split()
+    if "--ranks" in words:
         raise UsageError(f"{call.word}: no option '--ranks'{for_ranks(call.word, '--ranks')}")
+    # GDB ignores the argument of 'continue' where a rank is at no breakpoint.
+    if "--lockstep" in words and call.word not in LOCKSTEP_WORDS:
+        raise UsageError(
+            f"{call.word}: no option '--lockstep'; it is one of {', '.join(LOCKSTEP_WORDS)}"
+        )
     return await run_ranks(
         call,
         lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),
@@ -326,6 +332,9 @@ async def run_ranks(
     with waiting.foreground(call, ranks):
         started = await start()
         answer = await call.session.runs.finish(started, timeout_s=limit_s, settle_s=settle_s)
+        # A barrier that is met meanwhile releases the ranks that were held at the start.
+        held = answer.missing.held & call.session.state.held
+        answer = replace(answer, missing=replace(answer.missing, held=held))
         answer = await waiting.with_places(call, answer)
     if refused := started.missing.running:
         dispatcher.session.note(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
 _WORD_ENDS = pattern(r"[\w$)\]'\"]\Z")
@@ -38,6 +39,8 @@ def read_trace(text: str) -> TraceLine:
     ('i', 'u[i + 1]', 'a + b')
     >>> read_trace("hit if x > 3").expressions
     ()
+
+    :raises UsageError: for an ``if`` without a condition behind expressions.
     """
     words = list(_words(text))
     if not words:
@@ -49,6 +52,8 @@ def read_trace(text: str) -> TraceLine:
     if "if" in rest:
         at = rest.index("if")
         rest, condition = rest[:at], " ".join(rest[at + 1 :])
+        if not condition:
+            raise UsageError("trace: 'if' needs a condition")
     expressions: list[str] = []
     is_open = False
     for word in rest:

@@ -88,6 +88,7 @@ def test_ranks_of_several_programs_move_as_groups(mpi: Mpi, build: Build) -> Non
     one, other = build("mpmd_a.c"), build("mpmd_b.c")
     commands = ex(
         "next --lockstep",
+        "continue --lockstep",
         "proc 0-1 next --lockstep 2",
         "barrier first_rank_of",
         "continue",
@@ -107,6 +108,7 @@ def test_ranks_of_several_programs_move_as_groups(mpi: Mpi, build: Build) -> Non
         f"[0-1] main at mpmd_a.c:{one.line('main')}, [2-3] main at mpmd_b.c:{other.line('main')}"
     )
     assert f"the ranks are in several lines of several programs: {lines}; 'barrier" in out, out
+    assert "; 'barrier LOCATION' or 'advance LOCATION' brings them together" in out, out
     assert "2 steps, all together" in out, out
     assert "barrier 1: [0-3] are there; they stay stopped" in out
     # The functions return to different lines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.conftest import Build
 from tests.support.example_scripts import run_example
 from tests.support.processes import wait_until
 from tests.support.programs import Mpi, Program
-from tests.support.terminal import PGDB, PROMPT, Terminal
+from tests.support.terminal import PGDB, PROMPT, Terminal, ex, run_pgdb
 
 pytestmark = [pytest.mark.mpi]
 
@@ -92,6 +93,24 @@ def test_a_barrier_holds_all_until_the_last_has_come(parting: pgdb.Session) -> N
     assert parting.wait_barrier(barrier.number, timeout_s=RUN_TIMEOUT_S).met == 1
     assert not parting.held_for
     assert parting.evaluate("step").check().values == dict.fromkeys(range(RANKS), 0)
+
+
+def test_ranks_that_a_met_barrier_has_released_are_not_shown_as_held(
+    mpi: Mpi, meet: Program
+) -> None:
+    commands = ex(
+        f"tbreak {meet.at('step')}",
+        "continue",
+        "hold 0",
+        "barrier meet 1-3",
+        "proc 1-2 continue",
+        "continue",
+        "print 1",
+    )
+    out = run_pgdb("launch", "--batch", *commands, *mpi.line(RANKS, meet)).out
+    assert re.search(r"^barrier \d+: \[1-3\] are there; they stay stopped$", out, re.M), out
+    ran = out.partition(") continue\n")[2].partition(") continue\n")[2].partition(") print")[0]
+    assert re.findall(r"^\[[-,\d]+\] +held$", ran, re.M) == ["[0] held"], out
 
 
 def test_ranks_run_on_from_a_barrier_until_its_times_are_over(

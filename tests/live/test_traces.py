@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,15 @@ def test_values_of_each_step_are_a_table(mpi: Mpi, builder: Builder, tmp_path: P
     assert float(table[2 * STEPS + 39]["now.residual"]) == 1 / 40 + 0.25
     assert float(table[3]["now.half"]) == 1.5
     assert "odd" in table[1]["now.phase"]
+
+
+def test_a_trace_of_a_function_is_at_the_line_of_a_breakpoint(mpi: Mpi, builder: Builder) -> None:
+    program = builder.build(mpi, "steps.c")
+    commands = ex("trace record step", "break record")
+    text = run_pgdb("launch", "--batch", *commands, *mpi.line(2, program)).out
+    line = re.search(r"Breakpoint \d+: file .*steps.c, line (\d+)", text)
+    assert line is not None, text
+    assert re.search(rf"^\[0-1\] Trace 1: record at .*steps.c:{line[1]}; ", text, re.M), text
 
 
 def test_json_has_the_new_rows_of_each_run(mpi: Mpi, builder: Builder) -> None:
@@ -120,6 +130,7 @@ def test_a_new_gdb_and_a_new_launch_get_the_traces(mpi: Mpi, builder: Builder) -
     [
         ("trace nowhere x", 'Function "nowhere" not defined.'),
         ("trace record nosuch", 'nosuch: No symbol "nosuch" in current context.'),
+        ("trace record step if", "'if' needs a condition"),
         ("trace record step if nosuch", 'nosuch: No symbol "nosuch" in current context.'),
         ("trace record step --every 0", "--every takes 1 to"),
         ("trace record --first 3", "need expressions"),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.analysis.conditions import parse
+from pgdb.frontend.analysis.conditions import parse, same
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,13 @@ def test_forms(text: str, kind: str, expression: str) -> None:
 
 def test_a_range_is_two_conditions() -> None:
     assert parse("x in 0..n-1").conditions == ("(x) >= (0)", "(x) <= (n-1)")
+
+
+def test_an_unfinished_expression_gets_no_word_of_assert() -> None:
+    assert parse("1 + same").expression == "1 + same"
+    found = same("1 +")
+    assert (found.expression, found.kind) == ("1 +", "same")
+    assert found.title == "1 + is the same on all ranks"
 
 
 def test_nothing_to_check() -> None:

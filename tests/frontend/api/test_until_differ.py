@@ -15,7 +15,7 @@ from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.text import meeting_text
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, InsertBreakpoint
+from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, Evaluate, InsertBreakpoint
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Stop
@@ -93,6 +93,13 @@ def test_values_are_compared_at_once_where_the_ranks_are() -> None:
     assert meeting_text.differ(found).startswith("here, at a.c:1: x differs")
     same = found_by(job_of("1", "2", odd=["1", "3"]))
     assert (same.end, same.hit) == ("differ", 1)
+
+
+def test_an_expression_is_asked_as_it_was_typed() -> None:
+    job = job_of("1")
+    found_by(job, "x +", at="f", limit=1)
+    asked = {each.expression for each in job.asked if isinstance(each, Evaluate)}
+    assert asked == {"x +"}
 
 
 def test_equal_values_are_reported_after_the_last_hit() -> None:

@@ -76,7 +76,8 @@ def test_old_forms_become_gdbs_and_gdbs_stay(line: str, lines: str) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("step --back", "step: no option '--back'; there are --all and --thread-group"),
+        ("step --back", "step: no option '--back'; there are --lockstep, --all and --thread-group"),
+        ("continue --lockstep", "continue: no option '--lockstep'; there are --all and --thread"),
         ("continue --thread-group i2", "a rank has the thread group i1 only"),
         ("interrupt --reverse", "no option '--reverse'"),
         ("b -a -t f", "-a is a tracepoint"),
