@@ -5,8 +5,6 @@ no source gives is None: nothing here is guessed. No field has an address or a h
 in equal calls have equal records.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from pgdb.record_base import Struct

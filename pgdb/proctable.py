@@ -4,8 +4,6 @@ The name is from MPIR_proctable (MPIR Process Acquisition Interface, section 6).
 finds the ranks can fill it.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec
@@ -63,7 +61,7 @@ class World(msgspec.Struct, frozen=True):
         """The number in the session of rank 0, whether or not it has ended."""
         return self.ranks.first - self.processes[0].rank
 
-    def numbered_from(self, first: int) -> World:
+    def numbered_from(self, first: int) -> "World":
         """Return the world in a session, with its rank 0 as rank *first*."""
         return replace(self, ranks=RankSet(first + rank for rank in self.own_ranks))
 
@@ -91,7 +89,7 @@ class ProcTable(msgspec.Struct, frozen=True):
         """The host names, in order of their least rank, each once."""
         return tuple(dict.fromkeys(process.host for process in self.processes))
 
-    def only(self, ranks: RankSet) -> ProcTable:
+    def only(self, ranks: RankSet) -> "ProcTable":
         """Return the part of the table with *ranks*."""
         kept = tuple(process for process in self.processes if process.rank in ranks)
         return ProcTable(processes=kept, source=self.source)

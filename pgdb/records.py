@@ -5,8 +5,6 @@ replace parts that differ without a meaning (raw addresses, the arguments in a s
 travel beside the record, see :mod:`pgdb.merge.classes`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from typing import Literal
@@ -44,7 +42,7 @@ class Variable(Struct, frozen=True):
     """As in :class:`Value`."""
     digest: str = ""
     """As in :class:`Value`, for a variable of which *value* is a part."""
-    whole: str | Block | None = None
+    whole: "str | Block | None" = None
     """As in :class:`Value`; it does not leave the node of the rank."""
     looked_at: int = 0
     """As in :class:`Value`."""
@@ -125,7 +123,7 @@ class Value(Struct, frozen=True, tag="value"):
     digest: str = ""
     """Hash of the value in full, where *text* is a part of it: ``0x`` and hexadecimal digits.
     Addresses do not count in it."""
-    whole: str | Block | None = None
+    whole: "str | Block | None" = None
     """The value in full, on request: text, or the numbers in memory."""
     looked_at: int = 0
     """Number of elements after which *digest* and *whole* end as well; 0 if they do not, -1 if even
@@ -244,7 +242,7 @@ class Done(Struct, frozen=True, tag="done"):
 class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
     """Breakpoints that a command made, in the order of their job-wide numbers."""
 
-    breakpoints: tuple[Breakpoint, ...]
+    breakpoints: "tuple[Breakpoint, ...]"
     text: str = ""
     notes: str = ""
     """GDB's notes about other breakpoints at the same addresses, without the addresses."""
@@ -422,7 +420,7 @@ class Exit(Struct, frozen=True, tag="exit"):
     """Ranks that died before, if their launcher has ended this one because of that."""
 
     @classmethod
-    def of_status(cls, status: int, run: int = 0) -> Exit:
+    def of_status(cls, status: int, run: int = 0) -> "Exit":
         """Return the end that a status of waitpid(2) means."""
         code = os.waitstatus_to_exitcode(status)
         if code >= 0:

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -27,7 +27,6 @@ from pgdb.backend.gdb import (
     viewed_frames,
 )
 from pgdb.backend.gdb.breakpoints import Breakpoints
-from pgdb.backend.gdb.call_status import CallStatus
 from pgdb.backend.gdb.death_points import CATCH
 from pgdb.backend.gdb.gpu_words import lists_kernels, with_invocations
 from pgdb.backend.gdb.libraries import lists_libraries, with_marks
@@ -35,7 +34,7 @@ from pgdb.backend.gdb.mi import Result, console, without_records
 from pgdb.backend.gdb.own_names import without_own_names
 from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
 from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands, with_file
-from pgdb.backend.gdb.python_values import PythonValues, is_python
+from pgdb.backend.gdb.python_parts import is_python
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.run_output import own_text
 from pgdb.backend.gdb.session import GdbSession
@@ -77,6 +76,10 @@ from pgdb.records import (
     Text,
     Variables,
 )
+
+if TYPE_CHECKING:
+    from pgdb.backend.gdb.call_status import CallStatus
+    from pgdb.backend.gdb.python_values import PythonValues
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -135,11 +138,23 @@ class Operations:
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
-        self._calls = CallStatus(gdb, stacks.python, stacks.called_names, stacks.image_of)
         self._adopt_run = adopt_run
         self._show = show
         self._python = PythonCommands(stacks)
-        self._python_values = PythonValues(gdb, self._python)
+
+    @functools.cached_property
+    def _calls(self) -> CallStatus:
+        # A fifth of the modules of this package serve it, and most sessions never ask.
+        from pgdb.backend.gdb.call_status import CallStatus
+
+        stacks = self._stacks
+        return CallStatus(self._gdb, stacks.python, stacks.called_names, stacks.image_of)
+
+    @functools.cached_property
+    def _python_values(self) -> PythonValues:
+        from pgdb.backend.gdb.python_values import PythonValues
+
+        return PythonValues(self._gdb, self._python)
 
     async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         """Carry out an operation on the rank with process *pid*; return its answer.

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from pgdb.backend.gdb.process_in_gdb import auxiliary_vector
 from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.python import glue, runtime, values
+from pgdb.backend.python import glue, runtime
 from pgdb.backend.python.interleave import (
     UNKNOWN_BETWEEN,
     CFrame,
@@ -28,7 +28,6 @@ from pgdb.backend.python.interleave import (
     interleave,
     without_agent,
 )
-from pgdb.backend.python.page_cache import PageCache
 from pgdb.backend.python.reader import (
     NOT_SHOWN,
     Local,
@@ -37,7 +36,6 @@ from pgdb.backend.python.reader import (
     Reader,
     Reading,
 )
-from pgdb.backend.python.values import Interpreter
 from pgdb.errors import CommandError
 from pgdb.patterns import pattern
 from pgdb.process_maps import Mapping, read_mappings
@@ -53,6 +51,9 @@ NO_FRAMES = "The selected thread has no Python frames."
 OTHER_INTERPRETER = (
     f"{NOT_SHOWN}py-spy has none of this thread; it reads one interpreter of a program with several"
 )
+if TYPE_CHECKING:
+    from pgdb.backend.python.values import Interpreter
+
 Entries = dict[int, list[runtime.Entry]] | None
 """Entry frames by the number of their thread; None if the interpreter has no table of them."""
 READER = Reader()
@@ -247,6 +248,8 @@ class PythonStacks:
 
         :raises OSError: if the files of the process cannot be listed.
         """
+        from pgdb.backend.python import values
+
         paths = [each.path for each in read_mappings(pid)]
         return values.minor_of(partial(read_some, pid), at, paths)
 
@@ -255,6 +258,10 @@ class PythonStacks:
 
         :raises CommandError: if its objects are not known, or its memory cannot be read.
         """
+        # Fifteen modules read values of Python; most ranks have none.
+        from pgdb.backend.python.page_cache import PageCache
+        from pgdb.backend.python.values import Interpreter
+
         at = self.runtime_of(pid)
         try:
             minor = self._minor_of(pid, at)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.python_stacks import NO_PYTHON, PythonStacks, on_one_line, python_frame
 from pgdb.backend.python.reader import PythonFrame
-from pgdb.backend.python.tasks import Task
 from pgdb.errors import CommandError
 from pgdb.records import Failure, Record, Stack, Threads, ThreadStack
+
+if TYPE_CHECKING:
+    from pgdb.backend.python.tasks import Task
 
 NO_TASKS = "The rank has no asyncio tasks."
 NOT_IN_CORES = "The asyncio tasks are not read from core files."

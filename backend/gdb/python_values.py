@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import full_values
 from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.python_commands import PythonCommands
+from pgdb.backend.gdb.python_parts import PATH, PREFIX, PYTHON_PART
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import scopes, values
 from pgdb.backend.python.arrays import ArrayPlace
@@ -33,16 +34,7 @@ from pgdb.records import (
     parse_number,
 )
 
-PREFIX = "py:"
-_NAME = r"[^\W\d]\w*"
-_KEY = (
-    r"(?:-?\d[\w.]*(?:(?<=e)[-+]?\d+)?|[bB]?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
-    r"|None|True|False)"
-)
-_KEYS = rf"{_KEY}\s*(?:,\s*{_KEY}\s*)*,?\s*"
-_PATH = rf"{_NAME}(?:\.{_NAME}|\[\s*(?:{_KEYS}|\(\s*{_KEYS}\)\s*)\])*"
-_ANYWHERE = pattern(rf"(?<![\w:\"'])py:({_PATH})?")
-_WHOLE = pattern(rf"py:{_PATH}\s*\Z")
+_WHOLE = pattern(rf"py:{PATH}\s*\Z")
 _LAYOUT = pattern(r"(?P<array>.+)\.(?P<name>shape|ndim|dtype)(?:\[\s*(?P<index>-?\d+)\s*\])?\s*\Z")
 _SHOWN = 200
 _OF_C_TOO = ("(", "{")
@@ -50,15 +42,6 @@ _OF_C_TOO = ("(", "{")
 _MOST_SHOWN_BYTES = 1 << 20
 """Largest part of memory that is read to show an array that has gaps."""
 _MOST_VARIABLES = 256
-
-
-def is_python(expression: str) -> bool:
-    """Return whether an expression has a value of Python in it.
-
-    >>> is_python("py:loss"), is_python("-elements 4 -- py:loss"), is_python("happy:x")
-    (True, True, False)
-    """
-    return PREFIX in expression and _ANYWHERE.search(expression) is not None
 
 
 class PythonValues:
@@ -272,7 +255,7 @@ class PythonValues:
         """Return an expression of GDB's with numbers in the place of Python's."""
         parts = []
         end = 0
-        for match in _ANYWHERE.finditer(expression):
+        for match in PYTHON_PART.finditer(expression):
             if not match[1]:
                 raise UsageError(f"{expression}: a variable is missing behind 'py:'")
             if expression[match.end() :].lstrip()[:1] in ("(", "["):
@@ -343,7 +326,7 @@ def _check(text: str) -> None:
         values.parse(text)
 
 
-_CALL = pattern(rf"{_PATH}\s*\(")
+_CALL = pattern(rf"{PATH}\s*\(")
 
 
 def _block_of(interpreter: Interpreter, address: int, text: str) -> Block:

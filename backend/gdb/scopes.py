@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.backend.gdb.python_calls import ask
-from pgdb.backend.gdb.python_values import is_python
+from pgdb.backend.gdb.python_parts import is_python
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.operations import Evaluate, Explore, ReadBlock, Reduce
 from pgdb.patterns import pattern

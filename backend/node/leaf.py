@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pgdb.backend.node.answer_cache import AnswerCache
 from pgdb.backend.node.collector import Collector
@@ -26,7 +27,6 @@ from pgdb.backend.rank.protocol import (
     capability_for,
 )
 from pgdb.errors import GdbError
-from pgdb.files.delivery import Delivery
 from pgdb.jobs import environment_scan, hold, procfs, rank_program
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
@@ -62,6 +62,9 @@ from pgdb.records import (
     Value,
     Variables,
 )
+
+if TYPE_CHECKING:
+    from pgdb.files.delivery import Delivery
 
 LOG = logging.getLogger(__name__)
 

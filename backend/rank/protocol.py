@@ -9,9 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from pgdb.files.delivery import Delivery
 from pgdb.overlay.breakpoint_operations import StartTrace, StopTrace
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
@@ -27,6 +26,9 @@ from pgdb.overlay.messages import (
     Setup,
 )
 from pgdb.records import Event, Exit, Record
+
+if TYPE_CHECKING:
+    from pgdb.files.delivery import Delivery
 
 State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
 """State of a rank, as its leaf sees it. ``gone``: the debugger has died, the rank runs on."""

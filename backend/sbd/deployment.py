@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -19,8 +20,10 @@ from msgspec.structs import replace
 from pgdb.backend.sbd.file_views import Placed, Views
 from pgdb.backend.sbd.mapped_objects import MappedObject, mapped_objects
 from pgdb.backend.sbd.rank_files import RankFiles
-from pgdb.files.delivery import Delivery
 from pgdb.overlay.messages import FileKey, WantedFile
+
+if TYPE_CHECKING:
+    from pgdb.files.delivery import Delivery
 
 LOG = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """The operations on breakpoints and traces."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

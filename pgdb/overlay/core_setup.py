@@ -1,7 +1,5 @@
 """The part of a session's setup that is about core files."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -3,8 +3,6 @@
 Operations stand in ``operations.py``; ``message_codec.py`` encodes messages.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Literal
@@ -164,7 +162,7 @@ class Hello(Message, frozen=True, kw_only=True):
         return msgspec.msgpack.encode(msgspec.structs.astuple(alone))
 
     @classmethod
-    def unpack(cls, data: bytes) -> Hello:
+    def unpack(cls, data: bytes) -> "Hello":
         """Return the hello that :meth:`pack` packed.
 
         :raises ProtocolError: if *data* is not a hello.
@@ -257,7 +255,7 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     from one to the next, which are mostly small."""
 
     @classmethod
-    def of(cls, node: int, ranks: RankSet, pids: Sequence[int] = ()) -> Share:
+    def of(cls, node: int, ranks: RankSet, pids: Sequence[int] = ()) -> "Share":
         """Return the share of *node*: *ranks*, and the process of each in order."""
         steps = [pid - before for pid, before in zip(pids, (0, *pids), strict=False)]
         packed_pids = msgspec.msgpack.encode(steps) if steps else b""

@@ -1,7 +1,5 @@
 """Base of the operations: the properties that each operation has."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal, get_args, get_type_hints

@@ -3,8 +3,6 @@
 An operation says what is wanted (Evaluate, Backtrace, Resume), never how GDB/MI spells it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal

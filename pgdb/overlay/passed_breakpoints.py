@@ -1,7 +1,5 @@
 """Breakpoints that a run passes over: those of sets that some of its ranks are not in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec
@@ -19,7 +17,7 @@ class PassedBreakpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The encoded ranks in MessagePack."""
 
     @classmethod
-    def of(cls, number: int, ranks: RankSet) -> PassedBreakpoint:
+    def of(cls, number: int, ranks: RankSet) -> "PassedBreakpoint":
         """Return the breakpoint *number*, which *ranks* pass over."""
         return cls(number=number, packed_ranks=msgspec.msgpack.encode(pack(ranks)))
 

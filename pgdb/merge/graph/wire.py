@@ -1,7 +1,5 @@
 """The structs of an answer graph as they travel, and their encoding."""
 
-from __future__ import annotations
-
 import zlib
 from typing import TypeVar
 
@@ -63,7 +61,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True, gc=False):
     item: msgspec.Raw
 
     @classmethod
-    def of(cls, parent: int, item: Item) -> Node:
+    def of(cls, parent: int, item: Item) -> "Node":
         """Return the node of *item*."""
         return cls(parent, msgspec.Raw(ENCODER.encode(item)))
 
@@ -93,7 +91,7 @@ class End(msgspec.Struct, frozen=True, array_like=True, gc=False):
         parts: tuple[Column, ...] = (),
         slots: tuple[Column, ...] = (),
         columns: tuple[Summary, ...] = (),
-    ) -> End:
+    ) -> "End":
         """Return the end of *count* classes."""
         raw = (msgspec.Raw(ENCODER.encode(each)) for each in (shape, parts, slots))
         return cls(node, next(raw), count, next(raw), next(raw), columns)
@@ -141,7 +139,7 @@ class AnswerGraph(msgspec.Struct, frozen=True, omit_defaults=True):
     deflated: bytes = b""
     """Deflated nodes and ends, in place of *nodes* and *ends*."""
 
-    def deflate(self) -> AnswerGraph:
+    def deflate(self) -> "AnswerGraph":
         """Return a copy whose nodes and ends are deflated, if the graph is long.
 
         Items that differ only in a line number are as many as the classes, and repeat the same file
@@ -157,7 +155,7 @@ class AnswerGraph(msgspec.Struct, frozen=True, omit_defaults=True):
             return self
         return replace(self, nodes=(), ends=(), deflated=deflated)
 
-    def inflate(self) -> AnswerGraph:
+    def inflate(self) -> "AnswerGraph":
         """Return a copy with plain nodes and ends.
 
         :raises ProtocolError: if the deflated bytes are invalid, or inflate to more than they may.
