@@ -59,16 +59,15 @@ from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
-from pgdb.frontend.api.explaining import WATCH_S
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions, StopMode
-from pgdb.frontend.api.progressing import EVERY_S, SAMPLES
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ
+from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, SessionMode, World

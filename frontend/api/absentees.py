@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.ways import ways_of
-from pgdb.frontend.analysis.why.on_the_way import on_the_way
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.job_state import JobState
 from pgdb.merge.classes import EquivalenceClass
@@ -127,6 +126,9 @@ def waited_for(
 
 
 def _on_the_way(state: JobState, calls: Sequence[EquivalenceClass[Record]]) -> Iterator[Absent]:
+    # A barrier that meets needs none of this, and every start would pay for it.
+    from pgdb.frontend.analysis.why.on_the_way import on_the_way
+
     asked = RankSet.union(each.ranks for each in calls)
     stand = state.stopped - asked
     for each in on_the_way(calls, state.held & stand, stand, state.exited, state.ranks):

@@ -42,6 +42,7 @@ from pgdb.frontend.api.polls import (
     with_statuses,
 )
 from pgdb.frontend.api.sampling import go_on
+from pgdb.frontend.api.watch_times import WHY_S
 from pgdb.frontend.store import flight_files
 from pgdb.frontend.store.script_calls import JOB, call_text
 from pgdb.frontend.system import deadline, durations
@@ -55,8 +56,6 @@ from pgdb.records import Record, Running, Stop, is_error
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
 
-WATCH_S = 1.0
-"""Time for which ranks run, in seconds."""
 _PATIENCE = 5
 _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
@@ -93,7 +92,7 @@ async def explain_waits(
     session: Session,
     *,
     look_only: bool = False,
-    watch_s: float = WATCH_S,
+    watch_s: float = WHY_S,
     elsewhere: Sequence[Elsewhere] = (),
 ) -> Why:
     """Explain why ranks of the session wait.

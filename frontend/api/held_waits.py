@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.api import absentees, sampling
+from pgdb.frontend.api import absentees
 from pgdb.frontend.api.absentees import Absent
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.merge.classes import EquivalenceClass
@@ -22,6 +22,7 @@ Classes = tuple[EquivalenceClass[Record], ...]
 
 async def glance(session: Session, ranks: RankSet) -> tuple[Classes, Classes]:
     """List the stacks and the calls of MPI of *ranks* that run, without a report; they run on."""
+    from pgdb.frontend.api import sampling
 
     async def look(stopped: RankSet) -> tuple[Classes, Classes]:
         stacks = (await sampling.innermost(session, stopped)).classes

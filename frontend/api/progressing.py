@@ -15,6 +15,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.progress import Progress, Sample, progress
 from pgdb.frontend.api.sampling import MOST_SAMPLES, Sampler
+from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES
 from pgdb.frontend.system import deadline, durations
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.operations import ListMpiCalls, ListRecordedCalls
@@ -22,10 +23,6 @@ from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
-
-SAMPLES = 20
-EVERY_S = 0.5
-"""Time between two samples, in seconds."""
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -36,7 +33,11 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 async def observe(
-    session: Session, ranks: RankSet, *, samples: int = SAMPLES, every_s: float = EVERY_S
+    session: Session,
+    ranks: RankSet,
+    *,
+    samples: int = PROGRESS_SAMPLES,
+    every_s: float = PROGRESS_EVERY_S,
 ) -> Observed:
     """Look *samples* times at the calls of ranks that run; between two looks they run on.
 

@@ -33,6 +33,8 @@ from pgdb.overlay.messages import (
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
+    from pgdb.frontend.analysis.call_paths import TreeBy
+    from pgdb.frontend.analysis.calltree import CallTree
     from pgdb.frontend.api.session import Session
 
 STAT_LIMIT_BYTES = 1 << 30
@@ -40,7 +42,7 @@ STAT_LIMIT_BYTES = 1 << 30
 
 
 class RankData:
-    """The ranks of a view, and the calls that read their values, structures and arrays."""
+    """The ranks of a view, and the calls that read their stacks, values, structures and arrays."""
 
     def __init__(self, session: Session, ranks: RankSet) -> None:
         self._session = session
@@ -106,6 +108,40 @@ class RankData:
         return await self._session.ask(
             "mpi calls", ListRecordedCalls(last=last), self.set, timeout_s=timeout_s
         )
+
+    async def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+        tasks: bool = False,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
+
+        With *threads*, the tree has the stacks of all threads. With several *samples*, running
+        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
+        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
+        of asyncio's tasks.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        # A method that few sessions call brings its modules: every start would pay for them.
+        from pgdb.frontend.api.sampling import take
+
+        found = await take(
+            self._session,
+            self.set,
+            by=by,
+            threads=threads,
+            samples=samples,
+            every_s=every_s,
+            fold=fold,
+            tasks=tasks,
+        )
+        return found.tree
 
     async def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None

@@ -9,29 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import where
-from pgdb.frontend.analysis.assertions import Check
-from pgdb.frontend.analysis.call_paths import TreeBy
-from pgdb.frontend.analysis.calltree import CallTree
-from pgdb.frontend.analysis.comparing import By, Comparison
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.analysis.progress import Progress
-from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.unknown_breakpoints import known_to_some
-from pgdb.frontend.analysis.why.explain import Explanation
-from pgdb.frontend.api import gdb_commands, host_files, listings, verdicts, whereabouts
-from pgdb.frontend.api.explaining import WATCH_S, explain_waits
-from pgdb.frontend.api.host_files import GatheredFile
+from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.api.options import StopMode
-from pgdb.frontend.api.progressing import EVERY_S, SAMPLES, observe
 from pgdb.frontend.api.rank_groups import RankGroups
-from pgdb.frontend.api.sampling import take
+from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import (
     Backtrace,
@@ -49,6 +39,14 @@ from pgdb.overlay.messages import (
 )
 from pgdb.ranks import RankSet
 from pgdb.written_files import for_ranks
+
+if TYPE_CHECKING:
+    from pgdb.frontend.analysis.assertions import Check
+    from pgdb.frontend.analysis.comparing import By, Comparison
+    from pgdb.frontend.analysis.progress import Progress
+    from pgdb.frontend.analysis.still_running import StillRunning
+    from pgdb.frontend.analysis.why.explain import Explanation
+    from pgdb.frontend.api.host_files import GatheredFile
 
 DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
@@ -112,38 +110,7 @@ class RankView(RankGroups):
             of_ended=True,
         )
 
-    async def tree(
-        self,
-        by: TreeBy = "function",
-        threads: bool = False,
-        samples: int = 1,
-        every_s: float = 1.0,
-        fold: bool = True,
-        tasks: bool = False,
-    ) -> CallTree:
-        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
-
-        With *threads*, the tree has the stacks of all threads. With several *samples*, running
-        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
-        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
-        of asyncio's tasks.
-
-        :raises UsageError: if a number is out of range, or no rank runs and several samples are
-            wanted.
-        """
-        found = await take(
-            self._session,
-            self.set,
-            by=by,
-            threads=threads,
-            samples=samples,
-            every_s=every_s,
-            fold=fold,
-            tasks=tasks,
-        )
-        return found.tree
-
-    async def why(self, *, look_only: bool = False, watch_s: float = WATCH_S) -> Explanation:
+    async def why(self, *, look_only: bool = False, watch_s: float = WHY_S) -> Explanation:
         """Explain why ranks wait: for whom, for what, and the reason, for all ranks of the session.
 
         Ranks that were stopped from outside, and wait, run for *watch_s* seconds: only that shows
@@ -152,16 +119,23 @@ class RankView(RankGroups):
 
         :raises UsageError: if *watch_s* is no time.
         """
+        # A method that few sessions call brings its modules: every start would pay for them.
+        from pgdb.frontend.api.explaining import explain_waits
+
         found = await explain_waits(self._session, look_only=look_only, watch_s=watch_s)
         return found.explanation
 
-    async def progress(self, *, samples: int = SAMPLES, every_s: float = EVERY_S) -> Progress:
+    async def progress(
+        self, *, samples: int = PROGRESS_SAMPLES, every_s: float = PROGRESS_EVERY_S
+    ) -> Progress:
         """Look several times at the MPI calls of ranks that run, and list who falls behind.
 
         A look stops a rank for a moment; between two looks the ranks run for *every_s* seconds.
 
         :raises UsageError: if a number is out of range, or no rank runs.
         """
+        from pgdb.frontend.api.progressing import observe
+
         found = await observe(self._session, self.set, samples=samples, every_s=every_s)
         return found.progress
 
@@ -217,16 +191,22 @@ class RankView(RankGroups):
 
         :raises CommandError: if the directory cannot be made.
         """
+        from pgdb.frontend.api import host_files
+
         return await host_files.gather(self._session, said, self.set, Path(directory))
 
     async def list_source(self, line: str = "list", *, timeout_s: float | None = None) -> Answer:
         """Run a ``list``; the answer's ``listing`` has the lines where ranks stand and breakpoints
         are."""
+        from pgdb.frontend.api import listings
+
         return await listings.list_source(self, self._session, line, timeout_s=timeout_s)
 
     async def python_source(self, lines: str = "", *, timeout_s: float | None = None) -> Answer:
         """List the source around the selected Python frame, or *lines*, such as ``10,20``; the
         answer's ``listing`` has the lines of the selected frames."""
+        from pgdb.frontend.api import listings
+
         return await listings.list_python(self, self._session, lines, timeout_s=timeout_s)
 
     async def script(self, lines: Sequence[str], *, timeout_s: float | None = None) -> Answer:
@@ -433,6 +413,8 @@ class RankView(RankGroups):
         For that, up to 64 ranks that ``continue`` has set running are interrupted for a moment, and
         run on. Of a rank in a step, the place is that from which the step began.
         """
+        from pgdb.frontend.api import whereabouts
+
         return await whereabouts.still_running(self._session, self.set)
 
     async def interrupt(self, *, timeout_s: float | None = None) -> Answer:

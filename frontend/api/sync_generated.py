@@ -23,16 +23,15 @@ from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
-from pgdb.frontend.api.explaining import WATCH_S
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
 from pgdb.frontend.api.options import SessionOptions, StopMode
-from pgdb.frontend.api.progressing import EVERY_S, SAMPLES
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
 from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ
+from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, SessionMode, World
@@ -116,6 +115,27 @@ class Ranks:
         :raises UsageError: if the recorder keeps fewer calls.
         """
         return self._loop.call(lambda: self._view.recent_mpi_calls(last, timeout_s=timeout_s))
+
+    def tree(
+        self,
+        by: TreeBy = "function",
+        threads: bool = False,
+        samples: int = 1,
+        every_s: float = 1.0,
+        fold: bool = True,
+        tasks: bool = False,
+    ) -> CallTree:
+        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
+
+        With *threads*, the tree has the stacks of all threads. With several *samples*, running
+        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
+        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
+        of asyncio's tasks.
+
+        :raises UsageError: if a number is out of range, or no rank runs and several samples are
+            wanted.
+        """
+        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold, tasks))
 
     def evaluate_in_full(
         self, expression: str, *, format: str = "", timeout_s: float | None = None
@@ -447,28 +467,7 @@ class Ranks:
             )
         )
 
-    def tree(
-        self,
-        by: TreeBy = "function",
-        threads: bool = False,
-        samples: int = 1,
-        every_s: float = 1.0,
-        fold: bool = True,
-        tasks: bool = False,
-    ) -> CallTree:
-        """Merge the call stacks into one tree; *by* names the property that distinguishes frames.
-
-        With *threads*, the tree has the stacks of all threads. With several *samples*, running
-        ranks are stopped for each, and run for *every_s* seconds between two and after the last.
-        With *fold*, frames inside an MPI call are left out. With *tasks*, the tree has the stacks
-        of asyncio's tasks.
-
-        :raises UsageError: if a number is out of range, or no rank runs and several samples are
-            wanted.
-        """
-        return self._loop.call(lambda: self._view.tree(by, threads, samples, every_s, fold, tasks))
-
-    def why(self, *, look_only: bool = False, watch_s: float = WATCH_S) -> Explanation:
+    def why(self, *, look_only: bool = False, watch_s: float = WHY_S) -> Explanation:
         """Explain why ranks wait: for whom, for what, and the reason, for all ranks of the session.
 
         Ranks that were stopped from outside, and wait, run for *watch_s* seconds: only that shows
@@ -479,7 +478,9 @@ class Ranks:
         """
         return self._loop.call(lambda: self._view.why(look_only=look_only, watch_s=watch_s))
 
-    def progress(self, *, samples: int = SAMPLES, every_s: float = EVERY_S) -> Progress:
+    def progress(
+        self, *, samples: int = PROGRESS_SAMPLES, every_s: float = PROGRESS_EVERY_S
+    ) -> Progress:
         """Look several times at the MPI calls of ranks that run, and list who falls behind.
 
         A look stops a rank for a moment; between two looks the ranks run for *every_s* seconds.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pgdb.frontend.api.progressing import EVERY_S, SAMPLES, observe
+from pgdb.frontend.api.progressing import observe
 from pgdb.frontend.api.sampling import MOST_SAMPLES
+from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES
 from pgdb.frontend.commands.options import Option, Rest, count, seconds
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_progress
@@ -24,7 +25,7 @@ from pgdb.frontend.show.text import progress_text
             help="number of samples, one letter each",
             read=count(MOST_SAMPLES),
             argument="samples",
-            default=SAMPLES,
+            default=PROGRESS_SAMPLES,
         ),
         Option(
             name="--every",
@@ -32,7 +33,7 @@ from pgdb.frontend.show.text import progress_text
             help="time between two samples, in seconds",
             read=seconds,
             argument="every_s",
-            default=EVERY_S,
+            default=PROGRESS_EVERY_S,
         ),
         Option(name="--all", help="show all rows", argument="full"),
     ),

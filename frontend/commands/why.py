@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from pgdb.frontend.api.explaining import WATCH_S, explain_waits
+from pgdb.frontend.api.explaining import explain_waits
+from pgdb.frontend.api.watch_times import WHY_S
 from pgdb.frontend.commands.options import Option, Rest, seconds
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.export import why_files
@@ -41,7 +42,7 @@ def _read_file(kind: why_files.Format) -> Callable[[str, str], tuple[why_files.F
             help="let the ranks run for S seconds between two looks",
             read=seconds,
             argument="watch_s",
-            default=WATCH_S,
+            default=WHY_S,
         ),
         *(
             Option(

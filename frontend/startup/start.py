@@ -12,7 +12,6 @@ from pgdb.errors import (
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.mpi_recorder.library import build_recorder
 from pgdb.frontend.startup.attach_shares import (
     attach_shares,
     found_text,
@@ -203,6 +202,8 @@ async def launch_job(
             on_step(f"note: {note}")
     recorder = ""
     if options.mpi_record:
+        from pgdb.frontend.mpi_recorder.library import build_recorder
+
         recorder = await build_recorder(argv[0], options.mpicc, on_step)
     directory = SessionDirectory()
     starting = prepare("launch", options, directory, LocalSite(directory.path), on_step, listener)
