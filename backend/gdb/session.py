@@ -21,8 +21,9 @@ from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, notices_in, quote
 from pgdb.backend.gdb.mi_lines import Pieces, cut_pieces
 from pgdb.backend.gdb.process import GdbProcess, Start
-from pgdb.backend.gdb.stop_words import FIRST_THREAD
+from pgdb.backend.gdb.stop_words import FIRST_THREAD, Announcements
 from pgdb.backend.gdb.typed_displays import TypedDisplays
+from pgdb.backend.gdb.user_errors import UserErrors
 from pgdb.errors import GdbError
 
 LOG = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ LOG = logging.getLogger(__name__)
 _MOST_OF_LOG = 4096
 _PING = "-gdb-show confirm"
 _WARNING = "warning: "
+_PROMPT = b"(gdb)"
 _SELECTS_FRAME = '-interpreter-exec console "frame '
 _LIBRARY_LOADED = b"=library-loaded,"
 _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
@@ -95,9 +97,10 @@ class GdbSession:
         self.when_silent: Callable[[], None] = lambda: None
         """Called when GDB's output has ended; GDB ends, or has been killed."""
         self._run_log = ""
+        self._errors = UserErrors()
         self._is_looking = False
         """Whether GDB is being asked if the inferior is stopped after all."""
-        self._announced = ""
+        self.announced = Announcements()
         self.runs = 0
         """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
@@ -325,7 +328,8 @@ class GdbSession:
         if self._backlog is not None:
             self._backlog.append(line)
         elif isinstance(line, bytes):
-            if line.startswith(b"(gdb)"):
+            if line.startswith(_PROMPT):
+                self._errors.on_prompt()
                 return
             if line.startswith(_LIBRARY_LOADED):
                 # An attach brings one for each library, and nothing needs its fields.
@@ -347,7 +351,9 @@ class GdbSession:
         try:
             while lines:
                 line = lines.popleft()
-                if isinstance(line, bytes):
+                if isinstance(line, bytes) and line.startswith(_PROMPT):
+                    self._errors.on_prompt()
+                elif isinstance(line, bytes):
                     self._take(cut(self._renamed(line)))
                 else:
                     self._take(await asyncio.to_thread(cut_pieces, line, self._renamed))
@@ -360,6 +366,7 @@ class GdbSession:
 
     def _take(self, part: Line) -> None:
         if part.kind == "^":
+            self._errors.on_prompt()
             self._result(part)
         elif part.kind == "*":
             self.changes += 1
@@ -368,11 +375,12 @@ class GdbSession:
                 self._give_out(oldest.texts)
             if part.name == "stopped":
                 self._ran = None
+                self._errors.on_stopped()
                 self._listener.on_stopped(decode.last_stop(part.payload))
             elif part.name == "running":
                 if part.payload.get("thread-id", "all") == "all":
                     self.runs += 1
-                    self._announced = ""
+                    self.announced.clear()
                 self._listener.on_running()
         elif part.kind == "=":
             asked = self._oldest() if self._pending else None
@@ -391,10 +399,11 @@ class GdbSession:
         elif part.kind == "&" and part.text != _NOTHING_GIVEN_UP:
             if self._process is not None:
                 self._process.said(part.text)
-            if self._pending:
+            is_users = self._is_of_user(part.text)
+            if self._pending and not is_users:
                 oldest = self._oldest()
                 oldest.result.complaints.append((sum(map(len, oldest.texts)), part.text))
-            if self._ran is not None or not self._pending:
+            if (self._ran is not None or not self._pending) and not is_users:
                 # A command that was sent while the rank runs may be open when GDB complains of the
                 # run.
                 self._run_log = (self._run_log + part.text)[-_MOST_OF_LOG:]
@@ -404,6 +413,18 @@ class GdbSession:
                 self._is_looking = True
                 listed = self.ask_together("-thread-info")[0]
                 listed.add_done_callback(functools.partial(self._on_threads, self.runs))
+
+    def _is_of_user(self, log: str) -> bool:
+        """Give out an error of the user's own code at a stop; return whether the text is one."""
+        oldest = self._oldest() if self._pending else None
+        if oldest is not None and oldest.prints:
+            return False  # a command that calls a function of the program has errors at its stops
+        text = self._errors.text(log, is_running=self._ran is not None)
+        if text and oldest is not None:
+            oldest.texts.append(text)  # behind the text that GDB has printed before
+        elif text:
+            self._give_out([text])
+        return bool(text)
 
     def _on_threads(self, run: int, asked: asyncio.Future[Result]) -> None:
         """Report a stop that GDB has not reported.
@@ -430,18 +451,13 @@ class GdbSession:
         """Report text that belongs to no command."""
         while texts:
             text = texts.pop(0)
-            self._announced = (self._announced + text)[-_MOST_OF_LOG:]
+            self.announced.add(text)
             self._listener.on_output(text)
 
     def take_run_log(self) -> str:
         """Return GDB's recent complaints about the run, on one line."""
         log, self._run_log = self._run_log, ""
         return " ".join(log.split())
-
-    def take_announced(self) -> str:
-        """Return the text that GDB has printed unasked since the inferior runs, its latest part."""
-        text, self._announced = self._announced, ""
-        return text
 
     def _oldest(self) -> _Pending:
         return next(iter(self._pending.values()))

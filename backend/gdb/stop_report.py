@@ -186,7 +186,7 @@ class StopReports:
 
     def _with_words(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return the stop with what GDB has printed about it, and with a reason if it has none."""
-        words = stop_words(self._gdb.take_announced(), payload, self._gdb.first_thread)
+        words = stop_words(self._gdb.announced.take(), payload, self._gdb.first_thread)
         number, reason, meaning = stop.breakpoint, stop.reason, stop.meaning
         if not payload.get("reason"):
             # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A

@@ -8,6 +8,7 @@ its kind nor the thread's name, and for a caught signal not even a reason.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -50,6 +51,44 @@ _NO_WATCHPOINT = _WORDS_OF_WATCHPOINTS.keys().isdisjoint
 _LAUNCH = pattern(r"^CUDA thread hit (\w+ kernel entry function breakpoint), ", re.M)
 _ORDINARY = ("Breakpoint", "Watchpoint")
 """Words that say no more than the reason of the stop does."""
+
+
+_MOST = 1 << 20
+"""Most characters that are kept: values of displays stand behind the announcement."""
+_LONG = 4096
+_MOST_OF_LONG = 512
+"""Number of characters that are kept of a line from _LONG characters on."""
+
+
+class Announcements:
+    """The text that GDB has printed unasked since the inferior runs, its latest part.
+
+    Of a long line its begin is kept, where an announcement stands: displays have the longest lines.
+    """
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._size = 0
+
+    def add(self, line: str) -> None:
+        """Add a line, as GDB has printed it at once."""
+        if len(line) >= _LONG:
+            line = f"{line[:_MOST_OF_LONG]}\n"
+        self._lines.append(line)
+        self._size += len(line)
+        while self._size > _MOST:
+            self._size -= len(self._lines.popleft())
+
+    def take(self) -> str:
+        """Return the text, and begin anew."""
+        text = "".join(self._lines)
+        self.clear()
+        return text
+
+    def clear(self) -> None:
+        """Begin anew: the inferior runs."""
+        self._lines.clear()
+        self._size = 0
 
 
 class StopWords(NamedTuple):

@@ -107,3 +107,80 @@ def test_a_stop_inside_a_call_comes_before_the_answer_of_the_call(
         assert error.startswith("The program being debugged stopped while in a function called")
         assert "hit Breakpoint" not in stop + error, "the stop is shown once"
     assert "Breakpoint 1," not in frames
+
+
+def test_errors_of_the_users_own_code_at_a_stop_are_shown(
+    mpi: Mpi, builder: Builder, tmp_path: Path
+) -> None:
+    program = builder.build(mpi, "again.c")
+    script = tmp_path / "commands"
+    script.write_text(
+        """break work
+commands
+print i
+print nosuch_1
+print rank
+end
+watch counter if i == 2
+commands
+python raise ValueError("odd one")
+end
+continue
+delete 1
+continue
+delete
+define hook-stop
+print nosuch_2
+end
+break work
+continue
+define hook-stop
+end
+python
+def fail(event):
+    raise RuntimeError("at a stop")
+gdb.events.stop.connect(fail)
+end
+next
+python gdb.events.stop.disconnect(fail)
+print nosuch_3
+"""
+    )
+    shown = run_pgdb(
+        "launch", "--batch", "-x", script, *mpi.line(2, program, "6"), has_tracebacks=True
+    ).out
+    first, second, hooked, stepped, last = (
+        part.partition("\n(pgdb ")[0]
+        for part in re.split(r"\) (?:continue|next|print nosuch_3)\n", shown)[1:]
+    )
+    no_symbol = r'No symbol "nosuch_{}" in current context\.'
+    place = r"work \(rank=…, i=\d\) at \S+again\.c:\d+\n.*\n"
+    assert re.fullmatch(
+        rf"\[0-1\] Breakpoint 1, {place}\[0-1\] \$1 = 0\n\[0-1\] error: {no_symbol.format(1)}",
+        first,
+    ), shown
+    assert second.endswith(
+        "[0-1] Traceback (most recent call last):\n"
+        '[0-1]   File "<string>", line 1, in <module>\n'
+        "[0-1] ValueError: odd one\n"
+        "[0-1] error: Error while executing Python code."
+    ), shown
+    assert re.match(
+        rf"\[0-1\] Error while running hook_stop:\n\[0-1\] {no_symbol.format(2)}\n"
+        rf"\[0-1\] Breakpoint 3, {place}".rstrip(),
+        hooked + "\n",
+    ), shown
+    assert stepped.endswith("[0-1] Python Exception <class 'RuntimeError'>: at a stop"), shown
+    assert re.fullmatch(rf"\[0-1\] error: {no_symbol.format(3)}", last.rstrip()), shown
+
+
+def test_long_displays_do_not_hide_what_was_hit(mpi: Mpi, builder: Builder) -> None:
+    program = builder.build(mpi, "again.c")
+    lines = (
+        *("set print elements unlimited", "set print repeats unlimited", "set print max-depth 3"),
+        *("display (char[9000])*(char*)$sp", "watch counter", "continue"),
+    )
+    script = [word for line in lines for word in ("-ex", line)]
+    shown = run_pgdb("launch", "--batch", *script, *mpi.line(2, program)).out
+    stop = shown.rpartition(") continue\n")[2]
+    assert re.match(r"\[\d(-1)?\] Hardware watchpoint 1, work \(", stop), stop

@@ -11,7 +11,7 @@ from pgdb.backend.gdb.mi import cut
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
-from pgdb.backend.gdb.stop_words import StopWords, stop_words, without_announcement
+from pgdb.backend.gdb.stop_words import Announcements, StopWords, stop_words, without_announcement
 from pgdb.records import Failure, Stop
 from tests.fakes.gdb_events import GdbEvents
 
@@ -207,3 +207,13 @@ def test_a_stop_that_gdb_takes_back_keeps_its_announcement() -> None:
         output="\nProgram received signal SIGINT, Interrupt.\npause () at pause.c:3\n",
     )
     assert without_announcement(failed) == failed
+
+
+def test_long_displays_behind_an_announcement_do_not_hide_it() -> None:
+    announced = Announcements()
+    announced.add('Thread 1 "a" hit Catchpoint 2 (exception thrown), 0x7f in __cxa_throw ()\n')
+    for number in range(300):
+        announced.add(f"{number}: values = {{{'0.25, ' * 5000}}}\n")
+    found = stop_words(announced.take(), {})
+    assert (found.number, found.hit, found.event) == (2, "Catchpoint", "exception thrown")
+    assert not announced.take()
