@@ -6,6 +6,7 @@ parts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,10 @@ async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
         return await _changed_registers(gdb)
     if operation.command == "info registers":
         return await _registers(gdb, *operation.arguments)
+    if operation.command == "list user variables":
+        return await _of_variables(gdb, "show")
+    if operation.command == "define user variables":
+        return await _of_variables(gdb, "define", json.loads(" ".join(operation.arguments)))
     command = _COMMANDS.get(operation.command)
     if command is None:
         return Failure(message=f"no command {operation.command!r}")
@@ -155,6 +160,14 @@ def _text(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"{{{', '.join(map(_text, value))}}}"
     return str(value)
+
+
+async def _of_variables(gdb: GdbSession, function: str, *arguments: object) -> Record:
+    """Return what a function about the user's convenience variables has written, as JSON."""
+    found = await python_calls.ask(
+        gdb, f"variables_in_gdb.{function}", *arguments, needed_for="keeping variables needs"
+    )
+    return found if isinstance(found, Failure) else Text(text=json.dumps(found))
 
 
 async def explore(gdb: GdbSession, operation: Explore) -> Record:

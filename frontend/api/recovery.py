@@ -15,6 +15,7 @@ from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import Events, LateAnswer
 from pgdb.frontend.api.settings_journal import KeptCommand, SettingsJournal, displays_made
 from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.api.user_variables import define_variables, read_variables, sets_variable
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Reattach
@@ -210,6 +211,10 @@ class Recovery:
         core.traces.extend(before, new)
         await self._start_traces(new)
 
+    async def keep_variables(self) -> None:
+        """Keep the values of the user's convenience variables for the next launch."""
+        self._core.settings.variables = await read_variables(self._core, self._traffic)
+
     async def take_over(
         self, journal: BreakpointJournal, settings: SettingsJournal, before: RankSet
     ) -> None:
@@ -219,7 +224,11 @@ class Recovery:
         def of(ranks: RankSet) -> RankSet:
             return everybody if before <= ranks else ranks & everybody
 
+        await define_variables(self._core, self._traffic, settings.variables, of)
         for kept in (*settings.kept, *settings.put_off):
+            if sets_variable(kept.line):
+                self._core.settings.keep(replace(kept, ranks=of(kept.ranks)))
+                continue
             again = await self._traffic.ask(kept.line, kept.operation, of(kept.ranks))
             self._complain(self._put_display_off(kept, again))
             if kept.is_disabled:

@@ -41,6 +41,24 @@ _MADE = pattern(r"\s*(\d+): ")
 _DISPLAY = pattern(r"(?:display\b|undisplay\b|delete\s+disp)")
 
 
+class UserVariable(msgspec.Struct, frozen=True, array_like=True):
+    """A convenience variable of the user's, of some ranks."""
+
+    name: str
+    language: str
+    expression: str
+    """An expression with its value, in that language."""
+    why: str
+    """Why there is no expression."""
+
+
+class VariablesOfRanks(msgspec.Struct, frozen=True):
+    """The variables that some ranks have with the same values."""
+
+    ranks: RankSet
+    variables: tuple[UserVariable, ...]
+
+
 class KeptCommand(msgspec.Struct, frozen=True):
     """A command that changed a GDB for good, and the ranks whose GDBs have it."""
 
@@ -66,6 +84,8 @@ class SettingsJournal:
         self._python_names: set[str] = set()
         """The names that Python code has defined, and that can be called again."""
         self._files: dict[str, str] = {}
+        self.variables: tuple[VariablesOfRanks, ...] = ()
+        """Convenience variables with their values, as they were when the job was about to end."""
         self.has_lost_python = False
         """Whether Python code has defined something and done more, so that it is not kept."""
 
@@ -140,6 +160,10 @@ class SettingsJournal:
             if rest := each.ranks - ranks if is_over else each.ranks:
                 left.append(replace(each, ranks=rest))
         self._kept = [*left, KeptCommand(line, operation, ranks)]
+
+    def keep(self, kept: KeptCommand) -> None:
+        """Keep a command for ranks that join later: the others have what it does."""
+        self._kept.append(kept)
 
     def _change_displays(self, word: str, numbers: frozenset[int], ranks: RankSet) -> None:
         """Delete, disable or enable displays of *ranks*: some of them, or all without numbers."""

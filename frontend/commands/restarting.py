@@ -21,9 +21,9 @@ _IS_SURE = (
 _KEPT = """The job is launched with the line of 'pgdb launch', or with ARGS as the arguments of its
 program ('set args ARGS' gives them before, 'show args' shows them); the job before is killed if it
 has not ended. The session keeps its breakpoints with their numbers, conditions, commands and ignore
-counts, displays, settings of GDB, named sets and answers, and what Python code has defined if the
-code does no more. A notice names those that cannot be set again, such as a watchpoint on a local
-variable."""
+counts, displays, settings of GDB, values of convenience variables, named sets and answers, and what
+Python code has defined if the code does no more. A notice names those that cannot be set again: a
+watchpoint on a local variable, a convenience variable that holds an address."""
 _REDIRECTION = pattern(r"[<>|&;]+")
 _QUOTED = pattern(r"""\"(?:\\.|[^"\\])*\"|'[^']*'|\\.""")
 

@@ -62,6 +62,7 @@ async def restart(
     heard = session.notify_listeners
     script, session.script_log = session.script_log, None
     if not session.has_ended:
+        await session.recovery.keep_variables()
         await to_its_end(session.close(kill=True))
     assert isinstance(session.transport, OverlayTransport)
     last_request = session.transport.overlay.root.last_id

@@ -161,6 +161,44 @@ def test_variables_of_traces_are_made_again(mpi: Mpi, program: Program) -> None:
     assert "$one " in shown["text"] and " 7 " in shown["text"] and "$two" not in shown["text"]
 
 
+def test_convenience_variables_keep_their_values_and_not_their_expressions(
+    mpi: Mpi, program: Program, tmp_path: Path
+) -> None:
+    given = (
+        *("set $where = i", "set var $own = $_rank * 10 + i", "print $count = counter"),
+        *(
+            'set $text = "a \\"b\\"\\n"',
+            "set $list = {1, 2.5, 3}",
+            "print $third = (long double)1/3",
+        ),
+        *("set $small = (unsigned char)200", "set $place = &counter", "set $float = (float)0.1"),
+    )
+    names = ("where", "own", "count", "text", "list", "third", "small", "float", "place")
+    asked = [f"output ${name}" for name in names]
+    finished = run_json(
+        "launch",
+        *ex("break work if i == 1", "continue", *given, *asked, "restart", *asked),
+        *ex("continue &", "restart", *asked, "delete", "continue", "restart", *asked),
+        *mpi.line(2, program, "3"),
+        deadline_s=400,  # four launches
+    )
+    for name, line in zip(names, asked, strict=True):
+        first, *later = [
+            [(each["ranks"], each["text"]) for each in answer["classes"]]
+            for answer in finished.answers(line)
+        ]
+        assert len(later) == 3, name
+        if name == "place":
+            # The program is elsewhere in another launch.
+            assert later == [[("0-1", "void")]] * 3
+        else:
+            assert later == [first] * 3, name
+    assert finished.answers("output $own")[0]["classes"][1]["text"] == "11"
+    notes = [each["text"].rstrip() for each in finished.of_type("output")]
+    why = "$place has no value in the new launch: it is an address in the job that has ended"
+    assert [each for each in notes if "no value" in each] == [f"[0-1] {why}"]
+
+
 def test_the_count_of_a_continue_is_used_up(mpi: Mpi, program: Program) -> None:
     lines = ("break work", "break nosuch_before", "continue", "continue 2", "info breakpoints")
     finished = run_json(
