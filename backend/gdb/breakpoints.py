@@ -174,6 +174,10 @@ class Breakpoints:
         ends_by_itself = gone.number in self._temporary or gone.kind.endswith("watchpoint")
         return self.is_asked or not ends_by_itself
 
+    def is_temporary(self, number: int) -> bool:
+        """Return whether a hit of the breakpoint of this number deletes it, or has deleted it."""
+        return number in self._temporary
+
     def pass_over(self) -> None:
         """Disable the breakpoints that the next run passes over."""
         self.passed.disable(self._there)

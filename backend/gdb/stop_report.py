@@ -27,7 +27,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_values import StopValues
-from pgdb.backend.gdb.stop_words import stop_words
+from pgdb.backend.gdb.stop_words import TEMPORARY, stop_words
 from pgdb.errors import GdbError
 from pgdb.patterns import pattern
 from pgdb.records import ARROW, Frame, Stop, StopReason
@@ -187,12 +187,13 @@ class StopReports:
     def _with_words(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return the stop with what GDB has printed about it, and with a reason if it has none."""
         words = stop_words(self._gdb.announced.take(), payload, self._gdb.first_thread)
-        number, reason, meaning = stop.breakpoint, stop.reason, stop.meaning
+        number, reason, meaning, hit = stop.breakpoint, stop.reason, stop.meaning, words.hit
         if not payload.get("reason"):
             # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A
             # caught signal, and "finish" out of a function without debug information, have a frame.
             own = words.number or (0 if "frame" in payload else self._breakpoints.last_hit)
             number = self._breakpoints.number_of(own)
+            hit = hit or TEMPORARY * self._breakpoints.is_temporary(number)
             reason = "breakpoint-hit" if own else _REASONS_OF_RUNS.get(self._word, "other")
         elif words.hit and reason == "other":
             # Catchpoints for system calls, forks and libraries have reasons of their own.
@@ -202,7 +203,7 @@ class StopReports:
             reason=reason,
             breakpoint=number,
             meaning=meaning,
-            hit=words.hit if number else "",
+            hit=hit if number else "",
             event=words.event if number or is_on_gpu(payload) else "",
             thread=words.thread,
             thread_name=words.thread_name,

@@ -53,6 +53,7 @@ _ORDINARY = ("Breakpoint", "Watchpoint")
 """Words that say no more than the reason of the stop does."""
 
 
+TEMPORARY = "Temporary breakpoint"
 _MOST = 1 << 20
 """Most characters that are kept: values of displays stand behind the announcement."""
 _LONG = 4096
@@ -121,7 +122,7 @@ def stop_words(
             number, hit, location = int(match[2]), match[1], int(match[3] or 0)
             event = match[4] or ", ".join((match[5] or "").split("\n    "))
     if not hit and payload.get("disp") == "del":
-        hit = "Temporary breakpoint"
+        hit = TEMPORARY
     thread = str(payload.get("thread-id", first_thread))
     if is_on_gpu(payload):
         thread = first_thread  # a thread of the host, which GDB names with it

@@ -91,6 +91,16 @@ def test_stops_say_what_was_hit_by_whom_and_where(mpi: Mpi, stops: Program, tmp_
     assert "(*): Shared library is missing debugging information." in finished.out
 
 
+def test_a_temporary_breakpoint_is_called_so_if_its_commands_are_silent(
+    mpi: Mpi, builder: Builder, tmp_path: Path
+) -> None:
+    script = tmp_path / "commands"
+    script.write_text("tbreak twice\ncommands\nsilent\necho here\\n\nend\ncontinue\nkill\n")
+    program = builder.build(mpi, "language.c")
+    shown = run_pgdb("launch", "--batch", "-x", script, *mpi.line(2, program)).out
+    assert "[0-1] Temporary breakpoint 1, twice (value=0)" in shown and "[0-1] here\n" in shown
+
+
 def test_a_stop_inside_a_call_comes_before_the_answer_of_the_call(
     mpi: Mpi, builder: Builder
 ) -> None:
