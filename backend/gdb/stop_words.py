@@ -52,7 +52,6 @@ _LAUNCH = pattern(r"^CUDA thread hit (\w+ kernel entry function breakpoint), ", 
 _ORDINARY = ("Breakpoint", "Watchpoint")
 """Words that say no more than the reason of the stop does."""
 
-
 TEMPORARY = "Temporary breakpoint"
 _MOST = 1 << 20
 """Most characters that are kept: values of displays stand behind the announcement."""
