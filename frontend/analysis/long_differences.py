@@ -33,6 +33,8 @@ _SCATTERED = 4
 _MOST_RUNS = 1000
 _MOST_PROMINENT = 200
 """Most prominent places that are listed beside the summary of all elements."""
+_MOST_WHOLE = 200
+"""Length of a value up to which it is shown in full where GDB has cut it."""
 _MOST_CLASSES = 256
 _LONG_BEGIN = 160
 _KEPT = 20
@@ -127,16 +129,20 @@ def from_difference(texts: Sequence[str]) -> list[str]:
 
 
 def distinct_wholes(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet, str]:
-    """Return the values in full that differ only beyond the part that GDB prints, from there on."""
+    """Return the values in full that differ beyond the part that GDB prints, from there on; and
+    those in full that GDB has cut, if they are short."""
     long = [
         each
         for each in classes
         if isinstance(each.record, Value) and isinstance(each.record.whole, str)
     ]
     shown = {each.filled.text for each in long if isinstance(each.filled, Value)}
-    if len(shown) == len(long):
+    are_told_apart = len(shown) == len(long)
+    if are_told_apart and not any(each.endswith("...") for each in shown):
         return {}
     wholes = from_difference([unparse(node_of(each)) for each in long])
+    if are_told_apart and max(map(len, wholes)) > _MOST_WHOLE:
+        return {}
     return {each.ranks: text for each, text in zip(long, wholes, strict=True)}
 
 

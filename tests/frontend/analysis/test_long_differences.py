@@ -6,7 +6,11 @@ import math
 
 import numpy
 
-from pgdb.frontend.analysis.long_differences import LongDifferences, long_differences
+from pgdb.frontend.analysis.long_differences import (
+    LongDifferences,
+    distinct_wholes,
+    long_differences,
+)
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Record, Value
@@ -72,3 +76,21 @@ def test_a_long_run_is_summed_up_in_full_and_does_not_hide_a_nan() -> None:
     # Beyond the part in the text, ranks 2 and 3 differ: they are not one class.
     assert [str(ranks) for ranks, _ in second.texts] == ["0-1", "2", "3"]
     assert (second.summary.low, second.summary.high) == (-4, 5899)
+
+
+def cut(ranks: str, text: str, whole: str) -> EquivalenceClass[Record]:
+    """Return a value of which GDB has printed a part."""
+    return EquivalenceClass(RankSet.parse(ranks), Value(text=text, whole=whole), ())
+
+
+def test_short_values_that_gdb_has_cut_are_shown_in_full() -> None:
+    zeros, seven = "'\\000' <repeats 399 times>", "'\\000' <repeats 299 times>"
+    whole = f"{seven}, \"\\a\", '\\000' <repeats 99 times>"
+    classes = (cut("0", zeros, zeros), cut("1", f"{seven}...", whole))
+    assert list(distinct_wholes(classes).values()) == [zeros, whole]
+    # Two texts that GDB has cut at one place.
+    classes = (cut("0", seven, seven), cut("1", f"{seven}...", whole))
+    assert list(distinct_wholes(classes).values()) == [seven, whole]
+    long = f'{seven}, "{"ab" * 200}"'
+    assert distinct_wholes((cut("0", zeros, zeros), cut("1", f"{seven}...", long))) == {}
+    assert distinct_wholes((cut("0", zeros, zeros), cut("1", seven, seven))) == {}
