@@ -13,9 +13,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.gdb_events import Listener
 from pgdb.backend.gdb.input_watch import EATEN, HAS_READ, READS_INPUT, InputWatch
 from pgdb.backend.gdb.lent_setting import LentSetting, repeat_if_interrupted
 from pgdb.backend.gdb.mi import Line, Result, console, cut, notices_in, quote
@@ -35,34 +35,6 @@ _PROMPT = b"(gdb)"
 _SELECTS_FRAME = '-interpreter-exec console "frame '
 _LIBRARY_LOADED = b"=library-loaded,"
 _NOTHING_GIVEN_UP = "Quit\n"  # at a SIGINT; a command that is given up has an error that says so
-
-
-class Listener(Protocol):
-    """Receiver of GDB's events."""
-
-    def on_stopped(self, payload: dict[str, Any]) -> None:
-        """Receive the report that the inferior has stopped or ended."""
-
-    def on_running(self) -> None:
-        """Receive the report that the inferior runs."""
-
-    def on_run_failed(self, message: str) -> None:
-        """Receive the report that the inferior does not run after all."""
-
-    def on_unreported_stop(self) -> None:
-        """Receive the finding that the inferior is stopped, without a report of the stop."""
-
-    def on_partly_stopped(self, thread: str) -> None:
-        """Receive the finding that *thread*, and not all others, is stopped, without a report."""
-
-    def on_notice(self, name: str, payload: dict[str, Any]) -> None:
-        """Take a change: of breakpoints, threads, libraries."""
-
-    def on_output(self, text: str) -> None:
-        """Take output of GDB that belongs to no command."""
-
-    def on_end(self, why: str) -> None:
-        """Receive the end of GDB; no further calls follow."""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,8 @@ from typing import IO
 
 import msgspec
 
-from pgdb.backend.gdb.session import GdbSession, Listener
+from pgdb.backend.gdb.gdb_events import Listener
+from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.process_maps import DELETED
 
