@@ -15,14 +15,16 @@ from pgdb.frontend.analysis.calltree import CallTree, label
 from pgdb.frontend.analysis.calltree_text import lines_text
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.why.parties import Elsewhere
+from pgdb.frontend.api.chronicle import Chronicle
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.report.cause import cause_of, user_frame
+from pgdb.frontend.report.cause import cause_of, place_text, user_frame
 from pgdb.frontend.report.environment import cleaned, public_line, secrets_of
-from pgdb.frontend.report.events import output_of, stops_of, timeline_of
+from pgdb.frontend.report.events import last_frame, output_of, stops_of, timeline_of
 from pgdb.frontend.report.explanation import explain
 from pgdb.frontend.report.job_environment import rank_environment
 from pgdb.frontend.report.model import (
     Argument,
+    Cause,
     HostRanks,
     Job,
     RankClass,
@@ -106,7 +108,11 @@ async def collect(
     report = Report(
         time=time.time() if clock is None else clock,
         title=title or _title(session),
-        cause=cause_of(stops, classes, verdicts, lost=state.lost, everyone=session.set),
+        cause=_with_last_place(
+            cause_of(stops, classes, verdicts, lost=state.lost, everyone=session.set),
+            stops,
+            session.chronicle,
+        ),
         ranks=str(session.set),
         job=Job(
             line=public_line(session.argv),
@@ -137,6 +143,23 @@ async def collect(
         notes=tuple(asking.notes),
     )
     return cleaned(report, secrets_of(variables))
+
+
+def _with_last_place(cause: Cause, stops: Sequence[ReportStop], chronicle: Chronicle) -> Cause:
+    """Return *cause* with the place at which its ranks stopped at the signal that has ended them.
+
+    A signal that a program can handle stops it, and it runs on; without a handler it ends then.
+    """
+    ended = (each for each in stops if each.ranks == cause.who and each.has_ended and each.signal)
+    end = None if cause.where else next(ended, None)
+    if end is None:
+        return cause
+    frame = last_frame(chronicle, parse_ranks(cause.who), end.signal)
+    if frame is None:
+        return cause
+    file = frame.fullname or frame.file
+    where = place_text(report_frame(frame))
+    return replace(cause, where=where, file=_plain(file), line=frame.line)
 
 
 def versions(gdb: str = "") -> Versions:

@@ -24,7 +24,7 @@ from pgdb.frontend.show.text.event_text import event
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Stop, is_error
+from pgdb.records import Event, Exit, Frame, Stop, is_error
 
 _FROM_OUTSIDE = frozenset({"SIGTERM", "SIGKILL", "SIGINT", "SIGHUP", "SIGQUIT"})
 """Signals by which launchers and batch systems end ranks."""
@@ -85,6 +85,18 @@ def _times_of_ends(chronicle: Chronicle) -> dict[int, float]:
                 if isinstance(part.record, Exit):
                     times |= dict.fromkeys(part.ranks, each.time_s)
     return times
+
+
+def last_frame(chronicle: Chronicle, ranks: RankSet, signal: str) -> Frame | None:
+    """Return the frame in which some of *ranks* stopped at *signal*, the last time; None if none
+    did."""
+    for each in reversed(chronicle.events):
+        if isinstance(each.notification, RankEvents):
+            for part in each.notification.classes:
+                record = part.filled
+                if isinstance(record, Stop) and record.signal == signal and part.ranks & ranks:
+                    return record.frame
+    return None
 
 
 def _together(group: list[EquivalenceClass[Event]]) -> EquivalenceClass[Event]:

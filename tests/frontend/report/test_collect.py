@@ -208,6 +208,22 @@ def test_the_first_failure_is_the_end_that_no_launcher_has_made(
     assert [each.ranks for each in report.stops if each.is_first] == ["3"]
 
 
+def test_the_place_of_a_signal_that_has_ended_a_rank_is_that_of_its_stop() -> None:
+    def end(session: Session) -> None:
+        frame = Frame(level=3, function="die", file="a.c", line=5)
+        stop = Stop(reason="signal-received", signal="SIGUSR2", frame=frame, run=1)
+        session.state.start_run(1, RankSet([2]))
+        happened(session, [2], stop)
+        session.state.start_run(2, RankSet([2]))
+        happened(session, [2], Exit(signal=signal, run=2))
+
+    signal = "SIGUSR2"
+    cause = report_of(CrashedJob(), end).cause
+    assert (cause.where, cause.file, cause.line, cause.who) == ("die at a.c:5", "a.c", 5, "2")
+    signal = "SIGTERM"  # which came later, somewhere else
+    assert report_of(CrashedJob(), end).cause.where == ""
+
+
 def test_nothing_has_failed() -> None:
     report = report_of(Job())
     assert (report.cause.kind, report.cause.severity) == ("none", "note")
