@@ -130,7 +130,10 @@ class RankSet:
         if piece.startswith("@"):
             found = named(piece[1:]) if named is not None else None
             if found is None:
-                raise RankSetError(f"rank set {text!r}: there is no set named {piece!r}")
+                raise RankSetError(
+                    f"rank set {text!r}: there is no set named {piece!r}; "
+                    "'defset NAME SET' makes one, and 'ranks' lists them"
+                )
             return found
         match = _TERM.match(piece)
         if match is None:

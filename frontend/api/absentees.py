@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.ways import ways_of
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
@@ -88,11 +89,13 @@ def waited_for(
     ranks: RankSet,
     stacks: Sequence[EquivalenceClass[Record]],
     calls: Sequence[EquivalenceClass[Record]] = (),
+    journal: BreakpointJournal | None = None,
 ) -> tuple[Absent, ...]:
     """Return where *ranks* are that can still come to a barrier.
 
     *stacks* and *calls* of MPI are of those that run, as far as they are known. A rank that is
-    held, or stopped elsewhere, has to be set running by the user.
+    held, or stopped elsewhere, has to be set running by the user. Without a *journal* no breakpoint
+    is named.
     """
     found = list(_held(state, ranks))
     left = ranks - RankSet.union(each.ranks for each in found)
@@ -117,9 +120,7 @@ def waited_for(
             verb = by_number(part, "runs", "run")
             found.append(Absent(part, "running", f"{verb}, in {function}"))
     left -= looked_at
-    for each in state.latest(left & state.stopped):
-        if isinstance(each.record, Stop):
-            found.append(Absent(each.ranks, "stopped", _stopped(each.ranks, each.record)))
+    found += _elsewhere(state, left, journal)
     if running := left & state.running:
         found.append(Absent(running, "running", by_number(running, "runs", "run")))
     return tuple(sorted(found, key=lambda each: each.ranks.first))
@@ -144,15 +145,51 @@ def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:
             yield Absent(part, "held", f"{by_number(part, 'is', 'are')} held {where}")
 
 
-def _stopped(ranks: RankSet, stop: Stop) -> str:
-    where = ""
-    if stop.frame is not None:
-        where = f" in {stop.frame.function}"
-        if stop.frame.line:
-            where += f" at {stop.frame.file}:{stop.frame.line}"
-    if stop.breakpoint:
-        return f"{by_number(ranks, 'is', 'are')} stopped at breakpoint {stop.breakpoint}{where}"
-    return f"{by_number(ranks, 'is', 'are')} stopped{where}"
+def renewed(
+    absent: Iterable[Absent], state: JobState, journal: BreakpointJournal
+) -> tuple[Absent, ...]:
+    """Return the reasons as they are now, when breakpoints may have been deleted since."""
+    found: list[Absent] = []
+    for each in absent:
+        if each.kind == "stopped" and each.ranks <= state.stopped:
+            found += _elsewhere(state, each.ranks, journal)
+        else:
+            found.append(each)
+    return tuple(sorted(found, key=lambda each: each.ranks.first))
+
+
+def _elsewhere(
+    state: JobState, ranks: RankSet, journal: BreakpointJournal | None
+) -> Iterator[Absent]:
+    for each in state.latest(ranks & state.stopped):
+        if isinstance(stop := each.record, Stop):
+            for part, at in _stopped_at(each.ranks, stop, journal):
+                text = f"{by_number(part, 'is', 'are')} stopped{at}{_place(stop)}"
+                yield Absent(part, "stopped", text)
+
+
+def _stopped_at(
+    ranks: RankSet, stop: Stop, journal: BreakpointJournal | None
+) -> Iterator[tuple[RankSet, str]]:
+    """Yield the breakpoint of a stop in words, with the ranks; empty words if there was none.
+
+    The number is left out on ranks that do not have the breakpoint any longer.
+    """
+    if not stop.breakpoint:
+        yield ranks, ""
+        return
+    has = ranks & journal.ranks_of(stop.breakpoint) if journal is not None else RankSet()
+    if has:
+        yield has, f" at breakpoint {stop.breakpoint}"
+    if rest := ranks - has:
+        yield rest, " at a breakpoint"
+
+
+def _place(stop: Stop) -> str:
+    if stop.frame is None:
+        return ""
+    line = f" at {stop.frame.file}:{stop.frame.line}" if stop.frame.line else ""
+    return f" in {stop.frame.function}{line}"
 
 
 def _fault(stop: Stop) -> str:

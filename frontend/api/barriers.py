@@ -337,7 +337,7 @@ class Barriers:
                 continue
             absent = (
                 *absentees.gone(state, point.ranks),
-                *absentees.waited_for(state, out, stacks, calls),
+                *absentees.waited_for(state, out, stacks, calls, self._core.journal),
             )
             is_stuck = all(each.kind != "running" for each in absent)
             does_one_run |= not is_stuck
@@ -373,7 +373,7 @@ class Barriers:
             times=point.times,
             met=point.met,
             arrived=self._arrived(point),
-            absent=point.reported,
+            absent=absentees.renewed(point.reported, self._core.state, self._core.journal),
         )
 
     def _notify(

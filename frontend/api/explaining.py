@@ -262,7 +262,8 @@ class _Explainer:
                 continue
             if is_error(stop) or (is_signalled and stop.signal):
                 continue
-            yield Elsewhere(latest.ranks, _stopped(stop))
+            is_there = self._session.has_breakpoints(latest.ranks, stop.breakpoint)
+            yield Elsewhere(latest.ranks, _stopped(stop, breakpoint_is_there=is_there))
 
 
 def _with_step(explanation: Explanation, step: Step) -> Explanation:
@@ -274,9 +275,10 @@ def _with_step(explanation: Explanation, step: Step) -> Explanation:
     return msgspec.structs.replace(explanation, verdicts=verdicts)
 
 
-def _stopped(stop: Stop) -> str:
+def _stopped(stop: Stop, *, breakpoint_is_there: bool) -> str:
     if stop.breakpoint:
-        return f"stopped at breakpoint {stop.breakpoint}"
+        number = f"breakpoint {stop.breakpoint}"
+        return f"stopped at {number if breakpoint_is_there else 'a breakpoint'}"
     if stop.reason in _AT_START:
         return "stopped at its start"
     return f"stopped by {stop.signal}" if stop.signal else "stopped by a command"

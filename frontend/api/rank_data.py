@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pgdb.errors import UsageError
+from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.histogram import bin_ends
@@ -319,9 +319,18 @@ class RankData:
         """
         traces = self._session.all_traces
         made = traces.new(place, expressions, condition, every, first, self.set)
-        answer = await self._session.ask(made.line, made.operation, self.set, timeout_s=timeout_s)
+        try:
+            answer = await self._session.ask(
+                made.line, made.operation, self.set, timeout_s=timeout_s
+            )
+        except PgdbError:
+            traces.take_back(made)
+            raise
         failed = RankSet.union(each.ranks for each in answer.errors)
-        traces.keep(replace(made, ranks=self.set - failed - answer.missing.lost))
+        if placed := self.set - failed - answer.missing.lost:
+            traces.keep(replace(made, ranks=placed))
+        else:
+            traces.take_back(made)
         return answer
 
     async def untrace(self, *numbers: int, timeout_s: float | None = None) -> Answer:

@@ -357,8 +357,12 @@ class Session(RankView):
         """Return a named set: one of :attr:`sets`, or an automatic one.
 
         Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``held``, ``error``, ``bp1`` …
+
+        :raises RankSetError: for ``world1``, if the session does not have world 1.
         """
-        return self.sets[name] if name in self.sets else self.state.named(name)
+        if name in self.sets:
+            return self.sets[name]
+        return self.all_worlds.named(name) or self.state.named(name)
 
     def _check_ranks(self, ranks: RankSet) -> RankSet:
         if unknown := ranks - self.set:

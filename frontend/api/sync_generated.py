@@ -914,6 +914,8 @@ class SessionCalls(Ranks):
         """Return a named set: one of :attr:`sets`, or an automatic one.
 
         Automatic are ``running``, ``stopped``, ``exited``, ``lost``, ``held``, ``error``, ``bp1`` …
+
+        :raises RankSetError: for ``world1``, if the session does not have world 1.
         """
         return self._loop.do(lambda: self._session.named_set(name))
 

@@ -97,6 +97,11 @@ class Traces:
         else:
             self._traces.pop(trace.number, None)
 
+    def take_back(self, trace: Trace) -> None:
+        """Let the next trace have the number of one that no rank has."""
+        if trace.number == self._next - 1:
+            self._next = trace.number
+
     def find(self, number: int) -> Trace:
         """Return the trace of a number.
 

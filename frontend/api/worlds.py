@@ -25,6 +25,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Record, Stop
 
 _OF_WORLD = pattern(r"(?<![\w.@])(\d{1,5})\.(\d{1,9})(?:-(\d{1,9}))?(?![\w.])")
+_SET_OF_WORLD = pattern(r"world(\d{1,5})\Z")
 ALL_WORLDS = "all"
 
 
@@ -106,16 +107,24 @@ class Worlds:
             if world is None and not self._known and which == self.first_number:
                 return match[0].partition(".")[2]  # this world alone, with its own numbers
             if world is None:
-                raise RankSetError(
-                    f"no rank {match[0]}: world {which} is not in the session; 'info worlds' lists "
-                    "all worlds, 'worlds add' attaches to one"
-                )
+                raise RankSetError(f"no rank {match[0]}: {_not_here(which)}")
             low, high = int(match[2]), int(match[3] or match[2])
             if not low <= high < world.span:
                 raise RankSetError(f"no rank {match[0]}; world {match[1]} has 0-{world.span - 1}")
             return f"{world.first + low}-{world.first + high}"
 
         return _OF_WORLD.sub(number, text)
+
+    def named(self, name: str) -> RankSet | None:
+        """Return the ranks of ``world1``, where no set has the name; None for other names.
+
+        :raises RankSetError: if the session does not have the world.
+        """
+        if (match := _SET_OF_WORLD.match(name)) is None:
+            return None
+        if not self._known and int(match[1]) == self.first_number:
+            return self._own().ranks  # this world alone
+        raise RankSetError(f"no set @{name}: {_not_here(int(match[1]))}")
 
     async def look(self) -> tuple[World, ...]:
         """Return the worlds of the job that are not in the session.
@@ -252,6 +261,13 @@ class Worlds:
         self._known[world.number] = world
         self._next = max(self._next, world.first + world.span)
         self._sets()[f"world{world.number}"] = world.ranks
+
+
+def _not_here(world: int) -> str:
+    return (
+        f"world {world} is not in the session; 'info worlds' lists all worlds, 'worlds add' "
+        "attaches to one"
+    )
 
 
 def _reasons(classes: Sequence[EquivalenceClass[Record]]) -> str:

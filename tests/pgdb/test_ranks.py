@@ -186,7 +186,7 @@ def test_words_that_need_a_job_say_so_without_one() -> None:
         RankSet.parse("0,all")
     with pytest.raises(RankSetError, match="nothing stands before '!'"):
         RankSet.parse("!0")
-    with pytest.raises(RankSetError, match="no set named '@odd'"):
+    with pytest.raises(RankSetError, match="no set named '@odd'; 'defset NAME SET' makes one"):
         RankSet.parse("@odd")
 
 

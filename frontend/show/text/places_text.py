@@ -51,7 +51,11 @@ def place_lines(
     rows = [
         (brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}") for each in found
     ]
-    rows += [(brackets(each.ranks), event(each.filled)) for each in latest]
+    ends: dict[str, RankSet] = {}
+    for each in latest:  # events of different moments and commands may read the same
+        text = event(each.filled)
+        ends[text] = ends.get(text, RankSet()) | each.ranks
+    rows += [(brackets(ranks), text) for text, ranks in ends.items()]
     rows += [(brackets(ranks), held_text(why)) for why, ranks in held_for.items()]
     lines = [f"@{name} = {brackets(ranks)}" for name, ranks in sets.items()]
     return "\n".join((*(table(rows, Layout()) or ["no ranks"]), *lines))

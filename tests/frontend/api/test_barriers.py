@@ -273,6 +273,7 @@ def test_where_the_others_are_is_reported_when_nothing_happens() -> None:
         session.all_barriers.quiet_s = 0.0
         reader = Reader(session)
         await session.barrier("meet")
+        await session.break_at("g")
         await session.runs.start("continue", "", session.set)
         await until(lambda: bool(reader.news))
         assert reader.lines == [
@@ -288,6 +289,28 @@ def test_where_the_others_are_is_reported_when_nothing_happens() -> None:
             ("stopped", "2"),
             ("in MPI", "3"),
         ]
+
+    run(job, test)
+
+
+def test_a_breakpoint_that_is_deleted_is_not_named_any_longer() -> None:
+    job = job_of(r2=[at(9, "g", breakpoint=2)], r3=[at(9, "g", breakpoint=2)])
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.break_at("g")
+        await session.continue_()
+        await until(lambda: bool(reader.news))
+        assert "[2-3] are stopped at breakpoint 2 in g at a.c:9" in reader.lines[0]
+        await session.ranks("2").delete(2)
+        texts = [(str(each.ranks), each.text) for each in session.barriers[0].absent]
+        assert texts == [
+            ("2", "is stopped at a breakpoint in g at a.c:9"),
+            ("3", "is stopped at breakpoint 2 in g at a.c:9"),
+        ]
+        assert len(reader.news) == 1
 
     run(job, test)
 

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.traces import Trace, Traces
+from pgdb.overlay.breakpoint_operations import StartTrace
+from pgdb.overlay.messages import AnyOperation
 from pgdb.ranks import RankSet
+from pgdb.records import Failure, Record, Text
+from tests.fakes.moving import MovingJob, run
 
 
 def made(*expressions: Any, every: int = 1, first: int = 0) -> Trace:
@@ -33,3 +38,37 @@ def test_a_trace_has_the_line_that_makes_it() -> None:
 def test_what_cannot_be_collected_is_refused(expressions: tuple[Any, ...], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         made(*expressions)
+
+
+class Refusing(MovingJob):
+    """Ranks that know no variable but ``x``."""
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, StartTrace):
+            if operation.expressions != ("x",):
+                return Failure(message='No symbol "y" in current context.')
+            return Text(text="a.c:1")
+        return super().answer(operation, rank, request_id)
+
+
+def test_a_trace_that_no_rank_has_takes_no_number() -> None:
+    async def test(session: Session) -> None:
+        for wrong in range(2):
+            assert (await session.trace("f", "y")).errors, wrong
+        await session.ranks(RankSet()).trace("f", "x")
+        await session.trace("f", "x")
+        assert [each.number for each in session.traces] == [1]
+        await session.trace("f", "y")
+        await session.trace("f", "x")
+        assert [each.number for each in session.traces] == [1, 2]
+
+    run(Refusing({rank: [] for rank in range(2)}), test)
+
+
+def test_numbers_of_traces_are_not_used_twice() -> None:
+    """The first of two traces in flight is refused behind the second one's start."""
+    traces = Traces()
+    first, second = (traces.new("f", ("x",), "", 1, 0, RankSet([0])) for _ in range(2))
+    traces.take_back(first)
+    traces.keep(second)
+    assert traces.new("f", ("x",), "", 1, 0, RankSet([0])).number == 3

@@ -104,3 +104,13 @@ def test_ranks_of_a_world_are_named_or_the_way_to_it() -> None:
     assert worlds.numbered_on("0.0-1,3") == "0-1,3"
     with pytest.raises(RankSetError, match=r"world 1 is not in the session; .*'worlds add'"):
         worlds.numbered_on("1.0-1")
+
+
+def test_a_world_is_a_set_of_its_name_or_names_the_way_to_it() -> None:
+    worlds = Job().worlds
+    assert worlds.named("world0") == OWN  # this world alone
+    assert worlds.named("world") is None and worlds.named("worlds1") is None
+    with pytest.raises(
+        RankSetError, match=r"@world1: world 1 is not in the session; .*'worlds add'"
+    ):
+        worlds.named("world1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgdb.frontend.show.text.places_text import place_lines, places
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.proctable import RankProcess
-from pgdb.records import Event, Stop
+from pgdb.records import Event, Exit, Stop
 from tests.support.answers import ranks
 
 
@@ -29,3 +29,16 @@ def test_places_are_merged_by_host_and_state() -> None:
     only = places(scattered, {"running": ranks("0-31")})
     assert place_lines(only, (), {}, {}) == "[0-31] running on n, pid 100,… 32 processes"
     assert place_lines((), (), {}, {}) == "no ranks"
+
+
+def test_ends_that_read_the_same_are_one_line() -> None:
+    """Ranks end at different moments, and after different commands."""
+    latest = (
+        EquivalenceClass[Event](ranks=ranks("0"), record=Exit(code=0, run=4)),
+        EquivalenceClass[Event](ranks=ranks("1"), record=Exit(code=3, run=4)),
+        EquivalenceClass[Event](ranks=ranks("2-3"), record=Exit(code=0, run=5)),
+    )
+    assert place_lines((), latest, {}, {}).splitlines() == [
+        "[0,2-3] exited normally",
+        "[1]     exited with code 3",
+    ]
