@@ -2,8 +2,8 @@
 
     python residuals.py LOCATION EXPRESSION mpirun -n 8 ./program arguments...
 
-The program runs on at each hit. The exit status is 1 if a rank leaves the others. With pandas
-installed, the whole table is written to residuals.csv.
+The program runs on at each hit. The exit status is 1 if a rank leaves the others, 3 after an error.
+With pandas installed, the whole table is written to residuals.csv in the current folder.
 """
 
 import sys
@@ -12,6 +12,7 @@ import pgdb
 
 MOST_HITS = 1000
 TIMEOUT_S = 600.0
+TABLE = "residuals.csv"
 
 
 def main() -> int:
@@ -39,8 +40,16 @@ def main() -> int:
     except pgdb.CommandError as error:
         print(error)
     else:
-        frame.to_csv("residuals.csv")
         print(frame[expression].unstack("rank").describe().to_string())
+        try:
+            frame.to_csv(TABLE)
+        except OSError as error:
+            print(
+                f"residuals.py: the table is not written: {TABLE}: {error.strerror}; start this in "
+                "a folder in which you can write",
+                file=sys.stderr,
+            )
+            return 3
     return 0 if apart is None else 1
 
 

@@ -26,7 +26,7 @@ def halo(build: Build) -> Program:
     return build("halo.c", "-lm")
 
 
-def run_example(name: str, *args: object, cwd: Path) -> tuple[int, list[str]]:
+def run_example(name: str, *args: object, cwd: Path, errors: str = "") -> tuple[int, list[str]]:
     """Run an example; return its status, and its output by lines."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "scripts" / name), *map(str, args)],
@@ -37,7 +37,7 @@ def run_example(name: str, *args: object, cwd: Path) -> tuple[int, list[str]]:
         check=False,
         cwd=cwd,
     )
-    assert not done.stderr, done.stderr
+    assert done.stderr == errors, done.stderr
     return done.returncode, done.stdout.splitlines()
 
 
@@ -80,6 +80,21 @@ def test_residuals_of_1000_hits_are_a_table(mpi: Mpi, halo: Program, tmp_path: P
     by_rank = [[float(row["residual"]) for row in rows if row["rank"] == rank] for rank in "03"]
     differing = [row for row, pair in enumerate(zip(*by_rank, strict=True)) if pair[0] != pair[1]]
     assert differing == list(range(WHEN, ROWS))
+
+
+def test_a_table_that_cannot_be_written_is_an_error(
+    mpi: Mpi, halo: Program, tmp_path: Path
+) -> None:
+    pytest.importorskip("pandas", reason="the table is a DataFrame of pandas")
+    (tmp_path / "residuals.csv").mkdir()  # root can write into any file of another user
+    status, lines = run_example(
+        "residuals.py",
+        *(halo.at("hit"), "residual", *mpi.line(2, halo, "5")),
+        cwd=tmp_path,
+        errors="residuals.py: the table is not written: residuals.csv: Is a directory; start this "
+        "in a folder in which you can write\n",
+    )
+    assert status == 3 and lines[0] == "5 hits on [0-1]", lines
 
 
 @pytest.mark.any_mpi

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.show.text.event_text import event
 from pgdb.frontend.show.text.layout import Layout, brackets, table
-from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.proctable import RankProcess, World
 from pgdb.ranks import RankSet
-from pgdb.records import Event
+from pgdb.records import Event, Exit, Stop
 
 _MOST_PIDS_TEXT = 40
 
@@ -51,11 +52,12 @@ def place_lines(
     rows = [
         (brackets(each.ranks), f"{each.state} on {each.host}, {_pids(each.pids)}") for each in found
     ]
-    ends: dict[str, RankSet] = {}
-    for each in latest:  # events of different moments and commands may read the same
-        text = event(each.filled)
-        ends[text] = ends.get(text, RankSet()) | each.ranks
-    rows += [(brackets(ranks), text) for text, ranks in ends.items()]
+    merger: Merger[Event] = Merger()
+    for each in latest:  # events of different moments and commands may be the same but for that
+        record = each.record
+        plain = replace(record, run=0) if isinstance(record, Stop | Exit) else record
+        merger.add(each.ranks, plain, each.slots)
+    rows += [(brackets(each.ranks), event(each.filled)) for each in merger.classes]
     rows += [(brackets(ranks), held_text(why)) for why, ranks in held_for.items()]
     lines = [f"@{name} = {brackets(ranks)}" for name, ranks in sets.items()]
     return "\n".join((*(table(rows, Layout()) or ["no ranks"]), *lines))

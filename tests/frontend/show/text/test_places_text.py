@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pgdb.frontend.show.text.places_text import place_lines, places
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.normalize import normalize_record
 from pgdb.proctable import RankProcess
-from pgdb.records import Event, Exit, Stop
+from pgdb.records import Event, Exit, Frame, Stop, Variable
 from tests.support.answers import ranks
 
 
@@ -31,14 +32,26 @@ def test_places_are_merged_by_host_and_state() -> None:
     assert place_lines((), (), {}, {}) == "no ranks"
 
 
-def test_ends_that_read_the_same_are_one_line() -> None:
-    """Ranks end at different moments, and after different commands."""
+def test_events_that_are_the_same_but_for_their_moment_are_one_line() -> None:
+    """Ranks stop and end one by one, and after different commands; addresses split no line."""
+
+    def stopped(members: str, run: int, pointer: str) -> EquivalenceClass[Event]:
+        place = Frame(
+            level=0, function="main", arguments=(Variable("argv", pointer),), file="a.c", line=9
+        )
+        found = normalize_record(Stop(reason="interrupted", run=run, frame=place))
+        assert isinstance(found.record, Stop)
+        return EquivalenceClass(ranks=ranks(members), record=found.record, slots=found.slots)
+
     latest = (
         EquivalenceClass[Event](ranks=ranks("0"), record=Exit(code=0, run=4)),
         EquivalenceClass[Event](ranks=ranks("1"), record=Exit(code=3, run=4)),
         EquivalenceClass[Event](ranks=ranks("2-3"), record=Exit(code=0, run=5)),
+        stopped("4-5", 6, "0x7ffe12345678"),
+        stopped("6", 6, "0x7ffe12345680"),
     )
     assert place_lines((), latest, {}, {}).splitlines() == [
         "[0,2-3] exited normally",
         "[1]     exited with code 3",
+        "[4-6]   interrupted in main (argv=…) at a.c:9",
     ]
