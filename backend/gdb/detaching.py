@@ -22,6 +22,8 @@ _KILL_S = 5.0
 
 _NOTICE_S = 3.0
 """Time that a GDB has to report the end of a rank that was killed while it ran, in seconds."""
+_STOP_S = 2.0
+"""Time that a rank has to stop before it is killed as it runs, in seconds."""
 _LOOK_S = 0.01
 """Time between two looks at that, in seconds."""
 
@@ -96,7 +98,10 @@ class Detacher:
         if executor.state not in ("stopped", "running"):
             return Done()
         pid = executor.process.pid
-        if keeps_debugger and executor.state == "stopped" and not executor.gdb.is_remote:
+        keeps_debugger = keeps_debugger and not executor.gdb.is_remote
+        if keeps_debugger and executor.state == "running" and await self._has_ended_or_stopped():
+            return Done()
+        if keeps_debugger and executor.state == "stopped":
             executor.feed(events.Killed(by_debugger=True))
             if await self._is_killed_by_gdb():
                 return Done()
@@ -110,7 +115,7 @@ class Detacher:
             pass
         except OSError as error:
             return Failure(message=f"cannot kill process {pid}: {error.strerror}")
-        if keeps_debugger and not executor.gdb.is_remote and await self._is_end_reported():
+        if keeps_debugger and await self._is_end_reported():
             return Done()
         # A GDB that has the rank stopped would not notice. GDB is killed, and not ended by the end
         # of its input: GDB 13.1 then spins for ever if it has not noticed the end of a rank that it
@@ -119,6 +124,23 @@ class Detacher:
         # breakpoint.
         executor.feed(events.Killed())
         return Done()
+
+    async def _has_ended_or_stopped(self) -> bool:
+        """Try to stop the rank; return whether it has ended meanwhile.
+
+        GDB 13.1 does not notice the end of a rank that it steps over a breakpoint.
+        """
+        executor = self._executor
+        try:
+            async with asyncio.timeout(_STOP_S):
+                if await self._interrupter.is_blocked():
+                    return False
+                payload = await self._interrupter.stop_and_wait()
+        except (GdbError, TimeoutError):
+            return executor.state == "exited"
+        if payload is not None:
+            executor.take_end(payload)
+        return executor.state == "exited"
 
     async def _is_end_reported(self) -> bool:
         """Wait until GDB reports the end of a rank that ran; return whether it does so in time."""
