@@ -17,6 +17,7 @@ A rank can also wait for a process that it has started. CPU time of that process
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -42,9 +43,9 @@ KEPT = ('rbx', 'rbp', 'r12', 'r13', 'r14', 'r15', 'x19', 'x20', 'x21', 'x22', 'x
 OWN = ('rax', 'rcx', 'rdx', 'rsi', 'rdi', 'r8', 'r9', 'r10', 'r11',
        *('x%d' % n for n in range(19)),
        *('xmm%d' % n for n in range(16)), *('v%d' % n for n in range(32)))
+MPI = re.compile(r'P?MPI_[A-Z]|p?mpi_\w+_$|ompi_|opal_|PMIx_')
 WAITS = re.compile(
-    r'P?MPI_[A-Z]|p?mpi_\w+_$|ompi_|opal_|PMIx_|_*(?:pthread_|lll_|sched_|clock_|vdso_|sem_|'
-    r'futex|time$|gettimeofday$)')
+    r'_*(?:pthread_|lll_|sched_|clock_|vdso_|sem_|futex|time$|gettimeofday$)')
 WAITING = re.compile(
     r'/(?:lib(?:p?mpi|open-|pmix|prrte|event|uc[mpst]\b|fabric|psm|ibverbs|cuda|nccl|rccl|amdhip|'
     r'hsa|ze_|g?omp\b|iomp|tbb)|mca_|openmpi/|mpi4py/)')
@@ -86,14 +87,16 @@ def _in_system_call(frame):
         return memory[2:] in (b'\x0f\x05', b'\xcd\x80') or memory == b'\x01\x00\x00\xd4'
     except (gdb.error, ValueError): return True
 def _own(user):
-    # None where the thread waits: what it changes then is no progress.
+    # Its data, None where the thread waits: what it changes then is no progress. And whether it is
+    # outside MPI.
     newest = frame = gdb.newest_frame()
-    if _in_system_call(newest): return None
-    outermost, count = frame, 0
+    waits, outermost, count = _in_system_call(newest), frame, 0
     while frame is not None and frame != user and count < 200:
-        if WAITS.match(frame.name() or '') or WAITING.search(gdb.solib_name(frame.pc()) or ''):
-            return None
+        name = frame.name() or ''
+        if MPI.match(name) or WAITING.search(gdb.solib_name(frame.pc()) or ''): return None, False
+        waits = waits or WAITS.match(name)
         outermost, frame, count = frame, _older(frame), count + 1
+    if waits: return None, True
     total = _registers(newest, KEPT + OWN)
     try:
         begin = int(newest.read_register('sp'))
@@ -101,7 +104,7 @@ def _own(user):
         if 0 < size < 1 << 22:
             total = zlib.crc32(gdb.selected_inferior().read_memory(begin, size), total)
     except (gdb.error, ValueError): pass
-    return total
+    return total, True
 def _read(path):
     try:
         with open(path) as file: return file.read()
@@ -120,22 +123,28 @@ def _children_s(pid, depth=0):
             total += _cpu_s(int(child), 11)
             if depth < 8: total += _children_s(int(child), depth + 1)
     return total
+def _thread_s(thread):
+    said = _read('/proc/%d/task/%d/schedstat' % thread.ptid[:2]).split()
+    return int(said[0]) / 1e9 if said else 0.0
 def _all():
-    chosen, kept, out, own = gdb.selected_thread(), gdb.selected_frame(), [], []
+    chosen, kept, out, own, cpu = gdb.selected_thread(), gdb.selected_frame(), [], [], []
     for thread in sorted(gdb.selected_inferior().threads(), key=lambda each: each.num):
         try:
             thread.switch()
             frame, place = _user(thread.num == 1)
             if frame is not None: out.append('%s:%08x' % (place, _word(frame)))
             # An interpreter's main has no source.
-            word = _own(frame if frame is not None and frame.find_sal().symtab else None)
+            user = frame if frame is not None and frame.find_sal().symtab else None
+            word, is_outside = _own(user)
             if word is not None: own.append('%d:%08x' % (thread.num, word))
+            if is_outside: cpu.append('%d:%.6f' % (thread.num, _thread_s(thread)))
         except (gdb.error, RuntimeError): pass
     if chosen is not None: chosen.switch()
     try: kept.select()
     except gdb.error: pass
     print('progress ' + '|'.join(out))
     print('own ' + ' '.join(own))
+    print('cpu ' + ' '.join(cpu))
     pid = gdb.selected_inferior().pid
     print('children %.2f %.2f' % (_cpu_s(pid, 13) + _children_s(pid), time.monotonic()))
 _all()
@@ -164,6 +173,8 @@ class RankSample(msgspec.Struct, frozen=True):
     """A text that is the same if the rank has made no progress in its own functions."""
     own: Mapping[str, str] = {}
     """By thread that did not wait: a checksum of all that it can change without its memory."""
+    cpu_s: Mapping[str, float] = {}
+    """By thread outside MPI: its CPU time so far."""
     children_s: float = 0.0
     """CPU time of the processes that the rank has started."""
     time_s: float = 0.0
@@ -173,6 +184,15 @@ class RankSample(msgspec.Struct, frozen=True):
         """Return whether the rank has made progress until *after*."""
         return self.word != after.word or after.children_s - self.children_s > _BUSY * max(
             after.time_s - self.time_s, 1.0
+        )
+
+    def threads_at_work(self, after: RankSample) -> frozenset[str]:
+        """Return the threads outside MPI that have used CPU time until *after*."""
+        least_s = _BUSY * (after.time_s - self.time_s)
+        return frozenset(
+            thread
+            for thread in self.cpu_s.keys() & after.cpu_s.keys()
+            if after.cpu_s[thread] - self.cpu_s[thread] > least_s
         )
 
 
@@ -186,7 +206,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 _BUSY = 0.02
-"""Share of a core from which on the processes that a rank has started compute."""
+"""Share of a core from which on the processes that a rank has started compute, or a thread."""
 _POLLING = pattern(r"P?MPI_(?:Test|Iprobe|Improbe|Request_get_status)|.*(?:_test|_iprobe)_")
 """Calls that come back at once, with or without progress."""
 _CALL = pattern(r"P?MPI_[A-Z]|p?mpi_\w+_\Z")
@@ -214,8 +234,10 @@ def _rank_sample(text: str) -> RankSample | None:
     if not (word := parts.get("progress", "")):
         return None
     own = dict(each.partition(":")[::2] for each in parts.get("own", "").split())
+    used = (each.partition(":") for each in parts.get("cpu", "").split())
+    cpu_s = {thread: float(seconds) for thread, _, seconds in used}
     children_s, time_s = map(float, parts.get("children", "0 0").split())
-    return RankSample(word, own, children_s, time_s)
+    return RankSample(word, own, cpu_s, children_s, time_s)
 
 
 def moving(before: Sample, after: Sample) -> RankSet:
@@ -233,10 +255,32 @@ def moving(before: Sample, after: Sample) -> RankSet:
 
 
 def may_compute(samples: Sequence[Sample]) -> bool:
-    """Return whether a rank has, in each sample, a thread that does not wait."""
+    """Return whether a rank has, at each sample, a thread that does not wait."""
     return any(
-        all(rank in each.of and each.of[rank].own for each in samples) for rank in samples[0].of
+        all(rank in each.of for each in samples)
+        and _is_most(bool(each.of[rank].own) for each in samples)
+        and all(_at_work([each.of[rank] for each in samples]))
+        for rank in samples[0].of
     )
+
+
+def _is_most(found: Iterable[bool]) -> bool:
+    all_found = list(found)
+    return 2 * sum(all_found) > len(all_found)
+
+
+def _at_work(samples: Sequence[RankSample]) -> list[frozenset[str]]:
+    """Return the threads of a rank that do not wait, at each sample.
+
+    A thread that waits in the moment of a sample, as the threads of Python do where one hands their
+    lock to another, is at work if it has used CPU time outside MPI just before or after.
+    """
+    between = [one.threads_at_work(other) for one, other in pairwise(samples)]
+    none = frozenset[str]()
+    return [
+        frozenset(each.own) | before | after
+        for each, before, after in zip(samples, (none, *between), (*between, none), strict=True)
+    ]
 
 
 def computing(samples: Sequence[Sample]) -> dict[int, frozenset[str]]:
@@ -257,6 +301,12 @@ def computing(samples: Sequence[Sample]) -> dict[int, frozenset[str]]:
                 words.setdefault(thread, []).append(word)
         changing = frozenset(thread for thread, some in words.items() if len({*some}) > 1)
         once = {thread for thread, some in words.items() if len(some) == 1}
-        if changing and all(not (changing | once).isdisjoint(each) for each in seen):
+        present = _at_work([each.of[rank] for each in samples])
+        working = changing | once
+        if (
+            changing
+            and _is_most(not working.isdisjoint(each) for each in seen)
+            and all(not working.isdisjoint(each) for each in present)
+        ):
             found[rank] = changing
     return found

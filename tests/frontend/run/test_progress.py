@@ -18,13 +18,15 @@ def sample(*texts: str) -> Sample:
     return sample_of(dict(enumerate(texts)), RankSet(range(len(texts))))
 
 
-def text(word: str = "main:a.c:3:00", own: str = "", children: str = "0.00 100.00") -> str:
-    return f"progress {word}\nown {own}\nchildren {children}\n"
+def text(
+    word: str = "main:a.c:3:00", own: str = "", children: str = "0.00 100.00", cpu: str = ""
+) -> str:
+    return f"progress {word}\nown {own}\ncpu {cpu}\nchildren {children}\n"
 
 
 def test_a_sample_is_read_from_the_words_of_gdb() -> None:
-    read = sample("[New LWP 7]\n" + text("main:a.c:3:1f", "1:0a 3:0b", "1.50 20.25")).of[0]
-    assert read == RankSample("main:a.c:3:1f", {"1": "0a", "3": "0b"}, 1.5, 20.25)
+    read = sample("[New LWP 7]\n" + text("main:a.c:3:1f", "1:0a 3:0b", "1.50 20.25", "1:2.5")).of[0]
+    assert read == RankSample("main:a.c:3:1f", {"1": "0a", "3": "0b"}, {"1": 2.5}, 1.5, 20.25)
 
 
 def test_a_rank_that_has_another_place_or_no_sample_moves() -> None:
@@ -63,3 +65,21 @@ def test_threads_that_compute_in_turn_make_progress() -> None:
     assert computing([*turns, sample(text(own=""))]) == {}
     # A thread that changes nothing is no work while another one waits.
     assert computing([*turns[:1], sample(text(own="4:a")), turns[2], sample(text(own="4:a"))]) == {}
+
+
+def at(time_s: float, own: str, cpu: str) -> Sample:
+    return sample(text(own=own, cpu=cpu, children=f"0.00 {time_s}"))
+
+
+def test_threads_that_hand_over_a_lock_have_used_cpu_time() -> None:
+    before = [at(1, "1:a", "1:1.0 2:1.0"), at(2, "2:a", "1:1.5 2:1.4"), at(3, "1:b", "1:2.0 2:1.9")]
+    assert may_compute([*before, at(4, "", "1:2.5 2:2.4")])
+    assert computing([*before, at(4, "", "1:2.5 2:2.4")]) == {0: {"1"}}
+    # Neither has: both wait for something else.
+    assert not may_compute([*before, at(4, "", "1:2.001 2:1.901")])
+    assert computing([*before, at(4, "", "1:2.001 2:1.901")]) == {}
+    # They are inside MPI.
+    assert not may_compute([*before, at(4, "", "")])
+    # A loop that sleeps is seen at work now and then.
+    sleeping = [at(each, "", f"1:{each / 20}") for each in range(4, 10)]
+    assert not may_compute([*before, *sleeping]) and computing([*before, *sleeping]) == {}
