@@ -240,7 +240,7 @@ def judge(line: Line, gdb: str, shown: list[dict[str, Any]]) -> Judged:
     is_error = any(
         found["record"]["kind"] == "error" for each in answers for found in each["classes"]
     )
-    same = _is_same(gdb, text, is_error=is_error)
+    same = _is_same(gdb, text, is_error=is_error) or _is_same_call(gdb, text, shown)
     if any(each["type"] == "error" for each in shown):
         return Judged(line, gdb, text, "equal" if same else "refused", shown)
     if not same and not _is_same_stop(gdb, answers):
@@ -267,6 +267,7 @@ def _text_of_rank_0(each: dict[str, Any]) -> str:
     return ""
 
 
+_STOPPED_IN_CALL = "The program being debugged stopped while in a function called from GDB"
 _DROPPED_LINES = re.compile(
     r"^(Continuing\.|Continuing at .*|Run till exit .*|Starting program: .*|\[New Thread .*"
     r"|\[Switching to thread .*|\[Thread .* exited\]|Using host libthread_db.*"
@@ -334,6 +335,22 @@ def _is_same(gdb: str, pgdb: str, *, is_error: bool) -> bool:
     source = re.compile(r"(warning: )?\d+ ")
     without = "\n".join(each for each in plain.splitlines() if not source.match(each))
     return bool(without) and expression.fullmatch(without) is not None
+
+
+def _is_same_call(gdb: str, text: str, shown: Iterable[dict[str, Any]]) -> bool:
+    """Tell whether both have stopped in a function that the line calls, with the same error.
+
+    GDB's announcement stands before its error; the stop of PGDB is a line of its own.
+    """
+    announced, found, _ = gdb.partition(_STOPPED_IN_CALL)
+    stops = [part for each in shown if each["type"] == "stop" for part in each["classes"]]
+    return (
+        bool(announced and found)
+        and _is_same(gdb[len(announced) :], text, is_error=True)
+        and any(
+            0 in RankSet.parse(each["ranks"]) and _is_stop_of(announced, each) for each in stops
+        )
+    )
 
 
 def _is_same_stop(gdb: str, answers: Iterable[dict[str, Any]]) -> bool:
