@@ -169,12 +169,17 @@ print nosuch_3
         rf"\[0-1\] Breakpoint 1, {place}\[0-1\] \$1 = 0\n\[0-1\] error: {no_symbol.format(1)}",
         first,
     ), shown
-    assert second.endswith(
+    traceback = (
         "[0-1] Traceback (most recent call last):\n"
         '[0-1]   File "<string>", line 1, in <module>\n'
         "[0-1] ValueError: odd one\n"
         "[0-1] error: Error while executing Python code."
-    ), shown
+    )
+    words_of_gdb_18 = (
+        "[0-1] Python Exception <class 'ValueError'>: odd one\n"
+        "[0-1] error: Error occurred in Python: odd one"
+    )
+    assert second.endswith((traceback, words_of_gdb_18)), shown
     assert re.match(
         rf"\[0-1\] Error while running hook_stop:\n\[0-1\] {no_symbol.format(2)}\n"
         rf"\[0-1\] Breakpoint 3, {place}".rstrip(),
