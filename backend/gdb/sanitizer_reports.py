@@ -208,16 +208,17 @@ def _string_at(pid: int, address: int) -> str:
 def undefined_report(pid: int, stack_pointer: int) -> Report | None:
     """Return UBSan's report, which is on the stack: its kind, place, and a buffer with the message.
 
-    The buffer is an array of whole pages: its address, the bytes it has, the bytes it uses.
+    The buffer is an array of whole pages: its address, the bytes it has, the bytes it uses. Other
+    words of the stack can look like that.
     """
     stack = read_some(pid, stack_pointer, _STACK_BYTES)
     words = [word for (word,) in struct.iter_unpack("=Q", stack[: len(stack) // 8 * 8])]
     for at in range(len(words) - _BUFFER_WORDS + 1):
         kind_at, _, message_at, room_bytes, used_bytes = words[at : at + _BUFFER_WORDS]
-        if not 1 < used_bytes <= room_bytes or room_bytes % _PAGE_BYTES:
+        if not 1 < used_bytes <= room_bytes or (room_bytes | message_at) % _PAGE_BYTES:
             continue
         kind, _, _ = read_some(pid, kind_at, 64).partition(b"\0")
         message = _string_at(pid, message_at)
-        if _KIND.match(kind) and message:
+        if _KIND.match(kind) and message and message.isprintable():
             return Report(kind.decode("ascii"), message)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import struct
 import subprocess
@@ -83,21 +84,29 @@ def test_summary_of_a_report_that_has_stopped_already_does_not_stop() -> None:
 
 
 def test_undefined_behavior_is_read_from_the_stack() -> None:
-    kind, text = (
-        ctypes.create_string_buffer(each)
-        for each in (b"invalid-shift-exponent", b"shift exponent 40 is too large")
-    )
+    kind = ctypes.create_string_buffer(b"invalid-shift-exponent")
+    message = b"shift exponent 40 is too large\0"
+    pages = mmap.mmap(-1, 4096)
+    pages.write(message)
+    pages.seek(2048)
+    pages.write(message)
 
     def on_stack(*words: int) -> Report | None:
         stack = ctypes.create_string_buffer(struct.pack(f"={len(words)}Q", *words))
         return undefined_report(os.getpid(), ctypes.addressof(stack))
 
-    kind_at, text_at, used = ctypes.addressof(kind), ctypes.addressof(text), len(text.raw)
+    text = ctypes.c_char.from_buffer(pages)
+    kind_at, text_at, used = ctypes.addressof(kind), ctypes.addressof(text), len(message)
     found = on_stack(3, 0, kind_at, 1 << 47, text_at, 4096, used, 9)
     assert found == Report("invalid-shift-exponent", "shift exponent 40 is too large")
     assert on_stack(kind_at, 1 << 47, text_at, 4095, used) is None
     assert on_stack(kind_at, 1 << 47, text_at, 4096, 5000) is None
     assert on_stack(text_at, 1 << 47, text_at, 4096, used) is None
+    # Other data of the stack.
+    assert on_stack(kind_at, 1 << 47, text_at + 2048, 4096, used) is None
+    pages.seek(0)
+    pages.write(b"\1\0")
+    assert on_stack(kind_at, 1 << 47, text_at, 4096, used) is None
     assert undefined_report(os.getpid(), 0) is None
 
 
