@@ -92,6 +92,8 @@ async def ranks_with(
     the GDBs are asked about what it does not name.
     """
     session = call.session
+    if session.is_recorded:
+        return call.ranks  # the command is refused, and that says why
     if not kind and any(session.has_breakpoints(call.ranks, int(each)) for each in numbers):
         return call.ranks
     answer = await call.view.breakpoints(*numbers, kind=kind)

@@ -36,6 +36,8 @@ class FakeStopModes:
 class FakeSession:
     """Notes what goes to the GDBs."""
 
+    is_recorded = False
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         """The lines, each with the ranks that get it, unless these are all."""
