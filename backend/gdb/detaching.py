@@ -99,7 +99,7 @@ class Detacher:
             return Done()
         pid = executor.process.pid
         keeps_debugger = keeps_debugger and not executor.gdb.is_remote
-        if keeps_debugger and executor.state == "running" and await self._has_ended_or_stopped():
+        if keeps_debugger and executor.state == "running" and await self._has_ended_before_stop():
             return Done()
         if keeps_debugger and executor.state == "stopped":
             executor.feed(events.Killed(by_debugger=True))
@@ -125,7 +125,7 @@ class Detacher:
         executor.feed(events.Killed())
         return Done()
 
-    async def _has_ended_or_stopped(self) -> bool:
+    async def _has_ended_before_stop(self) -> bool:
         """Try to stop the rank; return whether it has ended meanwhile.
 
         GDB 13.1 does not notice the end of a rank that it steps over a breakpoint.

@@ -41,6 +41,9 @@ from pgdb.patterns import pattern
 from pgdb.process_maps import Mapping, read_mappings
 from pgdb.records import Failure, Frame, Record, Stack, Variable
 
+if TYPE_CHECKING:
+    from pgdb.backend.python.values import Interpreter
+
 PYTHON, UNKNOWN = "python", "unknown"
 _LEFT_OUT = "..."
 _SCALAR = pattern(r"[-+]?[\d.][\w.+-]*\Z|nan\Z|inf\Z|True\Z|False\Z|None\Z|(?:b?[\"'])")
@@ -51,9 +54,6 @@ NO_FRAMES = "The selected thread has no Python frames."
 OTHER_INTERPRETER = (
     f"{NOT_SHOWN}py-spy has none of this thread; it reads one interpreter of a program with several"
 )
-if TYPE_CHECKING:
-    from pgdb.backend.python.values import Interpreter
-
 Entries = dict[int, list[runtime.Entry]] | None
 """Entry frames by the number of their thread; None if the interpreter has no table of them."""
 READER = Reader()
