@@ -188,7 +188,7 @@ def _column(trace: _Trace, number: int, column: str) -> int:
 
 
 def _unknown(number: int) -> str:
-    return f"there is no trace {number} on this rank"
+    return f"there is no trace {number} on this rank; 'traces' lists them"
 
 
 def _text(value: Any) -> str:

@@ -140,7 +140,7 @@ def test_a_new_gdb_and_a_new_launch_get_the_traces(mpi: Mpi, builder: Builder) -
         ("traces --csv /tmp/x.csv", "--csv needs the number of a trace"),
         ("untrace", "there is no trace"),
         ("print trace:1:x", "'traces N' shows its rows"),
-        ("stat trace:1:x", "there is no trace 1 on this rank"),
+        ("stat trace:1:x", "there is no trace 1 on this rank; 'traces' lists them"),
     ],
 )
 def test_bad_input(mpi: Mpi, builder: Builder, command: str, complaint: str) -> None:
