@@ -205,6 +205,18 @@ class RunControl:
             elapsed_s=started.elapsed_s + stopped.elapsed_s,
         )
 
+    def with_news(self, answer: Answer) -> Answer:
+        """Return *answer* with the stops and ends of ranks that ran when it was made."""
+        state, running = self._core.state, answer.missing.running
+        still = running & (state.running | state.passing)
+        lost = running & state.lost
+        news = _ends(state, running - still - lost)
+        return replace(
+            answer,
+            classes=tuple(sorted((*answer.classes, *news), key=lambda each: each.ranks.first)),
+            missing=(answer.missing - running) | Missing(running=still, lost=lost),
+        )
+
     async def wait_stopped(
         self,
         command: str,

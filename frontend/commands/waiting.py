@@ -26,7 +26,7 @@ _MOST_LOOK_S = 64.0
 async def with_places(call: Call, answer: Answer) -> Answer:
     """Return the answer to a command that has waited, with the places of ranks that still run."""
     places = await call.session.ranks(answer.missing.running).still_running()
-    return replace(answer, still_running=places)
+    return replace(call.session.runs.with_news(answer), still_running=places)
 
 
 @contextlib.contextmanager

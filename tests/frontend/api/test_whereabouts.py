@@ -44,6 +44,26 @@ def test_ranks_that_continue_are_looked_at_and_run_on() -> None:
     run(job, test)
 
 
+def test_a_rank_that_stops_during_the_look_runs_no_more() -> None:
+    job = MovingJob({0: [HIT], 1: [None, None], 2: [None]})
+
+    async def test(session: Session) -> None:
+        answer = await session.continue_(timeout_s=WAIT_S)
+        assert str(answer.missing.running) == "1-2"
+        job.happen({1: at(9, "work")})
+        while 1 in session.state.running:
+            await asyncio.sleep(0)
+        later = session.runs.with_news(answer)
+        assert str(later.missing.running) == "2" and not later.missing.lost
+        assert [str(each.ranks) for each in later.classes] == ["0", "1"]
+        assert later.classes[1].record == replace(at(9, "work"), run=1)
+        text = render.missing(replace(later, still_running=()))
+        assert text == ["1 of 3 still running: [2]"]
+        assert session.runs.with_news(later) == later
+
+    run(job, test)
+
+
 def test_two_looks_at_a_rank_both_let_it_run_on() -> None:
     """The stop for the second look comes when the first one has set the rank running again."""
     job = MovingJob({0: [None, None, None], 1: [HIT]})
