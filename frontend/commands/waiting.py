@@ -55,12 +55,15 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
     begun_s = time.monotonic()
     session, display = call.session, call.dispatcher.display
     state, look_s = session.state, LOOK_S
+    # A barrier can hold others meanwhile: the command has waited for these.
+    held = state.held
     reported: tuple[Absent, ...] = ()
     while True:
         await asyncio.sleep(PROGRESS_S)
         elapsed_s = time.monotonic() - begun_s
         if running := ranks & (state.running | state.passing):
-            display.waiting(Waiting(call.line, ranks - state.exited, running, elapsed_s))
+            asked = ranks - state.exited - (held & state.held)
+            display.waiting(Waiting(call.line, asked | running, running, elapsed_s))
         else:
             display.waiting(None)
         if running and elapsed_s >= look_s:

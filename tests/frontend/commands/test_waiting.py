@@ -9,6 +9,8 @@ import pytest
 from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands import waiting
+from pgdb.frontend.show.shown import Waiting
+from pgdb.ranks import RankSet
 from pgdb.records import Frame
 from tests.fakes.moving import MovingJob, at, run
 from tests.fakes.recorded import User
@@ -54,6 +56,32 @@ def test_a_rank_that_waits_for_a_held_one_is_named_once() -> None:
         (text,) = notes.texts
         assert text.startswith("[3] is in MPI_Recv from 0 with tag 1 in MPI_COMM_WORLD")
         assert "may wait for [0], which is held; 'release' lets held ranks run" in text
+        while len(job.resumed) <= len(job.interrupted):  # a look is in progress
+            await asyncio.sleep(0)
+        job.happen({2: at(9), 3: at(9)})
+        await command
+
+    run(job, test)
+
+
+def test_progress_counts_no_rank_that_was_held_before_the_command() -> None:
+    job = job_in_calls()
+
+    async def test(session: Session) -> None:
+        user = User(session)
+        shown: list[Waiting] = []
+        display = user.dispatcher.display
+        display.waiting = lambda each: shown.append(each) if each else None  # type: ignore[method-assign]
+        await user.type("hold 0")
+        command = asyncio.create_task(user.type("continue"))
+        while not shown:
+            await asyncio.sleep(0)
+        assert str(shown[0].running) == "1-3" and str(shown[0].ranks) == "1-3"
+        session.state.hold(RankSet([1]), "barrier 1")
+        job.happen({1: at(9)})
+        while str(shown[-1].running) != "2-3":
+            await asyncio.sleep(0)
+        assert str(shown[-1].ranks) == "1-3"
         while len(job.resumed) <= len(job.interrupted):  # a look is in progress
             await asyncio.sleep(0)
         job.happen({2: at(9), 3: at(9)})
