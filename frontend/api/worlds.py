@@ -45,6 +45,10 @@ class WorldSource(Protocol):
         """
         ...
 
+    def take_known(self, worlds: Sequence[World]) -> None:
+        """Report these worlds to the user no more."""
+        ...
+
     def assign(self, world: World) -> None:
         """Assign the ranks of a world, by their numbers in the session, to aggregators.
 
@@ -169,6 +173,9 @@ class Worlds:
                 f"there is no world {word!r} to attach to; "
                 + (f"further worlds are {numbers}" if numbers else "no further world is there")
             )
+        assert self.source is not None
+        # A search can end before the last of them is in the session.
+        self.source.take_known(wanted)
         return await self.join(wanted)
 
     async def join(self, worlds: Sequence[World], *, timeout_s: float | None = None) -> Answer:

@@ -154,6 +154,10 @@ class SpawnedWorlds:
             number=number, size=job.job_size or 0, processes=job.table.processes, job=target
         )
 
+    def take_known(self, worlds: Sequence[World]) -> None:
+        """Report these worlds to the user no more."""
+        self._reported.update(each.number for each in worlds)
+
     def assign(self, world: World) -> None:
         """Assign the ranks of a world, by their numbers in the session, to aggregators.
 
@@ -198,7 +202,7 @@ class SpawnedWorlds:
             new = [each for each in new if self._is_whole(each)]
         if not new or session.has_ended:
             return
-        self._reported.update(each.number for each in new)
+        self.take_known(new)
         if session.options.spawned != "notify":
             await self._join(new)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -41,6 +42,8 @@ class Job:
         recovery: Any = self
         self.worlds = Worlds(self.core, recovery, dict)
         self.worlds.source = self
+        self.further: tuple[World, ...] = ()
+        self.known_at: dict[int, RankSet] = {}
 
     # -- the transport -------------------------------------------------------------------------
 
@@ -58,7 +61,10 @@ class Job:
     # -- the source of worlds and the recovery ---------------------------------------------------
 
     async def look(self) -> tuple[World, ...]:
-        return ()
+        return self.further
+
+    def take_known(self, worlds: Sequence[World]) -> None:
+        self.known_at.update({each.number: self.core.state.live for each in worlds})
 
     async def of_job(self, target: str) -> World:
         return World(number=1, size=2, processes=processes(200), job=target)
@@ -77,6 +83,18 @@ def test_ranks_of_another_job_are_guests() -> None:
         answer = await job.worlds.add_job("4711")
         assert answer.ranks == job.core.guests == OTHER
         assert job.core.state.live == OWN | OTHER
+
+    asyncio.run(scenario())
+
+
+def test_worlds_that_the_user_adds_are_known_before_the_first_has_joined() -> None:
+    async def scenario() -> None:
+        job = Job()
+        job.may_answer.set()
+        job.further = (World(number=1, size=2, processes=processes(200)),)
+        await job.worlds.add("all")
+        assert job.core.state.live == OWN | OTHER
+        assert job.known_at == {1: OWN}
 
     asyncio.run(scenario())
 

@@ -153,6 +153,20 @@ def test_a_world_some_of_whose_ranks_have_ended_joins_nevertheless() -> None:
     run(test)
 
 
+def test_a_world_that_is_known_is_not_reported() -> None:
+    async def test(session: FakeSession, looking: Looking) -> None:
+        session.options = SessionOptions(spawned="notify")
+        looking.take_known([world(2, 3)])
+        session.stop()
+        looking.found.put_nowait((world(1, 2), world(2, 3)))
+        while not session.notes:
+            await asyncio.sleep(0)
+        (note,) = session.notes
+        assert "world 1 has 2 ranks" in note and "world 2" not in note
+
+    run(test)
+
+
 def test_a_search_that_fails_is_reported_and_the_next_stop_tries_again() -> None:
     async def test(session: FakeSession, looking: Looking) -> None:
         session.stop()
