@@ -161,8 +161,18 @@ class Pane:
         classes = await self._ask_all(operation, rank)
         return classes[0].filled if classes else None
 
+    def _of_its_program(self, rank: RankSet) -> RankSet:
+        """Return the ranks that run the program of *rank*.
+
+        The place of an instruction is a function and an offset, and another program can have a
+        function of this name.
+        """
+        processes = self._workspace.session.table.processes
+        own = {each.executable for each in processes if each.rank in rank}
+        return rank | RankSet(each.rank for each in processes if each.executable in own)
+
     async def _instructions(self, rank: RankSet, height: int, width: int) -> list[Row]:
-        ready = self._ready() | rank
+        ready = self._ready() & self._of_its_program(rank) | rank
         classes, listed = await asyncio.gather(
             self._ask_all(Console(command="disassemble $pc,+1"), ready),
             self._ask(Console(command="info breakpoints"), rank),

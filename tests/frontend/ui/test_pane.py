@@ -21,6 +21,7 @@ from pgdb.frontend.ui.pane import Pane, fragments
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Console, ListBreakpoints
 from pgdb.overlay.router import Gathered
+from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointList, Frame, Record, Stack, Stop, Text
 
@@ -84,10 +85,19 @@ class FakeSession:
         self.asked = RankSet()
         self.traffic = FakeTraffic(path)
         self.state = JobState(ALL)
+        self.programs = dict.fromkeys(ALL, "/job/work")
         for ranks, line in (("0-1", 3), ("2", 4)):
             frame = Frame(level=0, function="work", fullname=path, line=line)
             stop = Stop(reason="breakpoint-hit", frame=frame)
             self.state.apply((EquivalenceClass(ranks=RankSet.parse(ranks), record=stop),))
+
+    @property
+    def table(self) -> ProcTable:
+        processes = [
+            RankProcess(rank=rank, host="n1", pid=100 + rank, executable=program)
+            for rank, program in self.programs.items()
+        ]
+        return ProcTable(processes=tuple(processes), source="made up")
 
 
 @pytest.fixture
@@ -160,6 +170,15 @@ def test_the_instructions_have_all_classes_and_breakpoints(workspace: Workspace)
         "B▷ [2] 0x0000000000000011 <work+9>: disassemble $pc-8,+53",
         "0x0000000000000012 <work+10>: disassemble $pc-8,+53",
     ]
+
+
+def test_the_same_function_of_another_program_is_another_place(workspace: Workspace) -> None:
+    session: Any = workspace.session
+    session.programs[2] = "/job/other"
+    typed(workspace, "layout asm", "winheight 3")
+    rows = [" ".join(each.split()) for each in drawn(workspace, columns=80)]
+    assert rows[1].startswith("▶ [0-1] 0x0000000000000010 <work+8>")
+    assert not any("▷" in each for each in rows)
 
 
 def test_rows_for_another_size_are_outdated(workspace: Workspace) -> None:
