@@ -144,7 +144,11 @@ Pready_range start: partition_low partition_high request_value
 Pready_list start: length array_of_partitions request_value
 Parrived test: request_value partition flag
 Buffer_detach ! other: buffer_addr size
-Comm_buffer_detach ! other: comm buffer_addr size
+Buffer_flush ! other:
+Comm_detach_buffer ! other: comm buffer_addr size
+Comm_flush_buffer ! other: comm
+Session_detach_buffer ! other: session buffer_addr size
+Session_flush_buffer ! other: session
 Win_create ! comm: base size disp_unit info comm newwin
 Win_allocate ! comm: size disp_unit info comm baseptr newwin
 Win_allocate_shared ! comm: size disp_unit info comm baseptr newwin

@@ -15,7 +15,7 @@ from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.awaited_threads import end_of_rank
 from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.child_waits import children_of, waits_for_child
-from pgdb.backend.gdb.deaths import find_deaths
+from pgdb.backend.gdb.handled_signals import with_deaths
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
     Objects,
@@ -253,7 +253,8 @@ class CallStatus:
             )
         if (status := await self._of_torch(image, stacks[0][1], objects)) is not None:
             return status
-        thread, places = stacks[last][0], _with_deaths(stacks[last][1])
+        thread, places = stacks[last]
+        places = await with_deaths(self._gdb, image, thread, numbers[thread], places)
         state, note = looked.state, looked.note
         if stopped:
             # A thread in a call, and a call around a function of the user's, are in MPI.
@@ -445,14 +446,6 @@ def _places(result: Result, objects: Objects) -> tuple[Place, ...]:
         Place(frame, address, objects.owner(address, frame.library))
         for frame, address in zip(frames, addresses, strict=True)
     )
-
-
-def _with_deaths(places: tuple[Place, ...]) -> tuple[Place, ...]:
-    for dying in find_deaths(places):
-        place = places[dying.level]
-        place = place._replace(frame=replace(place.frame, dying=dying.row.bare or dying.row.says))
-        return (*places[: dying.level], place, *places[dying.level + 1 :])
-    return places
 
 
 def _site(places: Sequence[Place]) -> CallSite | None:

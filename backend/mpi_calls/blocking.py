@@ -16,7 +16,7 @@ from pgdb.jobs import procfs
 from pgdb.jobs.thread_states import is_confined
 from pgdb.mpi_calls import Activity, MpiCallStatus
 
-_BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io")
+_BLOCKING = ("sleeping", "lock", "thread", "deadlock", "io", "dying", "exiting")
 _LEAST_TICKS = 3
 """Least CPU ticks of work; a stop by a debugger may cost one or two."""
 _WAITS_FOR_CHILD = (61, 247)

@@ -482,5 +482,17 @@ FAULTS: dict[str, tuple[Job, str, str, str]] = {
         "0",
         "1-3",
     ),
+    "a buffered message that nobody receives": (
+        {"0": in_call("MPI_Buffer_detach", "other", communicator=None), "1-3": BARRIER},
+        "unmatched-send",
+        "0",
+        "1-3",
+    ),
+    "buffered messages that nobody receives, as all ranks wait for theirs": (
+        {"0-3": in_call("MPI_Buffer_detach", "other", communicator=None)},
+        "head-to-head-sends",
+        "0-3",
+        "",
+    ),
     "all in MPI_Init": ({"0-3": INIT}, "network-or-launcher", "0-3", ""),
 }

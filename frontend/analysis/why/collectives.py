@@ -50,6 +50,11 @@ _WHO_LEFT = Step(
     "flight recorder counts the calls of each rank",
     ("mpi-calls --last 8",),
 )
+_WHOSE_CALL = Step(
+    "whether all ranks make that call there, by the source; the flight recorder keeps the last "
+    "calls of each rank",
+    ("mpi-calls --last 8",),
+)
 Calls = list[tuple[MpiCall, Party]]
 
 
@@ -90,6 +95,19 @@ def left(knot: Knot) -> Verdict | None:
         return None
     ranks = RankSet.union(each.ranks for each in others)
     gone = [each for each in knot.parties if not each.ranks.isdisjoint(finalizing)]
+    if len(ranks) < len(finalizing) and (missed := _untaken_functions(others)):
+        return knot.verdict(
+            "different-collectives",
+            f"{_stands(others)}, and {words.verb(ranks, 'has')} not taken what has come to "
+            f"{words.pronoun(ranks)} in {missed}, while {words.named(finalizing)} "
+            f"{words.verb(finalizing, 'has')} left for MPI_Finalize{words.at(gone[0])}: "
+            f"{words.named(ranks)} {words.verb(ranks, 'has')} made another call, or the others "
+            "have left one out",
+            "a rank that makes the calls of the others takes its parts of them",
+            ranks=ranks,
+            known=False,
+            step=_WHOSE_CALL,
+        )
     return knot.verdict(
         "rank-left",
         f"{words.named(finalizing)} {words.verb(finalizing, 'has')} left for MPI_Finalize"
@@ -98,6 +116,27 @@ def left(knot: Knot) -> Verdict | None:
         "a rank in MPI_Finalize takes part in no other collective call",
         ranks=finalizing,
     )
+
+
+def _untaken_functions(parties: Sequence[Party]) -> str:
+    """Return in words the collective calls whose parts have come to ranks that are in another call
+    of the same communicator; empty if that is not so for each party."""
+    found: list[str] = []
+    for party in parties:
+        own = [
+            message.function
+            for message in party.status.arrived
+            if message.function
+            and any(
+                made.function != message.function
+                and matching.same_communicator(made.communicator, message.communicator) is True
+                for made in party.calls
+            )
+        ]
+        if not own:
+            return ""
+        found += own
+    return " and ".join(dict.fromkeys(found))
 
 
 def _are_stages(others: Sequence[Party], left: RankSet) -> bool:

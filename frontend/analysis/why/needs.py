@@ -71,6 +71,18 @@ _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
 """Calls that wait for processes of another job."""
+_DRAINING = frozenset(
+    f"MPI_{each}"
+    for each in (
+        "Buffer_detach",
+        "Buffer_flush",
+        "Comm_detach_buffer",
+        "Comm_flush_buffer",
+        "Session_detach_buffer",
+        "Session_flush_buffer",
+    )
+)
+"""Calls that wait until the receivers of all messages of MPI_Bsend have them."""
 # They wait for processes outside the communicator, or for a subset that they do not name.
 _OPEN_ENDED = CONNECTIONS | {"MPI_Intercomm_create"}
 
@@ -186,6 +198,9 @@ def _condition(
                     return None
             missing = world if everybody is None else everybody
             needs = [Need("others", missing, every=False, is_known=False)]
+        case "other" if call.function in _DRAINING:
+            others = world - (ranks if len(ranks) == 1 else RankSet())
+            needs = [Need("receiver", others, every=False, is_known=False)] if others else []
         case _:
             return None
     wanted = tuple(each for each in needs if each is not None)

@@ -62,6 +62,14 @@ def test_a_rank_that_used_the_processor_between_two_looks_has_worked(tmp_path: P
     assert blocking.looked(outside("lock"), image, PID).worked is True
 
 
+@pytest.mark.parametrize("activity", ["dying", "exiting"])
+def test_a_rank_that_ends_may_block_too(tmp_path: Path, activity: Activity) -> None:
+    blocking, image = Blocking(tmp_path), Image(0)
+    process(tmp_path, PID, 100)
+    blocking.looked(outside(activity), image, PID)
+    assert blocking.looked(outside(activity), image, PID).worked is False
+
+
 def test_the_work_of_a_child_is_work(tmp_path: Path) -> None:
     blocking, image = Blocking(tmp_path), Image(0)
     process(tmp_path, PID, 100, children=f"{CHILD} ")

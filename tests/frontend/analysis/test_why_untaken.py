@@ -9,7 +9,7 @@ from pgdb.frontend.analysis.why.verdict import Verdict
 from pgdb.mpi_calls import ANY_SOURCE, ArrivedMessage, Communicator, MpiCallStatus, Request
 from pgdb.ranks import RankSet
 from tests.support.why_calls import WORLD, recv, request, send, waits
-from tests.support.why_jobs import BARRIER, Job, explained
+from tests.support.why_jobs import BARRIER, FINALIZE, Job, explained
 
 OTHER = Communicator(name="other", members="0-3", identity="other")
 
@@ -141,3 +141,30 @@ def test_no_receiver_is_inferred_where_a_rank_lists_no_messages() -> None:
     }
     found = explained(job)
     assert all("send to" not in line for each in found.verdicts for line in each.evidence)
+
+
+def having_parts(status: MpiCallStatus, function: str, comm: Communicator) -> MpiCallStatus:
+    return replace(status, arrived=(ArrivedMessage(0, None, comm, function),))
+
+
+def test_a_rank_alone_in_a_call_that_has_not_taken_its_part_of_another_made_the_wrong_one() -> None:
+    found = only({"0-1,3": FINALIZE, "2": having_parts(BARRIER, "MPI_Bcast", WORLD)})
+    assert (found.kind, str(found.ranks)) == ("different-collectives", "2")
+    assert (str(found.victims), found.confidence) == ("0-1,3", "likely")
+    assert "rank 2 is in MPI_Barrier" in found.text
+    assert "has not taken what has come to it in MPI_Bcast" in found.text
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        # The part is of the call that the rank is in, or of a communicator that is another one.
+        {"0-1,3": FINALIZE, "2": having_parts(BARRIER, "MPI_Barrier", WORLD)},
+        {"0-1,3": FINALIZE, "2": having_parts(BARRIER, "MPI_Bcast", OTHER)},
+        # As many have left as wait.
+        {"0-1": having_parts(BARRIER, "MPI_Bcast", WORLD), "2-3": FINALIZE},
+    ],
+)
+def test_parts_of_other_calls_do_not_excuse_ranks_that_have_left(job: Job) -> None:
+    found = only(job)
+    assert (found.kind, found.confidence) == ("rank-left", "certain")
