@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.commands.completion import ANSWER_LIMIT_S, LineCompleter
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
 from pgdb.records import Text
@@ -40,18 +39,27 @@ async def _apropos(call: Call) -> Outcome:
         expression = re.compile(_of_python(text), re.IGNORECASE)
     except re.error as error:
         raise UsageError(f"apropos {text}: {error}") from None
+    ranks = (call.ranks & call.session.state.live) or call.ranks
+    answer = await call.session[ranks.first].execute_plain(call.line)
+    # GDB lists its commands by its help, which lacks the options that PGDB gives some of them.
+    listed = {
+        word
+        for each in answer.classes
+        if isinstance(record := each.filled, Text)
+        for line in record.text.split("\n")
+        for word in line.partition(" -- ")[0].split(", ")
+    }
     own = [
         f"{each.word} -- {each.summary}"
         for each in COMMANDS.commands
-        if each.word not in gdb_commands.KINDS and expression.search(f"{each.word} {each.help}")
+        if each.word not in listed and expression.search(f"{each.word} {each.help}")
     ]
     user = call.workspace.user
     own += [each for each in user.described if expression.search(each)]
     own += [each for each in user.alias_summaries.split("\n") if each and expression.search(each)]
     if own:
         call.dispatcher.say("\n".join(own))
-    ranks = (call.ranks & call.session.state.live) or call.ranks
-    return await call.session[ranks.first].execute_plain(call.line)
+    return answer
 
 
 @COMMANDS.command(

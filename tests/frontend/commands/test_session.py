@@ -61,6 +61,14 @@ def test_apropos_finds_commands_of_ours(typed: Typed) -> None:
     assert "apropos [: unterminated character set" in typed.errors
 
 
+def test_apropos_finds_the_options_that_we_give_gdbs_commands(typed: Typed) -> None:
+    typed.session.texts["apropos lockstep"] = "finish, fin -- Execute until it returns."
+    typed("apropos lockstep")
+    found = {line.partition(" -- ")[0] for line in typed.errors.split("\n")}
+    assert {"step", "next", "until", "until-diverge"} <= found
+    assert "finish" not in found  # GDB lists it
+
+
 def test_apropos_finds_commands_and_aliases_of_the_user(typed: Typed) -> None:
     typed("define foo\nproc 0 ptype x\nend\ndocument foo\nShow x.\nThe other words.\nend")
     typed("alias ones = proc 1 print")
