@@ -258,6 +258,28 @@ class Breakpoints:
             return made
         return await self._made_python(made)
 
+    async def clear_python(self, place: Place, pid: int, *, is_own: bool) -> Record | None:
+        """Delete the breakpoints at a place of Python, as ``clear`` does; None if GDB is to be
+        asked, since the place may be one of C.
+
+        :param is_own: whether the place is in the file of the selected Python frame.
+        """
+        numbers = self.python.at_place(place.wanted)
+        if numbers:
+            words = " ".join(map(str, numbers))
+            result = await self._gdb.send(console(f"delete {words}"))
+            if result.kind == "error":
+                return failure(result)
+            return Text(text=f"Deleted breakpoint{'s' * (len(numbers) > 1)} {words}")
+        if is_own:
+            return Failure(message=f"No breakpoint at {place.location}.")
+        if not self._runtime_of(pid):
+            return None
+        result = await self._gdb.send(console(f"clear {place.location}"))
+        if result.kind == "error" and _is_unknown(result.message):
+            return Failure(message=f"No breakpoint at {place.location}.")
+        return failure(result) if result.kind == "error" else Text(text=result.text.rstrip("\n"))
+
     async def catch_python(self, letter: str, rest: str, first: int, pid: int) -> Record:
         """Make the catchpoint of ``catch py-exception``."""
         if letter:

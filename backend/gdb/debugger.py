@@ -128,6 +128,7 @@ class GdbDebugger:
             show=self._executor.on_output,
             rank=rank,
         )
+        self._executor.stops.display_text = self._operations.display_text
         self._attacher = Attacher(
             self._gdb,
             expect_stop=self._executor.expect_first_stop,

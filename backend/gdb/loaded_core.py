@@ -57,6 +57,7 @@ class LoadedCore:
             show=lambda text: None,
             rank=rank,
         )
+        self.stops.display_text = self.operations.display_text
 
     async def load(self, factory: GdbFactory, program: CoreProgram) -> None:
         """Start a GDB that reads the program and the core.

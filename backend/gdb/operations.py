@@ -33,7 +33,8 @@ from pgdb.backend.gdb.libraries import lists_libraries, with_marks
 from pgdb.backend.gdb.mi import Result, console, without_records
 from pgdb.backend.gdb.own_names import without_own_names
 from pgdb.backend.gdb.python_breakpoints import CATCH as CATCH_PYTHON
-from pgdb.backend.gdb.python_commands import SELECTS, PythonCommands, with_file
+from pgdb.backend.gdb.python_commands import SELECTS, with_file
+from pgdb.backend.gdb.python_console import PythonConsole
 from pgdb.backend.gdb.python_parts import is_python
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.run_output import own_text
@@ -79,7 +80,6 @@ from pgdb.records import (
 
 if TYPE_CHECKING:
     from pgdb.backend.gdb.call_status import CallStatus
-    from pgdb.backend.gdb.python_values import PythonValues
 
 _RESUME = {
     "continue": "-exec-continue",
@@ -140,7 +140,7 @@ class Operations:
         self._stacks = stacks
         self._adopt_run = adopt_run
         self._show = show
-        self._python = PythonCommands(stacks)
+        self._python = PythonConsole(gdb, stacks, breakpoints)
 
     @functools.cached_property
     def _calls(self) -> CallStatus:
@@ -150,11 +150,9 @@ class Operations:
         stacks = self._stacks
         return CallStatus(self._gdb, stacks.python, stacks.called_names, stacks.image_of)
 
-    @functools.cached_property
-    def _python_values(self) -> PythonValues:
-        from pgdb.backend.gdb.python_values import PythonValues
-
-        return PythonValues(self._gdb, self._python)
+    async def display_text(self, text: str, pid: int) -> str:
+        """Return what GDB has printed of displays as the user knows them."""
+        return await self._python.display_text(text, pid)
 
     async def perform(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
         """Carry out an operation on the rank with process *pid*; return its answer.
@@ -177,6 +175,8 @@ class Operations:
             record = await fortran_elements.with_parser_words(self._gdb, line, record)
         if self._stacks.arguments.has_fortran:
             record = await absent_arguments.with_cause(self._gdb, operation, record)
+        if (reworded := await self._python.with_way(pid, operation, record)) is not None:
+            return reworded
         return await scopes.with_scopes(self._gdb, operation, record)
 
     async def _answer_to(self, operation: AnyOperation, request_id: int, pid: int) -> Record:
@@ -184,7 +184,7 @@ class Operations:
             case Evaluate(expression=expression) if trace_of(expression) is not None:
                 return Failure(message=traces.NO_VALUE)
             case Evaluate(expression=expression) if is_python(expression):
-                return await self._python_values.evaluate(pid, operation)
+                return await self._python.values.evaluate(pid, operation)
             case Evaluate(expression=expression):
                 if (why := await self._unset(expression)) is not None:
                     return why
@@ -201,7 +201,7 @@ class Operations:
             case ListRecordedCalls(last=last):
                 return await self._calls.recorded(pid, last)
             case SelectFrame(command=command):
-                if (selected := await self._python.select(pid, command)) is not None:
+                if (selected := await self._python.commands.select(pid, command)) is not None:
                     return selected
                 shown, named = self._stacks.arguments, self._named(pid)
                 record = await queries.select_frame(self._gdb, shown, command, named)
@@ -209,13 +209,13 @@ class Operations:
                     return await fortran_arguments.with_whole_arguments(self._gdb, record)
                 return record
             case ListVariables(which="python"):
-                return await self._python_values.variables(pid, operation)
-            case ListVariables(which="locals") if self._stacks.python.is_python_selected:
-                return await self._python_values.variables(pid, operation)
+                return await self._python.values.variables(pid, operation)
+            case ListVariables() if self._stacks.python.is_python_selected:
+                return await self._python.values.variables(pid, operation)
             case Reduce(expression=expression) if is_python(expression):
-                return await self._python_values.numbers(pid, operation)
+                return await self._python.values.numbers(pid, operation)
             case ReadBlock(expression=expression) if is_python(expression):
-                return await self._python_values.block(pid, operation)
+                return await self._python.values.block(pid, operation)
             case ListVariables():
                 return await self._variables(operation, pid)
             case Reduce(expression=expression, limit_bytes=limit) if operation.reads_kept_values:
@@ -255,10 +255,15 @@ class Operations:
             case Console(command=command, display=display):
                 if records(command) and has_several_threads(pid):
                     return Failure(message=_RECORDS_ONE_THREAD)
+                if (ours := await self._python.answer(command, pid)) is not None:
+                    return ours
                 watch = self._files.watch(command, pid, self._gdb.pid)
                 command = self._files.filled(command, pid)
                 if not computes(operation):
-                    sent = await self._with_elements(command, is_command=True)
+                    plain = await self._python.display(command, pid) if display else command
+                    if isinstance(plain, Failure):
+                        return plain
+                    sent = await self._with_elements(plain, is_command=True)
                     self._gdb.displays.take(command, sent)
                     command = sent
                 if self._stacks.arguments.has_fortran and _FULL_STACK.match(command):
@@ -290,7 +295,7 @@ class Operations:
                         return written
                 if result.text and lists_kernels(command):
                     result.change_text(with_invocations(result.text))
-                answer = await self._text(result, request_id)
+                answer = await self._text(result, request_id, pid)
                 if isinstance(answer, Failure):
                     answer = self._files.with_own_file(command, answer, self._gdb.pid)
                 return answer
@@ -298,15 +303,15 @@ class Operations:
                 read = functools.partial(self._files.read, operation, pid, self._gdb.pid)
                 return await asyncio.to_thread(read)
             case MachineQuery(command="python source", arguments=arguments):
-                return await self._python.source(pid, " ".join(arguments))
+                return await self._python.commands.source(pid, " ".join(arguments))
             case MachineQuery(command="python frame"):
-                return await self._python.frame(pid)
+                return await self._python.commands.frame(pid)
             case MachineQuery():
                 return await machine_queries.ask(self._gdb, operation)
             case Explore():
                 return await machine_queries.explore(self._gdb, operation)
             case Script(lines=lines):
-                return await self._script(self._files.filled_lines(lines, pid), request_id)
+                return await self._script(self._files.filled_lines(lines, pid), request_id, pid)
             case InsertBreakpoint(command=command, first_number=first):
                 if (match := CATCH.match(command)) is not None:
                     return await self._breakpoints.catch_death(match[1], match[2], first, pid)
@@ -382,7 +387,7 @@ class Operations:
             return await full_values.look_at_variables(self._gdb, operation, listed, pid)
         return listed
 
-    async def _script(self, lines: Sequence[str], request_id: int) -> Record:
+    async def _script(self, lines: Sequence[str], request_id: int, pid: int) -> Record:
         # Sent line by line, a "commands" or "define" would swallow the MI commands behind it.
         # No other file can come in the place of a file without a name.
         descriptor = os.memfd_create("pgdb-script", os.MFD_CLOEXEC)
@@ -399,7 +404,7 @@ class Operations:
                 message = re.sub(rf"{re.escape(name)}:(\d+): ", r"line \1: ", message)
                 message = message.replace("Error in sourced command file:\n", "")
                 return replace(failure(result), message=message)
-        return await self._text(result, request_id)
+        return await self._text(result, request_id, pid)
 
     async def _carry_out(self, command: str, request_id: int) -> Result:
         """Send a command in which code of the user's can set the rank running."""
@@ -419,13 +424,13 @@ class Operations:
         if not done.cancelled() and done.exception() is None:
             self._show(own_text(done.result().text))
 
-    async def _text(self, result: Result, request_id: int) -> Record:
+    async def _text(self, result: Result, request_id: int, pid: int) -> Record:
         if result.kind == "running":
             self._show(result.printed)
             return Running(run=request_id)
         if result.kind == "error":
             return failure(result)
-        shown = self._gdb.displays.as_typed(result.printed)
+        shown = await self.display_text(result.printed, pid)
         text = without_own_names(shown).rstrip("\n")
         if made := await self._breakpoints.take_made():
             return BreakpointsMade(breakpoints=made, text=text)

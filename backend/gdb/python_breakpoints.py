@@ -35,6 +35,8 @@ _LINE = pattern(r"(?P<file>[^\s:'\"]+\.pyw?):(?P<line>\d+)\Z")
 _FUNCTION = pattern(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\Z")
 CATCH = pattern(r"\s*(t?)cat(?:c|ch)?\s+py-exception(?!\S)\s*(.*)\Z")
 """The command that stops a rank at an uncaught exception of Python."""
+CLEAR = pattern(r"cl(?:e(?:ar?)?)?(?:\s+(\S.*?))?\s*\Z")
+"""The command that deletes the breakpoints at a place, and the place."""
 PENDING = "not armed yet: the rank has to execute Python code first"
 UNKNOWN = "armed, but the rank has executed no such code yet"
 _MOST_OF_SCRIPT_BYTES = 1 << 22
@@ -87,6 +89,12 @@ def in_file(command: str, file: str, line: int) -> str:
     if not match["line"] or match["line"][0] in "+-":
         wanted += line
     return f"{match['word']} {file}:{wanted}{match['tail']}"
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    """Return whether two names can be of one file: one may be the end of the other's path."""
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    return longer == shorter or (bool(shorter) and longer.endswith(f"/{shorter}"))
 
 
 def _why_invalid(condition: str) -> str:
@@ -190,6 +198,29 @@ class PythonBreakpoints:
             return failure(result)
         self.slots[last + 1] = slot
         return last + 1
+
+    def at_place(self, wanted: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of the breakpoints at a line or a function, as ``clear`` means it."""
+        places = self.agent.report().get("places")
+        places = places if isinstance(places, dict) else {}
+        found = []
+        for number, slot in self.slots.items():
+            point, known = self.agent.points.get(slot), places.get(slot)
+            if point is None:
+                continue
+            if "function" in wanted:
+                is_there = point.get("function") == wanted["function"]
+            else:
+                at = [(str(point.get("file", "")), point.get("line"))]
+                if isinstance(known, tuple) and len(known) == 3:
+                    at.append((str(known[0]), known[1]))
+                is_there = any(
+                    line == wanted["line"] and _is_same_file(file, str(wanted["file"]))
+                    for file, line in at
+                )
+            if is_there:
+                found.append(number)
+        return found
 
     def deleted(self, number: int) -> None:
         """Let the agent forget a breakpoint that GDB has deleted."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from functools import cache
 
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.python_breakpoints import in_file
+from pgdb.backend.gdb.python_listing import listing
+from pgdb.backend.gdb.python_source import lines_of
 from pgdb.backend.gdb.python_stacks import NO_FRAMES, NO_PYTHON, MixedStack
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.python.reader import PythonFrame
-from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Frame, Record, Stack, Text
-from pgdb.regular_files import open_regular
 
 _MOVES = pattern(
     r"(?P<python>py-)?(?P<word>up|down|f|fr|fra|fram|frame)(?:\s+(?P<number>-?\d+))?\Z"
@@ -22,7 +20,6 @@ _MOVES = pattern(
 _RANGE = pattern(r"(?:(\d+)(?:\s*,\s*(\d+))?)?\Z")
 _LINES = 10
 _MOST_LINES = 10_000
-_MOST_BYTES = 16 << 20
 SELECTS = pattern(r"(?:thread|t|taskset|frame|f|up|down|up-silently|down-silently|sel\w*)\b")
 """Commands of GDB's that may select another frame."""
 
@@ -135,7 +132,7 @@ class PythonCommands:
                 message=f"py-list {argument}: it takes FIRST or FIRST,LAST: line numbers"
             )
         try:
-            lines = _lines_of(pid, frame.filename)
+            lines = lines_of(pid, frame.filename)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             return Failure(message=f"{frame.filename}: {why}")
@@ -145,11 +142,7 @@ class PythonCommands:
         shown = range(max(1, first), min(last, len(lines), first + _MOST_LINES) + 1)
         if not shown:
             return Failure(message=f"{frame.filename} has {len(lines)} lines")
-        # The form of GDB's ``list``: the front end joins the parts of ranks at different lines.
-        text = [f"{number}\t{lines[number - 1].rstrip()}" for number in shown]
-        if _has_changed(pid, frame.filename):
-            text.append(f"({frame.filename} has changed since the rank began: lines may differ)")
-        return Text(text="\n".join(text))
+        return Text(text=listing(pid, frame.filename, lines, shown))
 
 
 def _no_further(is_up: bool, *, is_python: bool) -> str:
@@ -160,47 +153,3 @@ def _no_further(is_up: bool, *, is_python: bool) -> str:
 def _only(mixed: MixedStack, at: int) -> Stack:
     frame = mixed.places[at].frame
     return Stack(frames=(decode.at_level(frame, 0),), hidden=str(at))
-
-
-def _lines_of(pid: int, path: str) -> list[str]:
-    """Return the lines of a source file, as the rank sees it.
-
-    :raises OSError: if it cannot be read.
-    :raises ValueError: if it is no file, or too large.
-    """
-    if not path.startswith("/"):
-        raise ValueError("the code has no source file")
-    with open_regular(f"/proc/{pid}/root{path}") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ValueError("the file is too large")
-    return data.decode("utf-8", "replace").splitlines()
-
-
-def unchanged_source(pid: int, path: str) -> str | None:
-    """Return the text of a source file as the rank sees it; None if it cannot be read, or was
-    written after the rank began."""
-    try:
-        return None if _has_changed(pid, path) else "\n".join(_lines_of(pid, path))
-    except (OSError, ValueError):
-        return None
-
-
-def _has_changed(pid: int, path: str) -> bool:
-    """Return whether a file was written after the process began."""
-    try:
-        status = procfs.read_stat(pid)
-        if status is None:
-            return False
-        began_s = _booted_s() + status.start_time_ticks / os.sysconf("SC_CLK_TCK")
-        return os.stat(f"/proc/{pid}/root{path}").st_mtime > began_s + 1
-    except OSError:
-        return False
-
-
-@cache
-def _booted_s() -> float:
-    """Return the time of the host's boot, in seconds since 1970; 0 if the kernel does not say."""
-    with open("/proc/stat", encoding="ascii") as file:
-        words = next((line.split() for line in file if line.startswith("btime ")), ["", "0"])
-    return float(words[1])

@@ -99,11 +99,23 @@ class PythonValues:
         known = list(frame.locals or ())
         if interpreter is not None and (scope := await self._scope(pid, interpreter, frame)):
             known = scopes.all_locals(frame, scope)
+        if operation.which == "arguments":
+            known = [each for each in known if each.arg]
         items = []
         for each in known[:_MOST_VARIABLES]:
             items.append(await self._variable(pid, each, interpreter, operation))
         empty = "No locals." if frame.name != "<module>" else "No locals: these are globals."
+        if operation.which == "arguments":
+            empty = "No arguments."
         return Variables(items=tuple(items), empty=empty)
+
+    async def has(self, pid: int, frame: PythonFrame, name: str) -> bool:
+        """Return whether a frame has a local variable, its own or one of an enclosing function."""
+        known = list(frame.locals or ())
+        if (interpreter := await self._interpreter(pid)) is not None:
+            if (scope := await self._scope(pid, interpreter, frame)) is not None:
+                known = scopes.all_locals(frame, scope)
+        return any(each.name == name for each in known)
 
     async def _variable(
         self, pid: int, local: Local, interpreter: Interpreter | None, operation: ListVariables

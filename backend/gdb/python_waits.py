@@ -9,7 +9,7 @@ import msgspec
 
 from pgdb.backend.gdb.activities import activity_of, blocking_function
 from pgdb.backend.gdb.mpi_frames import Objects, Place
-from pgdb.backend.gdb.python_commands import unchanged_source
+from pgdb.backend.gdb.python_source import unchanged_source
 from pgdb.backend.gdb.python_stacks import PythonStacks
 from pgdb.backend.gdb.rank_image import ProcessImage, RankImage
 from pgdb.backend.python import glue, loops, values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -64,6 +64,9 @@ _CONDITION_FAILED = "Error in testing "
 _WATCH_FAILED = pattern(r"Error evaluating expression for watchpoint (\d+) (.*)")
 
 
+DisplayText = Callable[[str, int], Awaitable[str]]
+
+
 class StopReports:
     """Makes the records of one rank's stops."""
 
@@ -75,6 +78,8 @@ class StopReports:
         self._breakpoints = breakpoints
         self.shows_displays = False
         """Whether GDB shows values at each stop (``display``)."""
+        self.display_text: DisplayText | None = None
+        """Returns what GDB has printed of displays as the user knows them."""
         self._instruction = NextInstruction(gdb)
         self.gpu = GpuFocus(gdb)
         """The part of a GPU that GDB looks at."""
@@ -298,9 +303,9 @@ class StopReports:
             stop = await self.values.corrected(stop)
             stop = replace(stop, values=await self.values.look(stop.values, pid))
         text = ""
-        if self.shows_displays:
+        if self.shows_displays and self.display_text is not None:
             shown = (await self._gdb.send(console("display"))).text
-            text = self._gdb.displays.as_typed(shown).rstrip("\n")
+            text = (await self.display_text(shown, pid)).rstrip("\n")
         stop = replace(stop, frame=frame, inside=inside, dying=dying)
         text = text if text.strip() else ""
         if self._instruction.is_wanted(stop, self._word) and "=> " not in text:

@@ -19,6 +19,7 @@ from pgdb.frontend.api.user_variables import define_variables, read_variables, s
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Reattach
+from pgdb.patterns import pattern
 from pgdb.proctable import SessionMode
 from pgdb.ranks import RankSet
 from pgdb.records import READS_ITS_INPUT, Event, Exit, Failure, Record, Stop, Text
@@ -27,6 +28,7 @@ from pgdb.report_switch import switch, switch_line
 _PENDING_ON = "set breakpoint pending on"
 _PENDING_AUTO = "set breakpoint pending auto"
 _NO_SYMBOL = 'No symbol "'
+_OF_PYTHON = pattern(r"display(?:/\w+)?\s.*(?<![\w:\"'])py:")
 
 
 class Recovery:
@@ -253,7 +255,9 @@ class Recovery:
         """Keep a display until its ranks are where its variables are; return what else failed."""
         if not isinstance(kept.operation, Console) or not kept.operation.display:
             return again
-        ranks = _failed_with(_NO_SYMBOL, again)
+        # At the begin of a launch there is no Python frame, or no interpreter.
+        words = "" if _OF_PYTHON.match(kept.line) else _NO_SYMBOL
+        ranks = _failed_with(words, again)
         if not ranks:
             return again
         self._core.settings.put_display_off(kept, ranks)

@@ -34,11 +34,16 @@ _ENDS_GDBS = (
     "ends the code"
 )
 _LOOPS = ("loop_break", "loop_continue")
-_WAYS_OUT = {"proc": "; 'if $_rank == N' … 'end' chooses ranks in it"}
+_WAYS_OUT = {
+    "proc": "; 'if $_rank == N' … 'end' chooses ranks in it",
+    "py-print": "; 'display py:EXPR' shows a value of Python at each stop",
+}
 _OFF = pattern(r"(?:\S+\s+)+(?:off|0|unlimited)\Z")
 _ARGUMENT = pattern(r"\s*[\w.-]*\$arg[c\d]")
 _GUILE = pattern(r"\(\s*execute\s+\"([^\"\\]*)\"")
 _DEATH = pattern(r"death\b")
+_PRINTS = frozenset("print inspect output call display printf x".split())
+_OF_PYTHON = pattern(r"(?<![\w:.\"'])py:[^\W\d]")
 
 
 class Checker:
@@ -121,6 +126,10 @@ class Checker:
             raise self._error(line, f"'{word}' is refused: the rank's GDB carries this body out")
         if word == "select-frame" and not self._for_gdb:
             return True  # in a body of theirs the GDBs show the frame
+        if word in _PRINTS and _OF_PYTHON.search(argument_of(text)):
+            # The GDBs know no values of Python.
+            why = f"'{text}' reads a value of Python"
+            return self._ours(line, True, why, _WAYS_OUT["py-print"])
         if command is None:
             kind = gdb_commands.kind_of(word, text)
             return kind in (Kind.RUN, Kind.BREAKPOINT)

@@ -124,6 +124,16 @@ def test_a_body_that_a_rank_carries_out_has_gdbs_commands_only(
     assert "line 2 of " in typed.errors and f"'{line}'" in typed.errors
 
 
+@pytest.mark.parametrize("line", ["print py:step", "py-print step", "display py:step"])
+def test_values_of_python_are_not_read_in_a_body_of_gdbs(typed: Typed, line: str) -> None:
+    assert typed(f"commands\n{line}\nend") == []
+    assert "'display py:EXPR' shows a value of Python at each stop" in typed.errors
+
+
+def test_a_body_of_ours_reads_values_of_python(typed: Typed) -> None:
+    assert typed("define step\nprint py:step\nend\nstep") == ["= py:step"]
+
+
 def test_a_body_that_may_name_no_ranks_is_told_how_to_choose_them(typed: Typed) -> None:
     assert typed("commands\nproc 2 print x\nend") == []
     assert "'if $_rank == N' … 'end' chooses ranks in it" in typed.errors
