@@ -211,6 +211,9 @@ class MpiCall(Struct, frozen=True):
     came: str | None = None
     """World ranks whose part of a call that gathers has come, though not all have, as the text of a
     rank set; some of them at least. None for any other call, and where they are unknown."""
+    part_of: str = ""
+    """The operation of mpi4py whose part the call is, such as ``Comm.allreduce``; empty for a call
+    that the program makes itself."""
     waits_for: Literal["", "all", "any", "some"] = ""
     """The requests that end the call, of one that waits for requests or tests them."""
     words: tuple[Word, ...] = ()

@@ -28,6 +28,7 @@ from pgdb.backend.gdb.mpi_frames import (
     mpi_name,
     owner_of,
 )
+from pgdb.backend.gdb.python_operations import operation_around
 from pgdb.backend.gdb.python_stacks import PYTHON, MixedStack, PythonStacks
 from pgdb.backend.gdb.python_waits import PythonWaits, Waits
 from pgdb.backend.gdb.queries import failure
@@ -484,5 +485,6 @@ def _by_name(places: Sequence[Place], at: int, where: CallSite | None, thread: s
         blocking=blocking,
         where=where,
         thread=thread,
+        part_of=operation_around(places, at),
         sources=sources,
     )

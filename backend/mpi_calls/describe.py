@@ -104,6 +104,7 @@ class Look:
             blocking=blocking,
             where=stack.by_name.where,
             thread=stack.by_name.thread,
+            part_of=stack.by_name.part_of,
             sources=(FieldSource("function", "caller code"),),
         )
         library = self._library

@@ -59,7 +59,7 @@ _STATES: dict[int, CallState] = {
 }
 _FREED = ("comm", "win", "file")
 """Arguments whose handles a function frees if it has them by their addresses."""
-_NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "waits_for")
+_NO_SOURCES = ("sources", "words", "where", "thread", "kind", "blocking", "part_of", "waits_for")
 """Fields of a call that no single source gives."""
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from pgdb.frontend.analysis.why.matching import CREATES_BY_GROUP, group_of, members_of
+from pgdb.frontend.analysis.why.operations import EARLY
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
 from pgdb.mpi_functions import NEIGHBOURHOOD
@@ -51,6 +52,7 @@ ROOTED = frozenset(
         "MPI_Scan",
         "MPI_Scatter",
         "MPI_Scatterv",
+        *EARLY,
         # Functions of PyTorch.
         "broadcast",
         "broadcast_object_list",

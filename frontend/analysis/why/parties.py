@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.frontend.analysis.why import operations
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import MpiCall, MpiCallStatus
 from pgdb.ranks import RankSet
@@ -119,6 +120,8 @@ def parties_of(
 
     Ranks in *elsewhere* with an absence are parties of their own, whatever the answer says.
     """
+    classes = tuple(classes)
+    partial = operations.left_out(classes)
     found = [Party(each.ranks, absence=each.absence, text=each.text) for each in elsewhere]
     found = [each for each in found if each.absence and each.ranks]
     absent = RankSet.union(each.ranks for each in found)
@@ -130,6 +133,7 @@ def parties_of(
             text = record.message if isinstance(record, Failure) else ""
             found.append(Party(ranks, absence="failed", text=text))
             continue
+        record = operations.whole(record, partial)
         for other in elsewhere:
             if not other.absence and (part := ranks & other.ranks):
                 found.append(Party(part, record, text=other.text))

@@ -170,6 +170,8 @@ def call(made: MpiCall, *, brief: bool = False) -> str:
         parts.append(_requests(made.requests, made.waits_for))
     if text := communicator(group_of(made), brief=brief):
         parts.append(f"in {text}")
+    if made.part_of:
+        parts.append(f"as a part of {made.part_of}")
     return " ".join(parts)
 
 
