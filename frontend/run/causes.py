@@ -10,7 +10,7 @@ import msgspec
 
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
 from pgdb.frontend.run.message import Message
-from pgdb.frontend.run.messages import before_abort, messages_in
+from pgdb.frontend.run.messages import before_launcher, messages_in
 from pgdb.frontend.run.python_messages import TIMEOUT, UNCAUGHT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -25,7 +25,8 @@ _FROM_OUTSIDE = frozenset(
 """Signals by which launchers and batch systems end ranks."""
 
 
-_UNKNOWN_SENDER = "another process or the kernel (out of memory)"
+_SIGNAL_SENDER = "a process or the kernel (out of memory, or the limit of CPU time)"
+"""Senders of SIGKILL. The process that dies can be one of them."""
 MOST_LEAVING_S = 2.0
 """Most seconds from the end of a rank that leaves without MPI_Finalize to that of the others."""
 
@@ -122,7 +123,8 @@ _SIZE = pattern(r"(?i)\berror\s*(?:[=<>]|:?\s*[-+]?[\d.]+(?:[ed][-+]?\d+)?\s*%?\
 _LOST = pattern(r"ORTE_ERROR_LOG: .*\bshow_help\.c\b")
 _HANDLER_WORDS = pattern(
     r"(?m)^.*(?:\*\*\* Process received signal \*\*\*|Caught signal \d+ \(|"
-    r"Program received signal SIG|Fatal Python error: |==== backtrace \(tid:)"
+    r"Program received signal SIG|Program aborted\. Backtrace:|Fatal Python error: |"
+    r"==== backtrace \(tid:)"
 )
 """The begin of what handlers of a fatal signal write: Open MPI, UCX, GNU Fortran, Python."""
 _RULER = pattern(r"-{8}|={8}|\*{8}")
@@ -135,12 +137,12 @@ _NOTICED = pattern(
 
 
 def words_before_abort(*texts: str) -> str:
-    """Return the words by which a job most likely said why it called MPI_Abort.
+    """Return the words by which a job most likely said why it called MPI_Abort, or why a rank left.
 
     >>> words_before_abort("no grid\\nAbort(1) on node 0 (rank 0 in comm 0): …\\n", "step 1\\n")
     'the last line of the job: no grid'
     """
-    return last_words(*map(before_abort, texts))
+    return last_words(*map(before_launcher, texts))
 
 
 def words_before_signal(*texts: str) -> str:
@@ -149,7 +151,7 @@ def words_before_signal(*texts: str) -> str:
     >>> words_before_signal("no grid\\n[a:07] *** Process received signal ***\\n[a:07] frame\\n")
     'the last line of the job: no grid'
     """
-    return last_words(*(_HANDLER_WORDS.split(each, 1)[0] for each in texts))
+    return words_before_abort(*(_HANDLER_WORDS.split(each, 1)[0] for each in texts))
 
 
 def last_words(*texts: str) -> str:
@@ -260,7 +262,7 @@ def cause_of(
     if message is not None:
         return _of_message(message, first, ranks)
     if first.is_from_outside and not memory_in_words(text) and _are_alike(ends, text):
-        if left := left_before(ends[: ends.index(first)], first.time):
+        if left := left_before(ends[: ends.index(first)], first.time, text):
             return left
     # A launcher that kills the others after the death of one has its step cancelled, too.
     if first.is_by_request and (ended := _ended_by_batch(text, ranks)):
@@ -273,7 +275,7 @@ def cause_of(
     what = f"rank {first.rank} died of {signal_name(first.signal)}"
     if first.signal == signal.SIGKILL:
         sender = memory_in_words(text)
-        what += f"; {sender}" if sender else f", which {_UNKNOWN_SENDER} has sent"
+        what += f"; {sender}" if sender else f", which {_SIGNAL_SENDER} has sent"
     found = Found("signal", what, who=who)
     # Handlers of a library write where the fault was. Of several ranks, one has died first.
     places = {(each.where, each.file, each.line) for each in messages if each.is_of_signal}
@@ -339,7 +341,7 @@ def _are_alike(ends: Sequence[RankEnd], text: str) -> bool:
     return not is_noticed and len({each.status for each in bad}) == 1
 
 
-def left_before(ends: Sequence[RankEnd], others_s: float) -> Found | None:
+def left_before(ends: Sequence[RankEnd], others_s: float, text: str) -> Found | None:
     """Return the end of ranks that has most likely made their launcher end the others.
 
     The rank has ended with status 0 right before the others, which a launcher does not mind after
@@ -347,14 +349,16 @@ def left_before(ends: Sequence[RankEnd], others_s: float) -> Found | None:
 
     :param ends: the ends of ranks that have ended well.
     :param others_s: Unix time of the end of the others.
+    :param text: output of the job. Where Open MPI has lost a message, it can be that of MPI_Abort.
     """
     left = [each for each in ends if not each.world and others_s - each.time < MOST_LEAVING_S]
     if not left:
         return None
     who = RankSet(each.rank for each in left)
     subject = f"rank {who}" if len(who) == 1 else f"ranks {who}"
-    what = f"{subject} ended with status 0, most likely without MPI_Finalize: the launcher ended "
-    return Found("abort", f"{what}the others right after that", who=who)
+    how = "without MPI_Finalize" + (", or by MPI_Abort" if _LOST.search(text) else "")
+    what = f"{subject} ended with status 0, most likely {how}: the launcher ended the others right "
+    return Found("abort", f"{what}after that", who=who)
 
 
 def _ended_by_batch(text: str, ranks: Mapping[int, int]) -> Found | None:

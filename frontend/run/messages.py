@@ -140,10 +140,13 @@ _RUST_PANIC = pattern(
 )
 _GSL_ERROR = pattern(r"(?m)^" + PREFIX + r"gsl: (?P<place>[^\s:]+:\d+): ERROR: (?P<text>[^\n]+)")
 _LAUNCHER_WORDS = pattern(
-    r"(?m)^[^\n]*"
+    r"(?m)^(?:[^\n]*"
     r"(?:MPI_ABORT was invoked on rank|\bAbort\(-?\d+\) on node \d|BAD TERMINATION OF ONE)"
+    r"|Primary job +terminated normally, but|srun: error: [^\s:]+: tasks? \d"
+    r"|\w+ (?:noticed that process rank|has exited due to process rank"
+    r"|detected that one or more processes exited with) )"
 )
-"""The begin of what libraries and launchers write when a rank has called MPI_Abort."""
+"""The begin of what libraries and launchers write when a rank has called MPI_Abort or has died."""
 
 
 def messages_in(text: str) -> list[Message]:
@@ -152,8 +155,8 @@ def messages_in(text: str) -> list[Message]:
     return sorted(found, key=lambda each: each.at)
 
 
-def before_abort(text: str) -> str:
-    """Return the part of an output that was written before the words about MPI_Abort."""
+def before_launcher(text: str) -> str:
+    """Return the part of an output before the words about MPI_Abort and those of the launcher."""
     found = _LAUNCHER_WORDS.search(text)
     return text[: found.start()] if found else text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -25,7 +26,15 @@ from pgdb.frontend.report.model import (
     parse_ranks,
 )
 from pgdb.frontend.run.batch_words import end_in_words
-from pgdb.frontend.run.causes import Found, RankEnd, first_failure, said_before, signal_name
+from pgdb.frontend.run.causes import (
+    Found,
+    RankEnd,
+    first_failure,
+    said_before,
+    signal_name,
+    words_before_abort,
+    words_before_signal,
+)
 from pgdb.frontend.run.rank_reports import RankStart, RankTail
 from pgdb.jobs.output_relay import Ring
 from pgdb.ranks import RankSet
@@ -36,6 +45,7 @@ _REASON = "cause: "
 """Beginning of the line behind a signal that has the reason for it."""
 _SENT = f"{_REASON}sent by "
 """Beginning of such a line that says no more than that the fault is unknown."""
+_ABORTED = signal_name(signal.SIGABRT)
 _NO_FAILURES = ("hang", "time-limit", "request", "ended")
 """Kinds of causes with which ranks may live until the job is ended."""
 
@@ -291,6 +301,24 @@ def with_words_of_job(cause: Cause, text: str) -> Cause:
     if cause.kind in _NO_FAILURES and cause.kind != "request" and (said := said_before(text)):
         what = f"{what}; before, a rank has written: {said}"
     return replace(cause, what=what)
+
+
+def with_last_words(cause: Cause, said_at_death: str, texts: Sequence[str]) -> Cause:
+    """Return the cause of a failure, with the words by which the job most likely said why.
+
+    :param said_at_death: the words that the job had said when the first rank died.
+    :param texts: the ends of the job's outputs.
+    """
+    words = ""
+    if cause.kind == "exit-code":
+        words = said_at_death
+        if (words.partition(": ")[2] or words) in cause.what:
+            return cause
+    elif cause.what.endswith(_ABORTED):
+        words = words_before_signal(*texts)
+    elif cause.where == "MPI_Abort" or "without MPI_Finalize" in cause.what:
+        words = words_before_abort(*texts)
+    return replace(cause, what=f"{cause.what}; {words}") if words else cause
 
 
 def _without(classes: Sequence[RankClass], dead: Sequence[RankClass]) -> list[RankClass]:

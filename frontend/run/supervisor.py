@@ -24,9 +24,6 @@ from pgdb.frontend.run.causes import (
     first_failure,
     last_words,
     left_before,
-    signal_name,
-    words_before_abort,
-    words_before_signal,
 )
 from pgdb.frontend.run.hang_watch import HangWatch
 from pgdb.frontend.run.job_process import JobProcess
@@ -42,6 +39,7 @@ from pgdb.frontend.run.run_report import (
     cause_of_found,
     cause_of_good_end,
     report_of,
+    with_last_words,
     with_words_of_job,
 )
 from pgdb.frontend.run.snapshots import Snapshots
@@ -54,7 +52,6 @@ LEAVING_S = 10.0
 """Time between the end of the last rank and a word about a launcher that has not ended."""
 START_S = 5.0
 """Longest wait for ranks that are starting, before a look at all ranks."""
-_ABORTED = signal_name(signal.SIGABRT)
 _STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 """Signals by which batch systems announce the end."""
 Kind = Literal["death", "hang", "time-limit", "request", "snapshot", "ended", "signal"]
@@ -390,14 +387,7 @@ class Supervisor:
                 outputs=self._reports.outputs,
             )
             cause = cause_of_found(found) if found is not None else self._cause_without_failure(job)
-            words = self._record.last_words
-            said = words.partition(": ")[2] or words
-            if cause.kind == "exit-code" and said not in cause.what:
-                cause = replace(cause, what=f"{cause.what}; {words}")
-            if cause.what.endswith(_ABORTED) and (words := words_before_signal(*job.ends)):
-                cause = replace(cause, what=f"{cause.what}; {words}")
-            if cause.where == "MPI_Abort" and (words := words_before_abort(*job.ends)):
-                cause = replace(cause, what=f"{cause.what}; {words}")
+            cause = with_last_words(cause, self._record.last_words, job.ends)
         else:
             cause = with_words_of_job(cause, job.text)
         return report_of(
@@ -420,7 +410,9 @@ class Supervisor:
         what = f"the launcher ended with status {status}"
         gone = self._reports.gone
         if gone and self._all_ranks() - gone:
-            if left := left_before(list(self._reports.ends.values()), self._launcher_ended_s):
+            if left := left_before(
+                list(self._reports.ends.values()), self._launcher_ended_s, job.text
+            ):
                 return cause_of_found(left)
             what += f"; [{gone}] had ended with status 0 before the others"
         return Cause(kind="lost", what=what, who=ranks)
