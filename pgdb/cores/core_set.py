@@ -146,7 +146,7 @@ def _ranked(
         names = f"the cores do not say which rank they are of; they are numbered by {by}"
         return numbered, "order of the process ids", [names] if len(cores) > 1 else []
     found: dict[int, CoreFile] = {}
-    notes = []
+    left_out: dict[int, list[CoreFile]] = {}
     named = _named_like(cores)
     programs = [each.program for each in cores]
     # Wrappers around a rank have its environment, too.
@@ -154,12 +154,15 @@ def _ranked(
     for each in order:
         rank = each.identity.rank if each.identity is not None else named[each.place]
         if rank in found:
-            before = found[rank]
-            notes.append(
-                f"rank {rank}: {before.place} is left out, {each.place} is its latest core"
-            )
+            left_out.setdefault(rank, []).append(found[rank])
         found[rank] = each
-    return found, "environment in the cores", notes[:_MOST_LISTED] + _rest_of(notes)
+    notes = [
+        _about_several(rank, found[rank], left_out[rank])
+        for rank in sorted(left_out)[:_MOST_LISTED]
+    ]
+    if rest := len(left_out) - len(notes):
+        notes.append(f"{rest} further ranks have several cores; the latest of each is opened")
+    return found, "environment in the cores", notes
 
 
 def _without_rank(
@@ -209,9 +212,17 @@ def _named_like(cores: Sequence[CoreFile]) -> dict[str, int]:
     return {}
 
 
-def _rest_of(notes: Sequence[str]) -> list[str]:
-    rest = len(notes) - _MOST_LISTED
-    return [f"{rest} further cores are left out for the same reason"] if rest > 0 else []
+def _about_several(rank: int, opened: CoreFile, left_out: Sequence[CoreFile]) -> str:
+    """Return a note about the cores of one rank of which the last one is opened."""
+    listed = [
+        each.place if each.program == opened.program else f"{each.place} (of {_program(each)})"
+        for each in left_out[:_MOST_LISTED]
+    ]
+    if rest := len(left_out) - len(listed):
+        listed.append(f"{rest} more")
+    is_one = all(each.program == opened.program for each in left_out)
+    which = "its latest core" if is_one else f"its latest core of {_program(opened)}"
+    return f"rank {rank}: {opened.place} is opened, {which}; left out: {', '.join(listed)}"
 
 
 def _ranks_in_names(cores: Sequence[CoreFile]) -> dict[int, CoreFile] | None:

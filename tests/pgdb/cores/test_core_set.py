@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pgdb.cores.core_file import CoreFile, read_core
@@ -78,9 +79,32 @@ def test_a_truncated_core_that_is_left_out_is_named_so(tmp_path: Path) -> None:
 
 def test_two_cores_of_a_rank_are_reported_and_the_latest_is_taken(tmp_path: Path) -> None:
     of_rank_0 = core(environment=rank_variables(0, 1))
-    found = assemble(cores_in(tmp_path, {"core.1": of_rank_0, "core.2": of_rank_0}))
+    files = cores_in(tmp_path, {f"core.{number}": of_rank_0 for number in range(5)})
+    for number, each in enumerate(files):
+        # Another order than that of the names.
+        files[number] = msgspec.structs.replace(each, written_s=float((number + 2) % 5))
+    found = assemble(files)
     assert str(found.ranks) == "0"
-    assert any("left out" in note for note in found.notes)
+    assert found.cores[0].path.endswith("core.2")
+    (note,) = (each for each in found.notes if "left out" in each)
+    places = (str(tmp_path / f"core.{number}") for number in (3, 4, 0))
+    latest = tmp_path / "core.2"
+    assert note == (
+        f"rank 0: {latest} is opened, its latest core; left out: {', '.join(places)}, 1 more"
+    )
+
+
+def test_of_many_ranks_with_several_cores_few_are_named(tmp_path: Path) -> None:
+    files = {
+        f"{number}/core.{rank}": core(environment=rank_variables(rank, 6))
+        for rank in range(6)
+        for number in range(2)
+    }
+    found = assemble(cores_in(tmp_path, files))
+    assert str(found.ranks) == "0-5"
+    said = [note for note in found.notes if "core" in note]
+    assert [note.partition(":")[0] for note in said[:3]] == ["rank 0", "rank 1", "rank 2"]
+    assert said[3:] == ["3 further ranks have several cores; the latest of each is opened"]
 
 
 def test_a_wrapper_of_a_rank_does_not_take_its_place(tmp_path: Path) -> None:
@@ -88,6 +112,9 @@ def test_a_wrapper_of_a_rank_does_not_take_its_place(tmp_path: Path) -> None:
     files["core.sh"] = core(program="/bin/sh", environment=rank_variables(0, 2))
     found = assemble(cores_in(tmp_path, files))
     assert {each.program for each in found.cores.values()} == {"/opt/app/solver"}
+    (note,) = found.notes
+    assert "core.0 is opened, its latest core of /opt/app/solver; left out: " in note
+    assert note.endswith("core.sh (of /bin/sh)")
 
 
 def test_the_users_program_decides(tmp_path: Path) -> None:
