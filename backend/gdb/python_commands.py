@@ -17,6 +17,7 @@ from pgdb.records import Failure, Frame, Record, Stack, Text
 _MOVES = pattern(
     r"(?P<python>py-)?(?P<word>up|down|f|fr|fra|fram|frame)(?:\s+(?P<number>-?\d+))?\Z"
 )
+_FUNCTION = pattern(r"\s*f(?:r(?:a(?:me?)?)?)?\s+func(?:tion)?\s+(?P<name>[^\W\d][\w.]*)\s*\Z")
 _RANGE = pattern(r"(?:(\d+)(?:\s*,\s*(\d+))?)?\Z")
 _LINES = 10
 _MOST_LINES = 10_000
@@ -64,6 +65,8 @@ class PythonCommands:
         only GDB can carry out: for a rank without Python frames, and for other forms of ``frame``.
         """
         found = _MOVES.match(command.strip() or "frame")
+        if (named := _FUNCTION.match(command)) is not None:
+            return await self._select_function(pid, named["name"])
         if found is None or not (found["python"] or await self._stacks.may_have_python(pid)):
             self.python.forget_selection()
             return None
@@ -91,6 +94,18 @@ class PythonCommands:
         if command:
             await self.python.select(mixed, at)
         return _only(mixed, at)
+
+    async def _select_function(self, pid: int, name: str) -> Record | None:
+        """Select the innermost Python frame of a function; None if there is none."""
+        if await self._stacks.may_have_python(pid):
+            mixed = await self._stack(pid)
+            if not isinstance(mixed, Failure):
+                for at, frame in enumerate(mixed.python):
+                    if frame is not None and f".{frame.name}".endswith(f".{name}"):
+                        await self.python.select(mixed, at)
+                        return _only(mixed, at)
+        self.python.forget_selection()
+        return None
 
     async def selected(self, pid: int) -> PythonFrame | Failure:
         """Return the selected Python frame, or the next one outside of the selected C frame."""

@@ -10,6 +10,8 @@ _KEY = (
     r"(?:-?\d[\w.]*(?:(?<=e)[-+]?\d+)?|[bB]?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
     r"|None|True|False)"
 )
+_SLICE = r"(?:-?\d+)?\s*:\s*(?:-?\d+)?(?:\s*:\s*(?:-?\d+)?)?"
+_KEY = rf"(?:{_SLICE}|{_KEY})"
 _KEYS = rf"{_KEY}\s*(?:,\s*{_KEY}\s*)*,?\s*"
 PATH = rf"{_NAME}(?:\.{_NAME}|\[\s*(?:{_KEYS}|\(\s*{_KEYS}\)\s*)\])*"
 PYTHON_PART = pattern(rf"(?<![\w:\"'])py:({PATH})?")

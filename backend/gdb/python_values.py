@@ -238,6 +238,14 @@ class PythonValues:
                 looked_at = -1
             return Value(text=shown.text, bounds=bounds, whole=whole.text, looked_at=looked_at)
         place = found
+        if place.structure:
+            most = max(operation.most_elements, _SHOWN)
+            of_structures = interpreter.of_structures
+            part = await asyncio.to_thread(of_structures, place, _SHOWN)
+            if not operation.most_elements or not part.is_cut:
+                return Value(text=part.text)
+            whole = await asyncio.to_thread(of_structures, place, most)
+            return Value(text=part.text, whole=whole.text, looked_at=most * whole.is_cut)
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
             return Value(text=values.text_of_numbers(place, dtype, data))
@@ -283,8 +291,17 @@ class PythonValues:
 
     async def _numbers(self, pid: int, text: str) -> ArrayPlace | Block:
         interpreter, found = await self._resolved(pid, text)
-        if isinstance(found, ArrayPlace):
-            return found
+        place = found
+        if isinstance(found, int):
+            place = await asyncio.to_thread(interpreter.structures, found) or found
+        if isinstance(place, ArrayPlace):
+            if place.structure:
+                raise CommandError(
+                    f"py:{text} has no numbers: its elements are structures; py:{text}['FIELD'] "
+                    "names a field of all"
+                )
+            return place
+        assert isinstance(found, int), "no array"
         return await asyncio.to_thread(_block_of, interpreter, found, text)
 
     async def _array(self, pid: int, place: ArrayPlace, operation: ReadBlock) -> Block:

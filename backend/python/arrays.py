@@ -66,16 +66,19 @@ class NoNumbersError(UnknownError):
 
 
 class ArrayPlace(msgspec.Struct, frozen=True):
-    """Location and layout of numbers."""
+    """Location and layout of numbers, or of structures whose fields are numbers."""
 
     kind: str
     """Name of the type, such as ``numpy.ndarray``."""
     dtype: str
-    """Element type as NumPy writes it, such as ``<f8``; ``bfloat16`` for that of PyTorch."""
+    """Element type as NumPy writes it, such as ``<f8``; ``bfloat16`` for that of PyTorch, ``|V40``
+    for structures."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     """Distances of neighbours along each dimension, in bytes."""
     address: int
+    structure: int = 0
+    """Address of the type of structures, 0 for numbers."""
 
     @property
     def item_bytes(self) -> int:
@@ -92,22 +95,42 @@ class ArrayPlace(msgspec.Struct, frozen=True):
         """Element type in words, such as ``float64``."""
         return _NAMES.get(self.dtype.lstrip("<>|="), self.dtype)
 
-    def element(self, key: int | str) -> ArrayPlace:
+    def element(self, key: int, axis: int = 0) -> ArrayPlace:
         """Return the place of a row of the array, or of an element if it has one dimension.
 
+        :param axis: the dimension that *key* counts, which the result does not have.
         :raises UnknownError: if there is none.
         """
-        if not self.shape:
-            raise UnknownError(f"a number of type {self.element_name} has no elements")
-        if isinstance(key, str):
-            raise UnknownError(f"the index {key!r} of an array is no number")
-        size = self.shape[0]
+        size = self._size(axis)
         if not -size <= key < size:
             raise UnknownError(f"index {key} is outside of {size} elements")
-        address = self.address + key % size * self.strides[0]
         return msgspec.structs.replace(
-            self, shape=self.shape[1:], strides=self.strides[1:], address=address
+            self,
+            shape=self.shape[:axis] + self.shape[axis + 1 :],
+            strides=self.strides[:axis] + self.strides[axis + 1 :],
+            address=self.address + key % size * self.strides[axis],
         )
+
+    def part(self, some: slice, axis: int = 0) -> ArrayPlace:
+        """Return the place of some of the rows along a dimension, as NumPy does.
+
+        :raises UnknownError: if the array does not have that dimension.
+        """
+        rows = range(self._size(axis))[some]
+        step = self.strides[axis]
+        return msgspec.structs.replace(
+            self,
+            shape=(*self.shape[:axis], len(rows), *self.shape[axis + 1 :]),
+            strides=(*self.strides[:axis], step * rows.step, *self.strides[axis + 1 :]),
+            address=self.address + step * (rows.start if rows else 0),
+        )
+
+    def _size(self, axis: int) -> int:
+        if axis >= len(self.shape):
+            if not self.shape:
+                raise UnknownError(f"a number of type {self.element_name} has no elements")
+            raise UnknownError(f"the array has {len(self.shape)} dimensions only")
+        return self.shape[axis]
 
     @property
     def is_contiguous(self) -> bool:
@@ -217,13 +240,25 @@ def _of_numpy(objects: Objects, address: int, name: str) -> ArrayPlace:
     shape = objects.words(objects.word(address + 32), count)
     strides = struct.unpack(f"<{count}q", objects.read(objects.word(address + 40), 8 * count))
     letter, order = (chr(each) for each in objects.read(objects.word(address + 56) + 25, 2))
-    kind = _LETTERS.get(letter)
-    if kind is None:
+    dtype = dtype_of(letter, order)
+    if dtype is None:
         raise NoNumbersError(f"{name} of shape {shape} with elements {letter!r} has no numbers")
     if count > _MOST_DIMENSIONS:
         raise UnknownError(f"{name} has {count} dimensions; {_MOST_DIMENSIONS} can be read")
-    sign = ">" if order == ">" else "|" if kind[1:] == "1" else "<"
-    return ArrayPlace(name, sign + kind, tuple(shape), strides, data)
+    return ArrayPlace(name, dtype, tuple(shape), strides, data)
+
+
+def dtype_of(letter: str, order: str) -> str | None:
+    """Return the type of numbers as NumPy writes it, by its character and order of bytes; None for
+    elements that are no numbers.
+
+    >>> dtype_of("d", "="), dtype_of("i", ">"), dtype_of("U", "<")
+    ('<f8', '>i4', None)
+    """
+    kind = _LETTERS.get(letter)
+    if kind is None:
+        return None
+    return (">" if order == ">" else "|" if kind[1:] == "1" else "<") + kind
 
 
 def stands_as_it_is(keys: int) -> bool:

@@ -9,6 +9,7 @@ import struct
 import msgspec
 
 from pgdb.backend.python import object_text
+from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError, dtype_of
 from pgdb.backend.python.objects import Objects, UnknownError
 
 _MOST_DIMENSIONS = 32
@@ -60,6 +61,55 @@ class _Described(msgspec.Struct, frozen=True):
     is_of_numpy_1: bool
 
 
+def structures(objects: Objects, address: int) -> ArrayPlace | None:
+    """Return the place of the structures of an array of NumPy, None for another object."""
+    name = objects.type_name(address)
+    if "numpy.ndarray" not in objects.bases(address):
+        return None
+    data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
+    described = objects.word(address + 56)
+    kind = _described(objects, described)
+    if kind.letter != "V" or count > _MOST_DIMENSIONS or not 0 < kind.size_bytes:
+        return None
+    _fields(objects, kind)  # raises an error where the elements have none
+    shape = objects.words(objects.word(address + 32), count)
+    strides = struct.unpack(f"<{count}q", objects.read(objects.word(address + 40), 8 * count))
+    return ArrayPlace(name, f"|V{kind.size_bytes}", shape, strides, data, described)
+
+
+def field(objects: Objects, place: ArrayPlace, name: str) -> ArrayPlace:
+    """Return the place of a field of structures.
+
+    :raises UnknownError: if there is none of numbers or structures.
+    """
+    fields = _fields(objects, _described(objects, place.structure))
+    found = next(((kind, offset) for each, kind, offset in fields if each == name), None)
+    if found is None:
+        names = ", ".join(each for each, _, _ in fields)
+        raise UnknownError(f"the structures have no field {name!r}; they have {names}")
+    kind, offset = found
+    shape, strides = place.shape, place.strides
+    if (inner := _subarray(objects, kind)) is not None:
+        kind, lengths = inner
+        steps = [kind.size_bytes * math.prod(lengths[at + 1 :]) for at in range(len(lengths))]
+        shape, strides = (*shape, *lengths), (*strides, *steps)
+    made = msgspec.structs.replace(
+        place, shape=shape, strides=strides, address=place.address + offset
+    )
+    if kind.letter == "V":
+        return msgspec.structs.replace(made, dtype=f"|V{kind.size_bytes}", structure=kind.address)
+    dtype = dtype_of(kind.letter, kind.order)
+    if dtype is None:
+        raise NoNumbersError(f"the field {name!r} with elements {kind.letter!r} has no numbers")
+    return msgspec.structs.replace(made, dtype=dtype, structure=0)
+
+
+def of_structures(objects: Objects, place: ArrayPlace, most: int) -> OtherArray:
+    """Return the first structures of an array."""
+    kind = _described(objects, place.structure)
+    return _first(objects, kind, place.address, place.shape, place.strides, most)
+
+
 def others(objects: Objects, address: int, most: int, row: int | None = None) -> OtherArray:
     """Return the first elements of an array of NumPy whose elements are no numbers.
 
@@ -74,6 +124,17 @@ def others(objects: Objects, address: int, most: int, row: int | None = None) ->
     if row is not None:
         data += row * strides[0]
         shape, strides = shape[1:], strides[1:]
+    return _first(objects, kind, data, shape, strides, most)
+
+
+def _first(
+    objects: Objects,
+    kind: _Described,
+    data: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    most: int,
+) -> OtherArray:
     places = [
         data + sum(at * step for at, step in zip(index, strides, strict=True))
         for index in itertools.islice(itertools.product(*map(range, shape)), most)

@@ -44,7 +44,7 @@ _BARE_BYTES = 16
 _SPLIT, _UNICODE = 2, 1
 
 
-Key = str | int | float | bytes | tuple["Key", ...] | None
+Key = str | int | float | bytes | slice | tuple["Key", ...] | None
 """A literal in brackets behind an expression."""
 
 
@@ -458,6 +458,10 @@ class Objects:
             elements = self.elements(address)
         else:
             raise UnknownError(f"{self.type_name(address)} is no list, tuple or dict")
+        if isinstance(key, slice):
+            raise UnknownError(
+                f"parts of a {self.type_name(address)} cannot be named; an index names an element"
+            )
         if not isinstance(key, int):
             raise UnknownError(f"the index {key!r} of a {self.type_name(address)} is no number")
         if not -len(elements) <= key < len(elements):

@@ -80,12 +80,13 @@ def _key(node: ast.expr, text: str) -> Key:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
-        case ast.Tuple(elts=keys) if keys and not any(isinstance(k, ast.Slice) for k in keys):
+        case ast.Tuple(elts=keys) if keys:
             return tuple(_key(key, text) for key in keys)
-        case ast.Tuple() | ast.Slice():
-            raise UsageError(
-                f"{text}: parts of arrays cannot be named; 'dump' and 'plot' read all of it"
-            )
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            ends = [None if each is None else _key(each, text) for each in (lower, upper, step)]
+            if not all(each is None or isinstance(each, int) for each in ends) or ends[2] == 0:
+                raise UsageError(f"{text}: a slice has whole numbers, and a step other than 0")
+            return slice(*ends)
         case _:
             raise UsageError(_no_path(text))
 
@@ -119,24 +120,59 @@ class Interpreter:
         address = self._variable(path.variable, frame, scope)
         place: ArrayPlace | None = None
         for kind, key in path.steps:
-            if place is not None and kind == "attribute":
+            if place is not None and kind == "attribute" and not place.structure:
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
             if place is not None:
-                place = _element(place, key)
+                place = self._element(place, key)
             elif not isinstance(key, tuple) and (column := self._of_table(address, kind, key)):
                 if isinstance(column, int):
                     address = column
                 else:
                     place = column
+            elif (structures := self._structures(address, kind, key)) is not None:
+                place = self._element(structures, key)
             elif kind == "attribute":
                 address = objects.attribute(address, str(key))
             elif (array := arrays.find(objects, address)) is not None:
-                place = _element(array, key)
+                place = self._element(array, key)
             else:
                 address = objects.element(address, key)
         if place is None:
             place = self._numbers(address)
         return address if place is None else place
+
+    def structures(self, address: int) -> ArrayPlace | None:
+        """Return the place of the structures of an array, None for another object."""
+        try:
+            return numpy_elements.structures(self.objects, address)
+        except UnknownError:
+            return None
+
+    def _structures(self, address: int, kind: str, key: Key) -> ArrayPlace | None:
+        """Return the place of the structures of an array of which a step takes a part, None for
+        another step; fields are attributes in a record array."""
+        if kind != "attribute":
+            return self.structures(address)
+        if "recarray" not in self.objects.bases(address):
+            return None
+        found = self.structures(address)
+        try:
+            if found is not None:
+                numpy_elements.field(self.objects, found, str(key))
+        except UnknownError:
+            return None
+        return found
+
+    def _element(self, place: ArrayPlace, key: Key) -> ArrayPlace:
+        """Return the part of an array with an index, with several, or with the name of a field."""
+        if isinstance(key, str) and place.structure:
+            return numpy_elements.field(self.objects, place, key)
+        return _part(place, key)
+
+    def of_structures(self, place: ArrayPlace, most: int) -> Shown:
+        """Return the text of the first structures of an array."""
+        other = numpy_elements.of_structures(self.objects, place, most)
+        return self._text_of_other(place.kind, other)
 
     def _of_table(self, address: int, kind: str, key: Key) -> ArrayPlace | int | None:
         """Return the place of a column of a table of pandas; None for another object, and for an
@@ -259,8 +295,11 @@ class Interpreter:
         if arrays.mask_of(objects, address) is not None:
             return self._masked(address, most)
         other = numpy_elements.others(objects, address, most)
+        return self._text_of_other(objects.type_name(address), other)
+
+    def _text_of_other(self, name: str, other: numpy_elements.OtherArray) -> Shown:
         shape = ", ".join(map(str, other.shape)) + "," * (len(other.shape) == 1)
-        head = f"{objects.type_name(address)} of {other.element_name}, shape ({shape})"
+        head = f"{name} of {other.element_name}, shape ({shape})"
         if other.elements is None:
             return Shown(head, is_cut=True)
         if not other.shape:
@@ -325,12 +364,17 @@ class Interpreter:
         return Shown(text_of_numbers(place, dtype, data, most), place.count > most)
 
 
-def _element(place: ArrayPlace, key: Key) -> ArrayPlace:
-    """Return the element of an array with an index, or with several."""
+def _part(place: ArrayPlace, key: Key) -> ArrayPlace:
+    """Return the part of an array with an index or a slice, or with several."""
+    axis = 0
     for each in key if isinstance(key, tuple) else (key,):
-        if not isinstance(each, str | int):
+        if isinstance(each, slice):
+            place = place.part(each, axis)
+            axis += 1
+        elif isinstance(each, int):
+            place = place.element(each, axis)
+        else:
             raise UnknownError(f"the index {each!r} of an array is no number")
-        place = place.element(each)
     return place
 
 

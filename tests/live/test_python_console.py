@@ -135,6 +135,14 @@ def test_a_display_of_python_begins_again_after_a_restart(mpi: Mpi, tmp_path: Pa
     assert record(done, "display")["text"] == "1: py:half = 4"
 
 
+def test_a_frame_of_python_is_selected_by_its_function() -> None:
+    with job() as ranks:
+        done = ranks.attach("frame function main", "py-up", "frame function no_such", "detach")
+    assert record(done, "frame function main")["frames"][0]["function"] == "main"
+    assert record(done, "py-up")["frames"][0]["function"] == "<module>"
+    assert "not defined" in record(done, "frame function no_such")["message"]
+
+
 def test_errors_name_the_python_frame_that_has_a_variable() -> None:
     require_arming(sys.executable)
     with job() as ranks:

@@ -330,9 +330,7 @@ def test_tensors_of_pytorch() -> None:
                 value(process, text)
 
 
-@pytest.mark.parametrize(
-    "text", ["f(x)", "a + b", "", "x.", "a[1:2]", "a[0, 1:]", "a[b]", "[1]", "'x'", "a" * 9 + "("]
-)
+@pytest.mark.parametrize("text", ["f(x)", "a + b", "", "x.", "a[b]", "[1]", "'x'", "a" * 9 + "("])
 def test_expressions_that_need_code_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         values.parse(text)
