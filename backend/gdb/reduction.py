@@ -16,13 +16,14 @@ from pgdb.records import Block, Failure, Record, Value, parse_number
 
 # Enough to distinguish a number from an array.
 _FEW_ELEMENTS = 4
-_PART = pattern(r"\s*(?P<part>abs|real|imag)\s*\((?P<of>.*)\)\s*\Z", re.S)
+_PART = pattern(r"\s*(?:std::)?(?P<part>[cf]?abs|c?real|c?imag)\s*\((?P<of>.*)\)\s*\Z", re.S)
 
 
 async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: int) -> Record:
     """Return the value of *expression* if it is one number, else its array.
 
-    ``abs(z)``, ``real(z)`` and ``imag(z)`` are those of complex numbers, an array of them included.
+    ``abs(z)``, ``real(z)`` and ``imag(z)`` are those of complex numbers, an array of them included;
+    ``abs(a)`` is that of an array of other numbers, too, of which C would pass the address.
 
     :raises NeedsStopError: if the rank runs.
     """
@@ -30,8 +31,11 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
     if part is not None and closes_at_end(part["of"]):
         inner = ReadBlock(expression=part["of"].strip(), limit_bytes=limit_bytes)
         block = await read_block(gdb, inner, pid, is_summed_up=True)
-        if isinstance(block, Block) and block.dtype[1] == "c":
-            return _part_of(block, part["part"])
+        name = part["part"].removeprefix("f").removeprefix("c")
+        if isinstance(block, Block):
+            is_real_array = name == "abs" and block.shape and block.dtype[1] in "iuf"
+            if block.dtype[1] == "c" or is_real_array:
+                return _part_of(block, name)
     record = await queries.evaluate(gdb, f"-elements {_FEW_ELEMENTS} -- {expression}", "")
     if isinstance(record, Failure) and "max-value-size" not in record.message:
         return record

@@ -19,6 +19,7 @@ from pgdb.frontend.analysis.conditions import (
 )
 from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
+from pgdb.frontend.analysis.number_calls import refused as refused_calls
 from pgdb.frontend.analysis.plain_values import (
     is_bitset,
     is_empty_container,
@@ -110,6 +111,9 @@ async def ask_condition(
             EquivalenceClass(each.ranks, Failure(message=why_not(each))) for each in probed.errors
         ]
         left, missing = left & comparing(probed), probed.missing
+    calls = await refused_calls([condition], left, evaluate)
+    refused += calls
+    left -= RankSet.union(each.ranks for each in calls)
     compared = comparison(condition)
     subject = compared[0] if compared is not None else ""
     said: Answer | None = None

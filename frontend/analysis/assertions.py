@@ -33,6 +33,7 @@ from pgdb.frontend.analysis.conditions import Kind, Requirement
 from pgdb.frontend.analysis.element_checks import Failing, elements, text_of
 from pgdb.frontend.analysis.full_answers import RecallFull, in_full, part_of
 from pgdb.frontend.analysis.long_differences import distinct_wholes
+from pgdb.frontend.analysis.number_calls import refused as refused_calls
 from pgdb.frontend.analysis.plain_values import is_null
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.values import Exact, exact_of
@@ -115,6 +116,17 @@ async def check(
 
     :raises UsageError: if the expression of a value that must be the same assigns on some rank.
     """
+    texts = (requirement.expression, *requirement.conditions)
+    if refused := await refused_calls(texts, ranks, evaluate):
+        others = ranks - RankSet.union(each.ranks for each in refused)
+        rest = Check(requirement, others, RankSet(), running_ok=running_ok)
+        if others:
+            rest = await check(
+                requirement, others, evaluate, recall, running_ok=running_ok, look=look, read=read,
+                screen=screen, compute=compute,
+            )  # fmt: skip
+        errors = [Failing(each.ranks, text_of(each.filled), is_error=True) for each in refused]
+        return replace(rest, ranks=ranks, failing=(*errors, *rest.failing))
     if not requirement.conditions:
         probed = await where_it_compares(requirement.expression, ranks, evaluate)
         if probed is not None and (others := ranks - comparing(probed)):

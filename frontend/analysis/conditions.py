@@ -260,7 +260,7 @@ def possible_arrays(operands: list[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for text in operands:
         call = _CALL.match(text)
-        is_call = call is not None and _closing(text[call.end() :]) == len(text) - call.end() - 1
+        is_call = call is not None and closing(text[call.end() :]) == len(text) - call.end() - 1
         is_section = is_call and call is not None and _SECTION.search(text, call.end())
         has_effect = (is_call and not is_section) or "++" in text or "--" in text
         if text and not has_effect and parse_number(text) is None and text[0] not in "\"'":
@@ -375,7 +375,8 @@ def _blank_template(match: re.Match[str]) -> str:
     return f"{text[: found.start()]}{_blank(found)}{text[found.end() :]}"
 
 
-def _closing(text: str) -> int:
+def closing(text: str) -> int:
+    """Return the position of the parenthesis that closes the first one of *text*, -1 without it."""
     depth = 0
     for at, each in enumerate(text):
         depth += (each == "(") - (each == ")")

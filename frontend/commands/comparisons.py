@@ -368,7 +368,8 @@ async def _stat(call: Call, expression: str, *, bins: int) -> Outcome:
     Shows the least and the greatest number with their ranks, mean and standard deviation,
     a line of the values by rank and a histogram, and names the ranks with a NaN or an
     infinity. The aggregators sum up, so that a million ranks cost little more than a few.
-    EXPR can be a container of C++. abs(EXPR), real(EXPR) and imag(EXPR) are of complex numbers.
+    EXPR can be a container of C++. abs(EXPR) is that of each element of an array, real(EXPR) and
+    imag(EXPR) are of complex numbers.
     """
     answer = await call.view.stat(expression, bins=bins)
     summed = next((each for each in answer.classes if each.columns), None)

@@ -143,3 +143,24 @@ def test_the_address_of_an_array_without_elements_is_no_number(
     monkeypatch.setattr(reduction, "read_block", read_block)
     found = asyncio.run(reduction.read_numbers(cast(GdbSession, None), "u", 1000, 17))
     assert found == empty
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype", "low", "high"),
+    [
+        ("abs(u)", "<f8", 1, 7), ("fabs(u)", "<f4", 1, 7), ("std::abs( u )", "<i4", 1, 7),
+        ("cabs(u)", "<c16", 1, 7), ("creal(u)", "<c16", -7, 2), ("cimag(u)", "<c16", 0, 0),
+    ],
+)  # fmt: skip
+def test_the_size_of_each_element(
+    call: str, dtype: str, low: float, high: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_block(_: object, operation: ReadBlock, *rest: object, **more: object) -> Block:
+        assert operation.expression == "u"
+        return block([-1, 2, -7], dtype)
+
+    monkeypatch.setattr(reduction, "read_block", read_block)
+    found = asyncio.run(reduction.read_numbers(cast("GdbSession", None), call, 1000, 1))
+    assert isinstance(found, Block)
+    numbers = numpy.frombuffer(found.data, found.dtype)
+    assert (numbers.min(), numbers.max()) == (low, high)
