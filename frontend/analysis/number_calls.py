@@ -18,9 +18,9 @@ from pgdb.ranks import RankSet
 from pgdb.records import Failure, Record, Value, Various
 
 _CALL = pattern(
-    r"(?<![\w.>$])(?:std::)?(?P<name>f?abs|ll?abs|(?:sqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p"
+    r"(?<![\w.>$])(?:std::)?(?P<name>(?:ll?)?abs|(?:fabs|sqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p"
     r"|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|floor|ceil|round|trunc|rint|nearbyint|erf|erfc"
-    r"|tgamma|lgamma|isnan|isinf|isfinite|finite|signbit|fabs)[fl]?)\s*(?=\()"
+    r"|tgamma|lgamma|isnan|isinf|isfinite|finite|signbit)[fl]?)\s*(?=\()"
 )
 _COMPLEX = pattern(r"\S+ [-+] \S+i\Z|\([^(),]+,[^(),]+\)\Z")
 """Complex numbers as GDB shows them, of C and of Fortran."""
