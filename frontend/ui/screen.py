@@ -34,6 +34,7 @@ class Screen:
         # Found now: later it would be looked for behind sys.stdout, which is this object then.
         self._output = self._session.output
         self._texts: list[str] = []
+        self._is_flushed = False
         self._timer: asyncio.TimerHandle | None = None
         self._next_s = 0.0  # of the loop's clock
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -50,12 +51,17 @@ class Screen:
             return len(text)
         self._texts.append(text)
         if "\n" in text:
-            self.flush()
+            self._show_soon()
         return len(text)
 
     def flush(self) -> None:
-        """Show the text that was taken."""
-        if threading.get_ident() != self._loop_thread or not self._texts:
+        """Show the text that was taken, the begin of a line too."""
+        if threading.get_ident() == self._loop_thread:
+            self._is_flushed = True
+            self._show_soon()
+
+    def _show_soon(self) -> None:
+        if not self._texts:
             return
         application = self._session.app
         if application is None or not application.is_running:
@@ -114,12 +120,22 @@ class Screen:
     def _taken(self) -> str:
         text = "".join(self._texts)
         self._texts.clear()
+        self._is_flushed = False
         return text
+
+    def _taken_above(self) -> str:
+        """Take whole lines, or all if that was flushed: the prompt stands behind the text."""
+        if self._is_flushed:
+            return self._taken()
+        lines, line_feed, rest = self._taken().rpartition("\n")
+        if rest:
+            self._texts.append(rest)
+        return lines + line_feed
 
     def _show_above(self) -> None:
         self._timer = None
         self._next_s = self._loop.time() + BUNDLE_S
-        run_in_terminal(lambda: self._show(self._taken()))
+        run_in_terminal(lambda: self._show(self._taken_above()))
 
     def _show(self, text: str) -> None:
         if not text:

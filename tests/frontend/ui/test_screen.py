@@ -92,6 +92,40 @@ def test_text_that_comes_while_a_prompt_reads_appears() -> None:
     assert shown.index("a notification\n") < shown.index("another one\n") < shown.index("of a thr")
 
 
+def test_the_begin_of_a_line_waits_for_its_end() -> None:
+    terminal = Terminal()
+
+    async def run() -> None:
+        with (
+            create_pipe_input() as source,
+            create_app_session(source, Vt100_Output(terminal, lambda: Size(24, 80), term="xterm")),
+            screen(asyncio.get_running_loop()) as own,
+        ):
+            prompt: PromptSession[str] = PromptSession()
+            reading = asyncio.create_task(prompt.prompt_async(handle_sigint=False))
+            while not prompt.app.is_running:
+                await asyncio.sleep(0)
+            print("whole")
+            sys.stdout.write("begin")
+            async with asyncio.timeout(DEADLINE_S):
+                while "whole\n" not in terminal.getvalue():
+                    await asyncio.sleep(0)
+                assert "begin" not in terminal.getvalue()
+                print(" and end")
+                while "begin and end\n" not in terminal.getvalue():
+                    await asyncio.sleep(0.01)
+                print("flushed", end="", flush=True)
+                while "flushed" not in terminal.getvalue():
+                    await asyncio.sleep(0.01)
+                sys.stdout.write("rest")
+                source.send_text("line\r")
+                assert await reading == "line"
+                await own.shown()
+                assert terminal.getvalue().endswith("rest")
+
+    asyncio.run(run())
+
+
 def test_a_terminal_that_takes_no_text_does_not_hold_the_loop() -> None:
     terminal = Terminal()
 
