@@ -50,7 +50,9 @@ class Barrier(msgspec.Struct, frozen=True):
     times: int = 0
     """The number of times after which it is deleted; 0 if it stays."""
     met: int = 0
-    """The number of times that all ranks have met."""
+    """The number of times that all ranks have met that could come."""
+    incomplete: int = 0
+    """The number of these times at which a rank was missing that could not come any more."""
     arrived: RankSet = RankSet()
     """The ranks that are held at it now."""
     absent: tuple[Absent, ...] = ()

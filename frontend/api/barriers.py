@@ -52,6 +52,8 @@ class _Point(msgspec.Struct):
     then: BarrierThen
     times: int
     met: int = 0
+    incomplete: int = 0
+    """The number of these times at which a rank was missing that could not come."""
     reported: tuple[Absent, ...] = ()
     """The ranks that are not there, as last reported."""
     awaited: tuple[RankSet, ...] = ()
@@ -256,6 +258,7 @@ class Barriers:
         state = self._core.state
         state.release(arrived, point.reason)
         point.met += 1
+        point.incomplete += bool(never)
         point.reported, point.awaited, point.is_stuck = (), (), False
         is_last = bool(point.times) and point.met >= point.times
         # Ranks that ran on would wait for one that does not.
@@ -372,6 +375,7 @@ class Barriers:
             then=point.then,
             times=point.times,
             met=point.met,
+            incomplete=point.incomplete,
             arrived=self._arrived(point),
             absent=absentees.renewed(point.reported, self._core.state, self._core.journal),
         )

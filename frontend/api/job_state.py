@@ -140,6 +140,10 @@ class JobState:
         self.running = self.running | ranks
         self._deaths.forget(ranks)
 
+    def begin_kill(self, ranks: RankSet) -> None:
+        """Note that the user kills *ranks*."""
+        self._deaths.begin_kill(ranks)
+
     def start_unasked(self, run: int, ranks: RankSet) -> None:
         """Note that request *run* has set *ranks* running, which was not known before its answer.
 
@@ -217,12 +221,14 @@ class JobState:
                     pass
             if not ranks:
                 continue
-            if isinstance(event, Stop | Exit):
-                event = self._deaths.with_first(event, ranks)
-            kept = EquivalenceClass(ranks=ranks, record=event, slots=each.slots)
-            if isinstance(event, Stop | Exit):
-                self._remember(kept)
-            news.append(kept)
+            for part in self._deaths.parts(event, ranks):
+                shown = event
+                if isinstance(event, Stop | Exit):
+                    shown = self._deaths.with_first(event, part)
+                kept = EquivalenceClass(ranks=part, record=shown, slots=each.slots)
+                if isinstance(shown, Stop | Exit):
+                    self._remember(kept)
+                news.append(kept)
         return tuple(news)
 
     def lose(self, ranks: RankSet) -> RankSet:

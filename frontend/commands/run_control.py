@@ -224,7 +224,9 @@ async def _kill(call: Call) -> Outcome:
     answer = await call.view.kill()
     if answer.errors or answer.missing:
         return answer
-    return "\n".join([f"[{answer.ranks}] killed", *out_of_reach])
+    # A line about their ends is on the screen already.
+    silent = answer.ranks - call.session.state.exited
+    return "\n".join([*([f"[{silent}] killed"] if silent else []), *out_of_reach]) or None
 
 
 def _out_of_reach(call: Call) -> list[str]:

@@ -28,7 +28,7 @@ def leave(terminal: Terminal) -> None:
     terminal.line("kill")
     terminal.expect(r"y or n")
     terminal.line("y")
-    terminal.expect(r"\[0-1\] killed")
+    terminal.expect(r"\[0-1\] (ended by SIGKILL|killed)")
     terminal.line("quit")
     terminal.wait()
 

@@ -84,7 +84,7 @@ def test_ctrl_c_at_a_question_is_no_yes(mpi: Mpi, build: Build, tmp_path: Path) 
         terminal.line("kill")
         terminal.expect(r"\(y or n\)")
         terminal.line("y")
-        terminal.expect(r"\[0-1\] killed")
+        terminal.expect(r"\[0-1\] (ended by SIGKILL|killed)")
         terminal.line("quit")
         terminal.wait()
 

@@ -89,6 +89,7 @@ def barrier_state(found: Barrier, going: RankSet = RankSet()) -> BarrierState:
         then=found.then,
         times=found.times,
         met=found.met,
+        incomplete=found.incomplete,
         arrived=str(found.arrived),
         going=str(going),
         absent=tuple(

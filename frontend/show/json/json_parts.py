@@ -70,7 +70,9 @@ class BarrierState(Part, frozen=True, kw_only=True):
     times: int = 0
     """The number of times after which it is deleted; 0 if it stays."""
     met: int = 0
-    """The number of times that all ranks have met."""
+    """The number of times that all ranks have met that could come."""
+    incomplete: int = 0
+    """The number of these times at which a rank was missing that could not come any more."""
     arrived: RankText = ""
     """The ranks that have come."""
     going: RankText = ""

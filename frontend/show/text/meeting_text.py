@@ -142,10 +142,13 @@ def barrier_line(found: Barrier) -> str:
     """Return a barrier as a line of ``info barriers``."""
     condition = f" if {found.condition}" if found.condition else ""
     then = "then they run on" if found.then == "release" else "then they stay stopped"
-    times = f", deleted after {found.times} times" if found.times else ""
+    times = f", deleted after {_times(found.times)}" if found.times else ""
+    met = f"met {_times(found.met)}"
+    if found.incomplete:
+        which = "" if found.incomplete == found.met else f"{found.incomplete} of them "
+        met += f", {which}not by all"
     lines = [
-        f"{found.number}  {found.location}{condition}, for [{found.ranks}], {then}{times}; "
-        f"met {found.met} time{'s' * (found.met != 1)}"
+        f"{found.number}  {found.location}{condition}, for [{found.ranks}], {then}{times}; {met}"
     ]
     if found.arrived:
         lines.append(f"    there: [{found.arrived}]")
@@ -159,6 +162,10 @@ def barrier_made(found: Barrier) -> str:
     then = "run on" if found.then == "release" else "stay stopped"
     held = f"[{found.ranks}] {by_number(found.ranks, 'is', 'are')} held there"
     return f"barrier {found.number}: {held} until all have come, and then {then}"
+
+
+def _times(count: int) -> str:
+    return f"{count} time{'s' * (count != 1)}"
 
 
 def _ordinal(number: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api.notifications import BarrierNews
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text
 from pgdb.overlay.messages import ChangeBreakpoints
 from pgdb.ranks import RankSet
@@ -189,6 +190,21 @@ def test_a_rank_that_will_never_come_is_named_and_not_waited_for(end: Step, text
         if 2 not in session.state.stopped:  # a crash stops the others
             job.happen({2: CAME})
             assert reader.lines[1:] == [f"barrier 1: [0-2] are there; {text}; they stay stopped"]
+            [barrier] = session.barriers
+            assert (barrier.met, barrier.incomplete) == (1, 1)
+
+    run(job, test)
+
+
+def test_the_list_says_how_often_not_all_had_come() -> None:
+    job = job_of(r3=[CAME, Exit(code=3)])
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        for text in ("met 1 time", "met 2 times, 1 of them not by all"):
+            await session.continue_()
+            assert meeting_text.barrier_line(session.barriers[0]).endswith(text)
+        assert json_meeting.barrier_state(session.barriers[0]).incomplete == 1
 
     run(job, test)
 

@@ -179,3 +179,10 @@ def test_kill_says_that_nothing_runs() -> None:
         assert len(job.requests) == asked
 
     run(test)
+
+
+def test_kill_has_one_line_about_a_rank() -> None:
+    async def test(job: EndingJob, session: Session) -> None:
+        assert await User(session).type("proc 0-1 kill") == "[0-1] ended by SIGKILL\n"
+
+    run(test)
