@@ -182,7 +182,8 @@ class Barriers:
             ranks = self._core.state.ranks
             if not point.is_over and self._core.journal.ranks_of(number):
                 kept = ranks if before._core.state.ranks <= point.ranks else point.ranks & ranks
-                self._points[number] = replace(point, ranks=kept, reported=())
+                # The times count anew, as the hits of breakpoints do.
+                self._points[number] = replace(point, ranks=kept, met=0, incomplete=0, reported=())
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

@@ -93,6 +93,7 @@ def events(
         for number, each in enumerate(classes)
         if isinstance(each.record, Stop | Exit | Output | Gone) and number not in merged
     ]
+    shown = _with_equal_ends_as_one(shown)
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
@@ -119,6 +120,22 @@ def events(
 
 
 # -- inside ------------------------------------------------------------------------------------
+
+
+def _with_equal_ends_as_one(
+    classes: Sequence[EquivalenceClass[Event]],
+) -> list[EquivalenceClass[Event]]:
+    """Return classes without a second one of the same text: ends of several runs can be equal."""
+    kept: list[EquivalenceClass[Event]] = []
+    places: dict[str, int] = {}
+    for each in classes:
+        if not isinstance(each.record, Exit):
+            kept.append(each)
+        elif (place := places.setdefault(event(each.record), len(kept))) == len(kept):
+            kept.append(each)
+        else:
+            kept[place] = replace(kept[place], ranks=kept[place].ranks | each.ranks)
+    return kept
 
 
 def _stop(record: Stop) -> str:

@@ -209,6 +209,19 @@ def test_the_list_says_how_often_not_all_had_come() -> None:
     run(job, test)
 
 
+def test_a_barrier_counts_anew_in_a_job_that_is_launched_again() -> None:
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.continue_()
+        session.all_barriers.take_over(session.all_barriers)
+        [barrier] = session.barriers
+        assert (barrier.met, barrier.incomplete) == (0, 0)
+        await session.continue_()
+        assert session.barriers[0].met == 1
+
+    run(job_of(), test)
+
+
 def test_no_rank_runs_on_into_a_crash_of_another() -> None:
     async def test(session: Session) -> None:
         reader = Reader(session)

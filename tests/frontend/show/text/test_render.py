@@ -321,6 +321,13 @@ def test_ends(end: Exit, text: str) -> None:
     assert event_text.event(end) == text
 
 
+def test_equal_ends_of_several_runs_are_one_line() -> None:
+    ends = [("0", Exit(signal="SIGKILL", run=3)), ("1", Exit(code=3, run=4))]
+    ends += [("2-3", Exit(signal="SIGKILL", run=5))]
+    classes = [EquivalenceClass[Event](RankSet.parse(text), end) for text, end in ends]
+    assert event_text.events(classes) == "[0,2-3] ended by SIGKILL\n[1]     exited with code 3"
+
+
 def test_wide_stops_leave_long_arguments_out() -> None:
     frame = Frame(
         level=0,
