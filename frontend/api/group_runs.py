@@ -22,12 +22,21 @@ if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
 
 GroupEnd = Literal[
-    "complete", "parted", "waiting", "ended", "error", "stopped", "interrupted", "failed", "lost"
+    "complete",
+    "parted",
+    "waiting",
+    "ended",
+    "error",
+    "stopped",
+    "interrupted",
+    "timeout",
+    "failed",
+    "lost",
 ]
 """The reason for which a group does not run again: all runs are complete, the ranks' ways have
 parted, some ranks still run, a rank has ended, a rank has stopped for an error, a rank has stopped
-for another reason (a breakpoint), the user has interrupted it, GDB has refused the run, a rank is
-lost."""
+for another reason (a breakpoint), the user has interrupted it, the time was over between two runs,
+GDB has refused the run, a rank is lost."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -51,12 +60,13 @@ class GroupRun:
         self.ranks, self._left_out = free_ranks(session, ranks, command)
         self._answer = Answer(command, self.ranks, ())
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no further run may begin."""
+    def reason_not_to_run(self) -> GroupEnd:
+        """Return the reason for which no further run may begin; ``complete`` if one may."""
         left_s = self._left_s
+        if self._limits.is_given_up():
+            return "interrupted"
         is_late = deadline.is_over() or (left_s is not None and left_s <= 0)
-        return is_late or self._limits.is_given_up()
+        return "timeout" if is_late else "complete"
 
     async def run(
         self, word: RunWord, argument: str, is_expected: Callable[[Stop], bool]

@@ -112,8 +112,7 @@ class _Lockstep(GroupRun):
         steps, start = 0, ways[0]
         with self._session.hushed(self.ranks, is_step):
             while end == "complete" and steps < count:
-                if self.is_over:
-                    end = "interrupted"
+                if (end := self.reason_not_to_run()) != "complete":
                     break
                 start = replace(ways[0], ranks=self.ranks)
                 with deadline.renewed():

@@ -188,8 +188,7 @@ class _Hits(GroupRun):
             try:
                 with self._session.hushed(self.ranks, arrival.is_at):
                     while end == "complete" and hit < limit:
-                        if self.is_over:
-                            end = "interrupted"
+                        if (end := self.reason_not_to_run()) != "complete":
                             break
                         with deadline.renewed():
                             end = await self.run("continue", "", arrival.is_at)

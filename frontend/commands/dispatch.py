@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, InternalError, NotRecordedError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import exit_status, gdb_commands
-from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK
+from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_NO_ANSWER, EXIT_OK
 from pgdb.frontend.api.exit_status import Quit as Quit
 from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
 from pgdb.frontend.commands import (
@@ -473,6 +473,8 @@ class Dispatcher:
                 self.workspace.numbered_sets = outcome.sets
             if outcome.failed:
                 self.worsen(EXIT_FAILED)
+            if outcome.is_late:
+                self.worsen(EXIT_NO_ANSWER)
             self.display.shown(outcome)
         elif outcome:
             self.display.text(outcome)

@@ -144,6 +144,7 @@ async def _until_differ(
         sets=tuple(each.ranks for each in failing),
         line=json_meeting.differ(found, functools.partial(render.record, command=call.line)),
         failed=found.end == "failed",
+        is_late=found.end == "timeout",
     )
 
 
@@ -258,4 +259,5 @@ async def _together(call: Call, word: RunWord, *, argument: str = "", steps: int
         sets=tuple(way.ranks for way in found.ways),
         line=json_meeting.lockstep(found, functools.partial(render.record, command=call.line)),
         failed=found.end == "failed",
+        is_late=found.end == "timeout",
     )

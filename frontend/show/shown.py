@@ -39,3 +39,5 @@ class Shown(msgspec.Struct, frozen=True):
     """Line for programs, of :mod:`pgdb.frontend.show.json.json_shapes`."""
     failed: bool = False
     """Whether the command counts as failed although every rank has answered."""
+    is_late: bool = False
+    """Whether the time of the command was over before its end, although every rank has answered."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import distinguished, listed
 from pgdb.frontend.analysis.wording import by_number
@@ -16,6 +18,7 @@ from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.text import comparison_text, event_text
 from pgdb.frontend.show.text.event_text import ReadSource, no_source
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Failure, Record, Stop, is_error
 
 
@@ -52,14 +55,20 @@ def reason_of(found: Lockstep) -> str:
             why = "; ".join(f"[{each.ranks}] {_message(each)}" for each in answer.errors)
             return f"the lockstep ends {after}: {why}"
         case "ended":
-            ends = _ends_of(answer, lambda end: isinstance(end, Exit))
+            holds = _is_end
         case "error":
-            ends = _ends_of(answer, lambda stop: isinstance(stop, Stop) and is_error(stop))
+            holds = _is_fault
         case "stopped":
-            ends = _ends_of(answer, lambda stop: isinstance(stop, Stop) and not is_step(stop))
+            holds = _is_other_stop
         case "interrupted":
             return f"the lockstep was interrupted {after}{places}"
-    return f"the lockstep ends {after}, at {found.start.text}: {ends}{places}"
+        case "timeout":
+            return f"the time of the command is over {after}{places}"
+    # The ends have the places of their ranks.
+    named = RankSet.union(each.ranks for each in answer.classes if holds(each.record))
+    others = [replace(way, ranks=left) for way in found.ways if (left := way.ranks - named)]
+    places = f"; {listed(others)}" if others else ""
+    return f"the lockstep ends {after}, at {found.start.text}: {_ends_of(answer, holds)}{places}"
 
 
 def differ(found: Differ, width: int = 0) -> str:
@@ -103,12 +112,13 @@ def differ(found: Differ, width: int = 0) -> str:
                 if came
                 else f"[{out}] still {runs} {after}; 'interrupt' stops [{out}]"
             )
-        case "interrupted":
+        case "interrupted" | "timeout":
+            how = "interrupted" if found.end == "interrupted" else "the time of the command is over"
             if not found.hit and found.check is None and found.comparison is None:
-                return f"interrupted before the first hit of {found.location}"
+                return f"{how} before the first hit of {found.location}"
             if found.unrecorded and found.comparison is None:
-                return f"interrupted {after}; {found.expression} was not compared so far"
-            return f"interrupted {after}; {found.expression} was the same so far"
+                return f"{how} {after}; {found.expression} was not compared so far"
+            return f"{how} {after}; {found.expression} was the same so far"
         case "lost":
             missing = found.answer.missing
             return f"the run ends {after}: [{missing.late | missing.lost}] lost or silent"
@@ -211,6 +221,18 @@ def _ends_of(answer: Answer, holds: Callable[[object], bool]) -> str:
 
 def _first_line(each: EquivalenceClass[Event]) -> str:
     return event_text.event(each.filled).partition("\n")[0]
+
+
+def _is_end(record: object) -> bool:
+    return isinstance(record, Exit)
+
+
+def _is_fault(record: object) -> bool:
+    return isinstance(record, Stop) and is_error(record)
+
+
+def _is_other_stop(record: object) -> bool:
+    return isinstance(record, Stop) and not is_step(record)
 
 
 def _is_step(each: EquivalenceClass[Record]) -> bool:

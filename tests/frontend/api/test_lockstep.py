@@ -105,6 +105,17 @@ def test_another_end_of_a_step_ends_the_lockstep(end: Step, reason: str, text: s
     assert len(job.resumed) == 1
 
 
+def test_the_end_of_a_lockstep_has_each_place_once() -> None:
+    # The others have stepped; the rank at the breakpoint is where they are.
+    job = MovingJob(paths([at(2)], r7=[at(2, breakpoint=4)]))
+    text = meeting_text.reason_of(stepped(job, "step", 2)[0])
+    assert text.startswith("the lockstep ends after 0 steps, at f at a.c:1: [7] Breakpoint 4, f ()")
+    assert text.endswith("at a.c:2; [0-6] f at a.c:2")
+    everybody = MovingJob(paths([at(2, breakpoint=4)], r7=[at(2, breakpoint=4)]))
+    text = meeting_text.reason_of(stepped(everybody, "step", 2)[0])
+    assert text.endswith(": [0-7] Breakpoint 4, f () at a.c:2")
+
+
 class Vanishing(MovingJob):
     """Ranks of which some cannot say where they are after a step."""
 
@@ -150,7 +161,8 @@ def test_ranks_that_wait_for_those_that_have_stepped_are_named_after_the_settle_
 
 def test_no_step_begins_after_the_time_limit() -> None:
     found, _ = stepped(MovingJob(paths([at(2), at(3)])), "step", 2, timeout_s=0.0)
-    assert (found.end, found.steps) == ("interrupted", 0)
+    assert (found.end, found.steps) == ("timeout", 0)
+    assert meeting_text.reason_of(found).startswith("the time of the command is over after 0 steps")
 
 
 def test_ranks_at_several_places_are_refused() -> None:

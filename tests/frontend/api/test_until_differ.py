@@ -154,6 +154,13 @@ def test_ranks_that_do_not_come_in_time_are_named() -> None:
     assert meeting_text.differ(found).startswith("[3] still runs after 1 hit of f; [0-2] came")
 
 
+def test_no_run_to_a_hit_begins_after_the_time_limit() -> None:
+    found = found_by(job_of("1"), at="f", timeout_s=0.0)
+    assert (found.end, found.hit) == ("timeout", 0)
+    text = meeting_text.differ(found)
+    assert text == "the time of the command is over before the first hit of f"
+
+
 def test_ranks_that_come_do_not_stop_those_on_their_way() -> None:
     job = job_of("1", r3=[None])
 

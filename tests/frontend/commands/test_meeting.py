@@ -127,6 +127,16 @@ def test_ctrl_c_ends_the_steps() -> None:
     typed(job, test)
 
 
+@pytest.mark.parametrize("line", ["until-diverge", "until-differ x --at f", "next --lockstep 3"])
+def test_a_command_whose_time_is_over_between_two_runs_says_so(line: str) -> None:
+    async def test(type_: Type, user: User) -> None:
+        user.dispatcher.workspace.run_timeout_s = 0.0
+        assert "the time of the command is over" in await type_(line)
+        assert user.dispatcher.status == EXIT_NO_ANSWER
+
+    typed(four([at(2)], [at(2)]), test)
+
+
 def test_a_barrier_reads_ranks_and_condition() -> None:
     job = four([at(2)], [at(2)])
 
