@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -35,6 +37,25 @@ class Mapping(msgspec.Struct, frozen=True):
     def is_code(self) -> bool:
         """Whether the process can execute it."""
         return "x" in self.permissions
+
+
+class MappingTable:
+    """Mappings of a process, found by an address inside them."""
+
+    def __init__(self, mappings: Iterable[Mapping] = ()) -> None:
+        self.all = sorted(mappings, key=lambda each: each.start)
+        self._starts = [each.start for each in self.all]
+
+    def up_to(self, address: int) -> list[Mapping]:
+        """Return the mappings that begin at *address* or before it."""
+        return self.all[: bisect_right(self._starts, address)]
+
+    def at(self, address: int) -> Mapping | None:
+        """Return the mapping with *address*, None if there is none."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address >= self.all[index].end:
+            return None
+        return self.all[index]
 
 
 def read_mappings(pid: int) -> list[Mapping]:

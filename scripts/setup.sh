@@ -176,7 +176,7 @@ mpi_of() {
         *"Open MPI"* | *OpenRTE* | *prterun* | *PRRTE*) echo openmpi && return ;;
         *HYDRA* | *Intel*MPI*) echo mpich && return ;;
     esac
-    # A compiler wrapper gives the compiler's version; how it compiles tells whose it is.
+    # A compiler wrapper gives the compiler's version; how it compiles shows whose it is.
     if "$1" --showme:version >/dev/null 2>&1; then
         echo openmpi
     elif "$1" -show >/dev/null 2>&1; then

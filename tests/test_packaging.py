@@ -102,7 +102,7 @@ def copy_of_checkout(target: Path, *, with_links: bool) -> Path:
 
 
 def can_build_here() -> bool:
-    """Tell whether this environment's setuptools makes wheels, so that nothing is fetched."""
+    """Return whether this environment's setuptools makes wheels, so that nothing is fetched."""
     try:
         version = importlib.metadata.version("setuptools")
     except importlib.metadata.PackageNotFoundError:

@@ -30,7 +30,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"\blet(?:s|ting)? (?:\w+ ){0,2}go\b(?! on)", "say: detach, release"),
     (r"\bget(?:s|ting)? on\b(?! with)|\bon (?:its|their) way\b", "say: progresses, in flight"),
     (r"\b(?:mend|mends|mended|mending)\b", "say: restore, repair"),
-    (r"\b(?:tell|tells|telling|told)\b", "say: report, notify, show, say"),
+    (r"\b(?:[Tt]ell|[Tt]ells|[Tt]elling|[Tt]old)\b", "say: report, notify, show, say"),
     (r"\b(?:lookout|uncut|reviving|reviver|breakin|headstart)\b", "a module's former name"),
     (r"\bhead start\b", "say: symbol prefetch"),
     (r"\b(?:ladder|rungs?)\b", "say: discovery, step"),
@@ -125,6 +125,7 @@ def test_sentences_keep_the_rules(path: Path) -> None:
         "Take hold of a rank.",
         "The rank is let go.",
         "It tells the user.",
+        "Tell the user.",
         "the head start",
     ],
 )

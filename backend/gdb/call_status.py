@@ -30,7 +30,7 @@ from pgdb.backend.gdb.mpi_frames import (
 )
 from pgdb.backend.gdb.python_operations import operation_around
 from pgdb.backend.gdb.python_stacks import PYTHON, MixedStack, PythonStacks
-from pgdb.backend.gdb.python_waits import PythonWaits, Waits
+from pgdb.backend.gdb.python_waits import PythonWaits, Waits, evaluates, is_of_interpreter
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
 from pgdb.backend.gdb.selected_thread import restore
@@ -284,7 +284,7 @@ class CallStatus:
         self, image: RankImage, places: Sequence[Place], objects: Objects
     ) -> MpiCallStatus | None:
         """Return the call of torch.distributed that the first thread is in, None for none."""
-        evaluator = next((n for n, each in enumerate(places) if _evaluates(each)), None)
+        evaluator = next((n for n, each in enumerate(places) if evaluates(each)), None)
         if not objects.has_torch or evaluator is None or not isinstance(image, ProcessImage):
             return None
         mixed = await self._python.mixed(
@@ -315,13 +315,13 @@ class CallStatus:
         """Return the innermost place of the user's code among the frames of a thread from *begin*
         on, in Python if that executes it."""
         outer = places[begin:]
-        evaluator = next((n for n, each in enumerate(outer) if _evaluates(each)), None)
+        evaluator = next((n for n, each in enumerate(outer) if evaluates(each)), None)
         if evaluator is None and begin and objects.is_python:
             # At its end the interpreter calls MPI_Finalize; its own lines say nothing.
             outer = [
                 each
                 for each in outer
-                if each.owner is Owner.USER and not _is_interpreter(each, objects)
+                if each.owner is Owner.USER and not is_of_interpreter(each, objects)
             ]
             return _site(outer) if outer else None
         if evaluator is None:
@@ -337,12 +337,12 @@ class CallStatus:
             own = (
                 each
                 for each in mixed.places[:users]
-                if each.owner is Owner.USER and not _is_interpreter(each, objects)
+                if each.owner is Owner.USER and not is_of_interpreter(each, objects)
             )
             near = (each for each in own if each.frame.line and each.frame.language != PYTHON)
             return _of_frame(next(near, mixed.places[users]).frame)
         # The interpreter's own lines say nothing.
-        own = (each for each in outer[:evaluator] if not _is_interpreter(each, objects))
+        own = (each for each in outer[:evaluator] if not is_of_interpreter(each, objects))
         nearest = next(own, outer[evaluator])
         function = glue.plain_name(nearest.frame.function)
         return CallSite(function=function, library="" if function else nearest.frame.library)
@@ -408,14 +408,6 @@ def _code_of(path: str) -> Literal["user", "c", ""]:
 def _is_nameless(place: Place) -> bool:
     """Return whether a frame is one of the program, in a function without a name."""
     return place.owner is Owner.USER and place.frame.function in ("", "??")
-
-
-def _evaluates(place: Place) -> bool:
-    return glue.evaluates(place.frame.function)
-
-
-def _is_interpreter(place: Place, objects: Objects) -> bool:
-    return glue.is_interpreter(objects.path(place.address))
 
 
 def _with_words(calls: Sequence[MpiCall], where: CallSite | None) -> tuple[MpiCall, ...]:

@@ -54,7 +54,7 @@ class CoreDebuggers:
         )
 
     def _note_limit(self, most_gdbs: int) -> None:
-        """Tell the user that not all core files have a GDB at a time."""
+        """Report to the user that not all core files have a GDB at a time."""
         if most_gdbs >= (count := self._context.rank_count):
             return
         if most_gdbs == self._limit:

@@ -40,14 +40,20 @@ class Waits(msgspec.Struct, frozen=True):
         if thread is None:
             return activity, blocking_function(places)
         found = wait_of(thread.frames, activity)
-        begin = next((at for at, each in enumerate(places) if _is_python(each, objects)), 0)
+        begin = next((at for at, each in enumerate(places) if is_of_interpreter(each, objects)), 0)
         # The lock of the interpreter's own is below that of the program.
         inside = "" if activity in _WAITS else blocking_function(places[:begin])
         return found.activity or activity, found.function or inside
 
 
-def _is_python(place: Place, objects: Objects) -> bool:
+def is_of_interpreter(place: Place, objects: Objects) -> bool:
+    """Return whether a frame lies in the object file of a Python interpreter."""
     return glue.is_interpreter(objects.path(place.address))
+
+
+def evaluates(place: Place) -> bool:
+    """Return whether a frame is the loop of a Python interpreter."""
+    return glue.evaluates(place.frame.function)
 
 
 class PythonWaits:
@@ -67,12 +73,12 @@ class PythonWaits:
         :raises GdbError: if GDB ends.
         """
         first = stacks[0][1]
-        if not isinstance(image, ProcessImage) or not any(map(_evaluates, first)):
+        if not isinstance(image, ProcessImage) or not any(map(evaluates, first)):
             return Waits()
         is_waiting = activity_of(first) in _WAITS
         threads: dict[int, PythonThread] = {}
         for number, places in stacks[: _MOST_THREADS if is_waiting else 1]:
-            if any(map(_evaluates, places)):
+            if any(map(evaluates, places)):
                 thread = await self._python.thread(image.pid, number)
                 if thread is not None and thread.frames:
                     threads[numbers[number]] = thread
@@ -134,7 +140,3 @@ class PythonWaits:
             if other is not None:
                 found[number] = kernels[other.thread_id]
         return found
-
-
-def _evaluates(place: Place) -> bool:
-    return glue.evaluates(place.frame.function)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from pgdb.backend.gdb.decode import first
 from pgdb.backend.gdb.gpu_words import is_on_gpu
 from pgdb.patterns import pattern
 from pgdb.records import Failure
@@ -113,7 +114,7 @@ def stop_words(
     """Return the announcement in *text*, which GDB printed during the run that *payload* ends."""
     number, location, hit, event = _number(payload.get("bkptno")), 0, "", ""
     for key, word in () if _NO_WATCHPOINT(payload) else _WORDS_OF_WATCHPOINTS.items():
-        if key in payload and isinstance(watched := _first(payload[key]), Mapping):
+        if key in payload and isinstance(watched := first(payload[key]), Mapping):
             number, hit = _number(watched.get("number")), word
     # Output of a script may look like an announcement: the last one counts.
     for match in _HIT.finditer(text) if number or not payload.get("reason") else ():
@@ -151,10 +152,6 @@ def without_announcement(failed: Failure) -> Failure:
     return replace(failed, output=before.rstrip("\n"))
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and value else value
-
-
 def _number(value: Any) -> int:
-    text = str(_first(value) or "0")
+    text = str(first(value) or "0")
     return int(text) if text.isascii() and text.isdecimal() else 0

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import os
 import struct
-from bisect import bisect_right
-from collections.abc import Sequence
 
 from pgdb import elf
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
-from pgdb.process_maps import DELETED, Mapping
+from pgdb.process_maps import DELETED, Mapping, MappingTable
 
 UNNAMED = "??"
 """GDB's name for a function without a symbol."""
@@ -38,8 +36,7 @@ class UnnamedCode:
         self._image_of = image_of
         self._pid = _NO_PROCESS
         self._is_fresh = False
-        self._mappings: Sequence[Mapping] = ()
-        self._starts: list[int] = []
+        self._mappings = MappingTable()
         self._names: dict[tuple[int, bool], str] = {}
         self._begins: dict[str, int] = {}
         self._objects: dict[int, _Object | None] = {}
@@ -69,11 +66,11 @@ class UnnamedCode:
         found = self._names.get(key)
         if found is None:
             at = address - is_return
-            mapping = self._mapping(at)
+            mapping = self._mappings.at(at)
             if (mapping is None or not mapping.is_code) and not self._is_fresh:
                 # The code may be younger than the list: made by the program, or just loaded.
                 self._read(pid)
-                mapping = self._mapping(at)
+                mapping = self._mappings.at(at)
             found = self._named(address, at, mapping)
             if mapping is not None and mapping.is_code:
                 if len(self._names) >= _MOST_NAMES:
@@ -91,24 +88,17 @@ class UnnamedCode:
 
     def _read(self, pid: int) -> None:
         try:
-            self._mappings = sorted(self._image_of(pid).mappings(), key=lambda each: each.start)
+            self._mappings = MappingTable(self._image_of(pid).mappings())
         except OSError:
-            self._mappings = ()
-        self._starts = [each.start for each in self._mappings]
+            self._mappings = MappingTable()
         self._pid, self._is_fresh = pid, True
         self._names.clear()
         self._begins.clear()
         self._objects.clear()
 
-    def _mapping(self, address: int) -> Mapping | None:
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._mappings[index].end:
-            return None
-        return self._mappings[index]
-
     def _named(self, address: int, at: int, mapping: Mapping | None) -> str:
         if mapping is None:
-            return f"{address:#x}" if self._mappings else UNNAMED
+            return f"{address:#x}" if self._mappings.all else UNNAMED
         path = mapping.path.removesuffix(DELETED)
         name = os.path.basename(path) if path not in ("", _SHARED_MEMORY) else _ANONYMOUS
         if not mapping.is_code and not mapping.path.startswith("/"):
@@ -131,10 +121,9 @@ class UnnamedCode:
         return self._objects[mapping.start]
 
     def _find_object(self, mapping: Mapping) -> _Object | None:
-        index = bisect_right(self._starts, mapping.start) - 1
         if not mapping.path:
             return None
-        for each in reversed(self._mappings[: index + 1]):
+        for each in reversed(self._mappings.up_to(mapping.start)):
             if each.path == mapping.path and not each.offset:
                 try:
                     found = _Object(self._image_of(self._pid), each.start)

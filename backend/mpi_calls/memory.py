@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
@@ -11,7 +10,7 @@ from typing import Protocol
 from pgdb import elf
 from pgdb.backend.mpi_calls.instructions import Code, Instruction
 from pgdb.elf import Read
-from pgdb.process_maps import DELETED, Mapping
+from pgdb.process_maps import DELETED, Mapping, MappingTable
 
 _PAGE = 4096
 _MOST_PAGES = 1 << 14
@@ -328,25 +327,20 @@ class Images:
         :raises OSError: if they may not be read.
         """
         self._memory = memory
-        self._mappings = sorted(memory.source.mappings(), key=lambda each: each.start)
-        self._starts = [each.start for each in self._mappings]
+        self._mappings = MappingTable(memory.source.mappings())
         self._known: dict[tuple[str, int], Image | None] = {}
         self._all: tuple[Image, ...] | None = None
 
     def mapping(self, address: int) -> Mapping | None:
         """Return the mapping with *address* of the process."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0 or address >= self._mappings[index].end:
-            return None
-        return self._mappings[index]
+        return self._mappings.at(address)
 
     def at(self, address: int) -> Image | None:
         """Return the object file that is loaded at *address* of the process."""
         mapping = self.mapping(address)
         if mapping is None or not mapping.path:
             return None
-        index = bisect_right(self._starts, address) - 1
-        for each in reversed(self._mappings[: index + 1]):
+        for each in reversed(self._mappings.up_to(address)):
             if each.path != mapping.path:
                 continue
             if not each.offset:
@@ -357,17 +351,17 @@ class Images:
     def program(self) -> Image | None:
         """The program itself."""
         path = self._memory.source.executable
-        begins = (each for each in self._mappings if not each.offset)
+        begins = (each for each in self._mappings.all if not each.offset)
         first = next((each for each in begins if each.path.removesuffix(DELETED) == path), None)
         return self._image(first.path, first.start) if first is not None else None
 
     def all(self) -> tuple[Image, ...]:
         """Return each loaded object file with code."""
         if self._all is None:
-            code = {each.path for each in self._mappings if each.is_code}
+            code = {each.path for each in self._mappings.all if each.is_code}
             starts = [
                 (each.path, each.start)
-                for each in self._mappings
+                for each in self._mappings.all
                 if not each.offset and each.path in code and each.path.startswith("/")
             ]
             found = (self._image(path, start) for path, start in starts)

@@ -169,7 +169,7 @@ class Aggregator(TreeNode):
             try:
                 channel = await connect(table.addresses[child], self._place.credentials)
             except LinkError as error:
-                LOG.warning("cannot tell node %d its place: %s", child, error)
+                LOG.warning("cannot send node %d its place: %s", child, error)
                 continue
             channel.send(replace(table, node=child, is_parent=False))
             channel.close()

@@ -242,7 +242,7 @@ class ResolveStop(msgspec.Struct, frozen=True):
 
 
 class FailStop(msgspec.Struct, frozen=True):
-    """Tell the operation that awaits a stop that none will come."""
+    """Report to the operation that awaits a stop that none will come."""
 
     why: str
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import AnyOperation, Events, InsertBreakpoint, Resume

@@ -91,7 +91,7 @@ static unsigned long long address(int level)
     return 0x7f0000000000u + (mix((uint64_t)rank) & 0xffffff000u) + 0x40u * (unsigned)level;
 }
 
-/* The innermost frame tells the class, by its line and by its argument. */
+/* The innermost frame shows the class, by its line and by its argument. */
 static long line_of(int level)
 {
     return level ? 100 + level : 1000 + label_of(rank);

@@ -24,7 +24,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.jobs.launchers import find_launcher
 from pgdb.jobs.placement import mpi4py_environment, overlay_line, scrubbed_environment
 

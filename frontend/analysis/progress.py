@@ -40,9 +40,6 @@ _MOST_IN_MPI = 0.2
 """Ranks that are behind are in MPI in no larger part of the samples, and the others in no smaller
 one outside."""
 
-Seen = Sequence[tuple[MpiCallStatus, RankSet]]
-"""Classes of one sample."""
-
 
 class Sample(msgspec.Struct, frozen=True):
     """The states of ranks at one moment."""

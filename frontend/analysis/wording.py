@@ -1,4 +1,4 @@
-"""Words of messages that depend on the number of ranks."""
+"""Words of messages that depend on a number."""
 
 from __future__ import annotations
 
@@ -12,3 +12,12 @@ def by_number(ranks: RankSet, one: str, several: str) -> str:
     ('is', 'are')
     """
     return one if len(ranks) == 1 else several
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with what it counts.
+
+    >>> counted(1, "rank"), counted(2, "rank")
+    ('1 rank', '2 ranks')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

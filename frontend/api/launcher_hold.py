@@ -1,4 +1,4 @@
-"""Hold of the launcher while the user looks at ranks that it wants to end.
+"""Stop of the launcher while the user looks at ranks that it wants to end.
 
 When a rank dies, most launchers send SIGTERM to the others, at which GDB stops them, and SIGKILL a
 moment later, which nothing stops. So the launcher of a job that PGDB has launched is stopped

@@ -234,7 +234,7 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         each.ranks for each in answer.classes if is_kept_as_hashes(each.record)
     ):
         lines.append(
-            f"{layout.brackets(hashed)} long parts are saved as hashes, which tell whether they "
+            f"{layout.brackets(hashed)} long parts are saved as hashes, which show whether they "
             "change; 'save NAME EXPR' of one part saves its elements"
         )
     if partial:

@@ -188,8 +188,8 @@ class _Drawing:
             return plots.bars(self._flat(), self._ranks, width=self._width)
         if self._wanted == "line":
             matrix, absent = self._matrix()
-            holes = numpy.ma.masked_array(matrix, absent)
-            lows, highs = holes.min(axis=0).filled(), holes.max(axis=0).filled()
+            masked = numpy.ma.masked_array(matrix, absent)
+            lows, highs = masked.min(axis=0).filled(), masked.max(axis=0).filled()
             strange = numpy.isnan(numpy.where(absent, 0.0, matrix)).any(axis=0)
             lows = numpy.where(strange, numpy.nan, lows)
             indices = range(matrix.shape[1])

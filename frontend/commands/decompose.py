@@ -14,6 +14,7 @@ from pgdb.frontend.analysis import layouts
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.decompose import GlobalArray
 from pgdb.frontend.analysis.layouts import Layout
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.commands.data import read_path, shown
 from pgdb.frontend.commands.options import Option, Rest, integers
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
@@ -255,7 +256,7 @@ def _global_title(whole: GlobalArray, arrays: Arrays) -> str:
 def _about_conflicts(whole: GlobalArray) -> list[str]:
     if not whole.conflict_count:
         return []
-    lines = [f"ranks disagree on {_plural(whole.conflict_count, 'element')}:"]
+    lines = [f"ranks disagree on {counted(whole.conflict_count, 'element')}:"]
     for each in whole.conflicts[:_MOST_CONFLICTS]:
         index = ",".join(map(str, each.index))
         halo = " in its halo" if each.in_halo else ""
@@ -332,7 +333,3 @@ def _save_global(whole: GlobalArray, cut: Slice, path: Path) -> None:
     if not cut:
         names = ["first index", "second index"]
     pictures.save_heat(path, values, title=title, axes_names=(names[0], names[1]), missing=missing)
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

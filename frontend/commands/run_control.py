@@ -400,7 +400,7 @@ async def finish_unasked(call: Call, answer: Answer) -> Answer:
 def explain_running(
     dispatcher: Dispatcher, answer: Answer, running: RankSet, limit_s: float
 ) -> None:
-    """Tell a user without a prompt how a run command ends before ranks that run on."""
+    """Say to a user without a prompt how a run command ends before ranks that run on."""
     came = RankSet.union(each.ranks for each in answer.classes)
     text = f"[{running}] still running {limit_s:g} s after '{answer.command}'"
     session = dispatcher.session

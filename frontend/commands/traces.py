@@ -179,7 +179,7 @@ async def _untrace(call: Call) -> Outcome:
 
 
 async def report(dispatcher: Dispatcher, asked: RankSet) -> None:
-    """Tell of the rows that traces have collected in a run; as JSON with the rows themselves."""
+    """Report the rows that traces have collected in a run; as JSON with the rows themselves."""
     session, shown = dispatcher.session, dispatcher.workspace.traced_rows
     for each in session.traces:
         ranks = asked & each.ranks

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pwd
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -163,7 +162,7 @@ def _of_launchers(
                 ranks=ranks,
                 hosts=hosts,
                 age_s=_age_s(stat),
-                user=_user_name(stat.uid),
+                user=procfs.user_name(stat.uid),
                 is_ours=is_ours,
                 spawned=spawned,
             )
@@ -187,7 +186,7 @@ def _of_torch(jobs: Iterable[TorchJob]) -> list[RunningJob]:
                 # Nothing on this host names the others.
                 hosts=1 if each.size == len(each.group.processes) else None,
                 age_s=_age_s(stat),
-                user=_user_name(stat.uid),
+                user=procfs.user_name(stat.uid),
                 is_ours=True,
             )
         )
@@ -273,12 +272,5 @@ def _of_step(step: slurm.Step, sizes: Mapping[str, int]) -> RunningJob:
         hosts=None if step.has_daemons else len(step.hosts) or None,
         age_s=step.age_s,
         user=step.user,
-        is_ours=os.geteuid() == 0 or step.user == _user_name(os.geteuid()),
+        is_ours=os.geteuid() == 0 or step.user == procfs.user_name(os.geteuid()),
     )
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

@@ -61,9 +61,9 @@ def compared(classes: Iterable[Class], *, is_argument: bool = False) -> list[Rep
                 slots = (*slots, item.bounds)
             columns: tuple[Summary, ...] = ()
             if is_summed and PLACEHOLDER in item.value:
-                holes = item.value.count(PLACEHOLDER)
-                columns = each.columns[column : column + holes]
-                column += holes
+                count = item.value.count(PLACEHOLDER)
+                columns = each.columns[column : column + count]
+                column += count
             if is_summed and item.digest == PLACEHOLDER:
                 column += 1
             said = _Said(each.ranks, item.value, slots, item.digest, columns)

@@ -31,7 +31,7 @@ MEANINGS = {
     EXIT_TIME: "the job's time limit was near, and the job did not end before it",
     EXIT_ENDED: "a signal ended the job: the batch system's or the user's",
 }
-"""The table in docs/guide/run.md; a test compares them."""
+"""The meanings, as the man page and the table of docs/guide/run.md have them."""
 
 BEFORE_THE_END = ("hang", "time-limit")
 """Kinds of causes after which a job can end well."""

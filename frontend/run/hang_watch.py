@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.why.words import LOOPS, verb
 from pgdb.frontend.report.model import RankClass, Report, parse_ranks
-from pgdb.frontend.run.looking import SAMPLES, Looker, Running
+from pgdb.frontend.run.inspection import SAMPLES, Looker, Running
 from pgdb.frontend.run.options import in_words
 from pgdb.frontend.run.run_report import RunRecord
 from pgdb.patterns import pattern

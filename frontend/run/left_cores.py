@@ -9,7 +9,7 @@ from pgdb.cores.policy import find_left_cores
 from pgdb.cores.search import LeftBy
 from pgdb.errors import PgdbError
 from pgdb.frontend.run.causes import RankEnd
-from pgdb.frontend.run.looking import report_of_cores, report_of_left_cores
+from pgdb.frontend.run.inspection import report_of_cores, report_of_left_cores
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.run_report import RunRecord
 from pgdb.jobs.launchers import Launcher

@@ -26,10 +26,10 @@ from pgdb.frontend.run.causes import (
     left_before,
 )
 from pgdb.frontend.run.hang_watch import HangWatch
+from pgdb.frontend.run.inspection import Looker
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
 from pgdb.frontend.run.left_cores import add_cores
-from pgdb.frontend.run.looking import Looker
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports

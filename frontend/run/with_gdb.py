@@ -21,7 +21,7 @@ from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Cause, Report, TimedEvent
 from pgdb.frontend.run import exit_status, time_limit
 from pgdb.frontend.run.hang_watch import computing_text, hang_text
-from pgdb.frontend.run.looking import SAMPLES, Running, look_for_progress, stopped_by_themselves
+from pgdb.frontend.run.inspection import SAMPLES, Running, look_for_progress, stopped_by_themselves
 from pgdb.frontend.run.options import RunOptions, in_words
 from pgdb.frontend.run.places import Place, check_in_words
 from pgdb.frontend.run.publishing import Publisher

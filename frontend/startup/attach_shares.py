@@ -12,6 +12,7 @@ from pgdb.errors import (
     RankSetError,
     StartError,
 )
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.discovery import worlds
 from pgdb.frontend.discovery.found_job import FoundJob
@@ -19,8 +20,8 @@ from pgdb.frontend.discovery.worlds import HostPart
 from pgdb.frontend.startup.logged_start import OnStep
 from pgdb.frontend.startup.overlay import Overlay
 from pgdb.frontend.startup.places import Place
+from pgdb.frontend.startup.session_start import Starting
 from pgdb.frontend.startup.site import Located, Site
-from pgdb.frontend.startup.starting import Starting, count
 from pgdb.overlay import addresses
 from pgdb.overlay.messages import Find, FoundRanks, Hello, Share
 from pgdb.overlay.topology import share_out
@@ -68,7 +69,9 @@ def with_fewer_aggregators(
     most = max(Counter(each.host for each in table.processes).values(), default=1)
     if options.aggregators <= most:
         return options
-    on_step(f"note: {count(most, 'aggregator')} on a host, not {options.aggregators}: one per rank")
+    on_step(
+        f"note: {counted(most, 'aggregator')} on a host, not {options.aggregators}: one per rank"
+    )
     return replace(options, aggregators=most)
 
 
@@ -87,10 +90,10 @@ def _wanted(has: RankSet, ranks: RankSet | None) -> RankSet:
 def found_text(located: Located, place: Place) -> str:
     """Return the result of the search, for the user."""
     job = located.job
-    hosts = count(max(1, len(place.hosts)), "host")
+    hosts = counted(max(1, len(place.hosts)), "host")
     if not job.table.processes:
         return f"found a job on {hosts} ({job.table.source}); its ranks are looked for there"
-    ranks = count(len(job.table.processes), "rank")
+    ranks = counted(len(job.table.processes), "rank")
     if is_partial(located):
         return (
             f"found {ranks} of {job.job_size} ({job.table.source}); the others are looked for on "

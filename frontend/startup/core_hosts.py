@@ -14,7 +14,7 @@ from pgdb.errors import DiscoveryError, StartError, UsageError
 from pgdb.frontend.discovery.slurm import expand_hosts
 from pgdb.frontend.startup.attach_shares import nodes_of
 from pgdb.frontend.startup.overlay import Overlay
-from pgdb.frontend.startup.starting import Starting
+from pgdb.frontend.startup.session_start import Starting
 from pgdb.overlay import addresses
 from pgdb.overlay.messages import Find
 

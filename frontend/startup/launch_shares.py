@@ -11,10 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.errors import RankSetError, StartError
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.held import HeldJob, HeldWorld
 from pgdb.frontend.startup.places import Place
-from pgdb.frontend.startup.starting import Starting, count
+from pgdb.frontend.startup.session_start import Starting
 from pgdb.jobs.launch_lines import LaunchLine
 from pgdb.jobs.launcher_kinds import launcher_for_own
 from pgdb.jobs.launchers import Launcher, find_launcher
@@ -63,7 +64,7 @@ async def launch_shares(
             session.opening.stage = reports.progress()
             raise
         starting.on_step(
-            f"{count(reports.size, 'rank')} held on {count(len(reports.hosts), 'host')}"
+            f"{counted(reports.size, 'rank')} held on {counted(len(reports.hosts), 'host')}"
         )
         is_local = reports.all_here and not reports.slurm_job
         launcher = line.launcher

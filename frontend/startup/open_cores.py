@@ -15,6 +15,7 @@ from pgdb.cores.core_set import CoreSet, assemble
 from pgdb.cores.finding import Folder, FoundCores, find_cores, take_from_systemd
 from pgdb.cores.search import CoreSearch, LeftBy
 from pgdb.errors import RankSetError, StartError, UsageError
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -24,7 +25,7 @@ from pgdb.frontend.startup.local_site import LocalSite
 from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.places import Place
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import Starting, count, prepare
+from pgdb.frontend.startup.session_start import Starting, prepare
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.core_setup import CoreSetup
@@ -223,7 +224,7 @@ def _wanted(chosen: CoreSet, wanted: RankSet | None) -> RankSet:
 
 
 def _found_text(chosen: CoreSet, ranks: RankSet) -> str:
-    return f"found core files of {count(len(ranks), 'rank')} ({chosen.source})"
+    return f"found core files of {counted(len(ranks), 'rank')} ({chosen.source})"
 
 
 def _take(

@@ -25,10 +25,10 @@ from pgdb.frontend.startup.logged_start import OnStep, logged
 from pgdb.frontend.startup.remote import RemoteSite
 from pgdb.frontend.startup.scripted import begin_script
 from pgdb.frontend.startup.session_directory import SessionDirectory
+from pgdb.frontend.startup.session_start import prepare
 from pgdb.frontend.startup.shipping import ship_by_ssh
 from pgdb.frontend.startup.site import Site
 from pgdb.frontend.startup.spawned import SpawnedWorlds, names_of
-from pgdb.frontend.startup.starting import prepare
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launch_lines import check_program, given_words
 from pgdb.jobs.launcher_kinds import read_launch_line, rights_lost

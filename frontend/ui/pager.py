@@ -68,7 +68,7 @@ class Pager:
 
         Text that is no answer, such as a notification, is never dropped and never begins a page.
         """
-        if self._task is not None:
+        if self.is_asking:
             self._kept.append((text, is_answer))
             return
         if is_answer and self._drops:

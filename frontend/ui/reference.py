@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pgdb.errors import UsageError
 from pgdb.frontend.api.options import INTERFACE_SETTINGS, SETTINGS
 from pgdb.frontend.api.setting import Setting
+from pgdb.frontend.run import exit_status
 
 SHELLS = ("bash", "zsh", "fish")
 """The shells that have completion."""
@@ -118,6 +119,9 @@ def man_page(parser: argparse.ArgumentParser) -> str:
         lines += _entry(action)
     examples, _, status = (parser.epilog or "").partition("exit status:")
     lines += [".SH EXIT STATUS", ".PP", _escaped(f"{' '.join(status.split())}.")]
+    lines += [".PP", "Of 'pgdb run':"]
+    for number, meaning in exit_status.MEANINGS.items():
+        lines += [".TP", f".B {number}", _escaped(_sentence(meaning.replace("`", "")))]
     lines += [".SH ENVIRONMENT"]
     for each in SETTINGS:
         if each.environment:

@@ -359,7 +359,7 @@ class Repl:
             self._set_reader()
 
     def _note_command(self, data: bytes) -> None:
-        """Tell the user once that the job has read a line that is a command."""
+        """Say once to the user that the job has read a line that is a command."""
         line = data.decode("utf-8", "replace").strip()
         if self._has_named_given or not bodies.is_command(line, self.workspace.user.names):
             return

@@ -151,7 +151,7 @@ def identify(path: Path) -> Launcher:
         way_out = (
             "is SLURM_CONF right?"
             if path.name == "srun"
-            else "try it by hand; --launcher KIND says the kind of a wrapper (openmpi, mpich, …)"
+            else "run it yourself; --launcher KIND says the kind of a wrapper (openmpi, mpich, …)"
         )
         raise StartError(f"'{path} --version' failed: {last}; {way_out}")
     first = said[0].strip() if said else "nothing"
@@ -179,7 +179,7 @@ def _ask_version(path: Path) -> tuple[int, str, str]:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise StartError(
-            f"'{path} --version' did not end within {VERSION_DEADLINE_S:.0f} s; try it by hand"
+            f"'{path} --version' did not end within {VERSION_DEADLINE_S:.0f} s; run it yourself"
         ) from None
     return process.returncode, output, errors
 

@@ -391,12 +391,12 @@ def why_not_traceable(pid: int, proc: Path = PROC, *, tracer: int = 0) -> str | 
     if set(uids) != {my_uid}:
         if uids[0] == my_uid:
             return (
-                f"{pid} ({stat.comm}) is yours but has the rights of user {_user_name(stat.uid)} "
+                f"{pid} ({stat.comm}) is yours but has the rights of user {user_name(stat.uid)} "
                 "(a set-user-ID program); run pgdb with CAP_SYS_PTRACE, or debug a copy of the "
                 "program without that bit"
             )
         return (
-            f"{pid} ({stat.comm}) belongs to user {_user_name(stat.uid)}; "
+            f"{pid} ({stat.comm}) belongs to user {user_name(stat.uid)}; "
             "run pgdb as that user or with CAP_SYS_PTRACE"
         )
     if is_closed(pid, proc):
@@ -502,7 +502,8 @@ def _thread_statuses(pid: int, proc: Path) -> list[dict[str, str]]:
     return [status for status in found if status is not None]
 
 
-def _user_name(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the number of one without a name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -15,7 +15,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.replay import replay
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.frontend.transport.recording import recording_of
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record

@@ -27,7 +27,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Console, Request
 from pgdb.overlay.router import Gathered

@@ -338,7 +338,7 @@ def _is_same(gdb: str, pgdb: str, *, is_error: bool) -> bool:
 
 
 def _is_same_call(gdb: str, text: str, shown: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether both have stopped in a function that the line calls, with the same error.
+    """Return whether both have stopped in a function that the line calls, with the same error.
 
     GDB's announcement stands before its error; the stop of PGDB is a line of its own.
     """
@@ -354,7 +354,7 @@ def _is_same_call(gdb: str, text: str, shown: Iterable[dict[str, Any]]) -> bool:
 
 
 def _is_same_stop(gdb: str, answers: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether a stop of PGDB is at GDB's line, of GDB's breakpoint, by GDB's signal."""
+    """Return whether a stop of PGDB is at GDB's line, of GDB's breakpoint, by GDB's signal."""
     for answer in answers:
         for each in answer["classes"]:
             record = each["record"]

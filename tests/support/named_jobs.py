@@ -68,5 +68,5 @@ def assert_free(ranks: dict[int, int]) -> None:
         assert repair(pid) == Repair()
     before = {pid: switches_of(pid) for pid in ranks.values()}
     wait_until(
-        lambda: all(switches_of(pid) >= before[pid] + 10 for pid in ranks.values()), "they get on"
+        lambda: all(switches_of(pid) >= before[pid] + 10 for pid in ranks.values()), "they progress"
     )

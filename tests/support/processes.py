@@ -274,7 +274,7 @@ def wait_settled(pids: Iterable[int]) -> None:
         before = {pid: (loaded(pid), switches_of(pid)) for pid in left}
         wait_until(
             lambda: all(switches_of(pid) >= seen + 10 for pid, (_, seen) in before.items()),  # noqa: B023
-            f"processes {left} get on",
+            f"processes {left} progress",
         )
         left = [pid for pid, (seen, _) in before.items() if not seen[0] or loaded(pid) != seen]
 

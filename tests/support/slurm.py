@@ -87,7 +87,7 @@ set -e
 exec {slurmd} -D -N {name}
 """
 # Nothing here uses cgroups, but slurmd 22.05 looks for them and does not start without: not on our
-# hosts, and not in a container whose version 2 it may not write to. Told that it is version 1 it
+# hosts, and not in a container whose version 2 it may not write to. Where it is set to version 1 it
 # does not look.
 _CGROUP_CONFIG = "CgroupPlugin=cgroup/v1\n"
 _PARTITION = "PartitionName=tests Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES\n"

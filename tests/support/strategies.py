@@ -202,10 +202,10 @@ def columns_of(record: Record, ranks: RankSet) -> tuple[Summary, ...]:
     """Return summaries that fit a record, of numbers made up; none if it is not Various."""
     if not isinstance(record, Various):
         return ()
-    holes = count_placeholders(record.template)
-    if holes > MOST_COLUMNS:
+    count = count_placeholders(record.template)
+    if count > MOST_COLUMNS:
         return ()
-    return tuple(summarize((RankSet([rank]), str(rank)) for rank in ranks) for _ in range(holes))
+    return tuple(summarize((RankSet([rank]), str(rank)) for rank in ranks) for _ in range(count))
 
 
 def class_of(ranks: RankSet, record: Record) -> EquivalenceClass[Record]:

@@ -486,6 +486,6 @@ def assert_untouched(ranks: Mapping[int, int], *, progress: int = 20) -> None:
     before = {rank: switches(rank) for rank in ranks}
     wait_until(
         lambda: all(switches(rank) >= before[rank] + progress for rank in ranks),
-        f"ranks {list(ranks)} get on",
+        f"ranks {list(ranks)} progress",
         DEADLINE_S,
     )

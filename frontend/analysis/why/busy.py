@@ -85,29 +85,29 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
     if party.absence:
         if party.absence == "running":
             command = f"proc {party.ranks} interrupt"
-            return "cannot tell", Step("where it is, which a stop would show", (command,))
+            return "cannot tell", Step("where it is, which a stop would show it", (command,))
         return "cannot tell", Step(f"the state of [{party.ranks}] is unknown")
     if party.text:
         return "certain", NO_STEP
     if not watch.seconds:
-        text = "it may be slow, or never come; a look after the ranks ran for a moment would tell"
+        text = "it may be slow, or never come; a look after the ranks have run would show it"
         return "cannot tell", Step(text, ("why",))
     if not party.ranks | victims <= watch.still:
-        text = f"it is at work: it moved within {watch.seconds:g} s; a longer watch would tell"
+        text = f"it is at work: it moved within {watch.seconds:g} s; a longer watch would show it"
         return "cannot tell", Step(text, LONGER)
     if status.loop == "no way out" or status.activity == "deadlock":
         return "certain", NO_STEP
     if status.loop == "spins":
         if _others_work(waiting, number):
-            text = "another rank is at work, and may end the loop; a longer watch would tell"
+            text = "another rank is at work, and may end the loop; a longer watch would show it"
             return "cannot tell", Step(text, ("progress",))
         if is_read(status):
-            text = f"it read this place for {watch.seconds:g} s; a longer watch would tell"
+            text = f"it read this place for {watch.seconds:g} s; a longer watch would show it"
             return "likely", Step(text, LONGER)
-        text = "another thread may end the loop; the stacks of all threads would tell"
+        text = "another thread may end the loop; the stacks of all threads would show it"
         return "likely", Step(text, ("tree --threads",))
     if party.is_polling:
-        text = f"it polled for {watch.seconds:g} s; a longer watch would tell"
+        text = f"it polled for {watch.seconds:g} s; a longer watch would show it"
         return "likely", Step(text, LONGER)
     if not is_blocked(party):
         text = (
@@ -118,19 +118,21 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
     if status.worked or status.worked is None:
         text = (
             "its other threads or child processes are at work; the stacks of its threads, and a "
-            "longer watch, would tell"
+            "longer watch, would show it"
         )
         return "cannot tell", Step(text, ("tree --threads", *LONGER))
     if status.activity == "sleeping":
         if status.sleeps_s is not None and status.sleeps_s < _LONG_SLEEP_S:
             text = f"it sleeps for {words.sleep(status.sleeps_s)}, and wakes up then"
-            return "cannot tell", Step(f"{text}; a longer watch would tell", LONGER)
-        return "likely", Step("it may wake up; a longer watch would tell", LONGER)
+            return "cannot tell", Step(f"{text}; a longer watch would show it", LONGER)
+        return "likely", Step("it may wake up; a longer watch would show it", LONGER)
     if status.activity == "io" and _others_work(waiting, number):
-        text = "another rank is at work, and may end its input or output; a longer watch would tell"
+        text = (
+            "another rank is at work, and may end its input or output; a longer watch would show it"
+        )
         return "cannot tell", Step(text, LONGER)
     text = f"it did not leave this place in {watch.seconds:g} s, and used no processor"
-    return "likely", Step(f"{text}; a longer watch would tell", LONGER)
+    return "likely", Step(f"{text}; a longer watch would show it", LONGER)
 
 
 def is_blocked(party: Party) -> bool:

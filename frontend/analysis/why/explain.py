@@ -176,7 +176,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
         confidence="cannot tell",
         rule="all members of the communicator are in the call",
         evidence=words.evidence(parties),
-        step=Step("a large message may need longer; a longer watch would tell", LONGER),
+        step=Step("a large message may need longer; a longer watch would show it", LONGER),
     )
 
 

@@ -14,11 +14,11 @@ from pgdb.ranks import RankSet
 
 NOT_WATCHED = Step(
     "the ranks did not run while they were watched, so that a message may be in flight; a second "
-    "look, after they ran for a moment, would tell",
+    "look, after they ran for a moment, would show it",
     ("why",),
 )
 NOT_SEEN = Step(
-    "some calls may have returned, and begun again; a longer watch would tell", ("why --for 10",)
+    "some calls may have returned, and begun again; a longer watch would show it", ("why --for 10",)
 )
 ASK_RECORDER = Step(
     "arguments of some calls are unknown; debug information, or the flight recorder, would have "

@@ -15,6 +15,7 @@ from pgdb.frontend.analysis.calltree_text import Absent
 from pgdb.frontend.analysis.outliers import is_smallest
 from pgdb.frontend.analysis.prominence import Prominence, most_prominent_first
 from pgdb.frontend.analysis.still_running import StillRunning
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.show.text import mpi_call_text, thread_stacks
 from pgdb.frontend.show.text.breakpoint_text import breakpoint_made, breakpoint_table, merged_table
 from pgdb.frontend.show.text.event_text import INDENT, ReadSource, event, no_source
@@ -445,11 +446,7 @@ def job_line(
     """Return the line that describes the session: ranks, hosts, aggregators, GDB and MPI."""
     places = ", ".join(f"{host}: {members}" for host, members in hosts.items())
     return (
-        f"{_plural(len(ranks), 'rank')} on {_plural(len(hosts), 'host')} ({places}), "
-        f"{_plural(aggregators, 'aggregator')}, fan-out {fan_out}, "
+        f"{counted(len(ranks), 'rank')} on {counted(len(hosts), 'host')} ({places}), "
+        f"{counted(aggregators, 'aggregator')}, fan-out {fan_out}, "
         + ", ".join(part for part in (f"GDB {gdb}" if gdb else "", mpi) if part)
     )
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

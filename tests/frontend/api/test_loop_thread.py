@@ -17,7 +17,7 @@ from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import sync
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 
 DEADLINE_S = 10.0
 

@@ -11,9 +11,9 @@ import pytest
 
 from pgdb.errors import StartError
 from pgdb.frontend.report.model import Cause, RankClass, Report, ReportFrame, Verdict
-from pgdb.frontend.run import looking
+from pgdb.frontend.run import inspection
 from pgdb.frontend.run.hang_watch import HangWatch, hang_text
-from pgdb.frontend.run.looking import Looker, Running
+from pgdb.frontend.run.inspection import Looker, Running
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.rank_reports import RankStart
 from pgdb.frontend.run.run_report import RunRecord
@@ -134,11 +134,11 @@ def test_cancellation_at_the_end_of_a_look_ends_the_watch(monkeypatch: pytest.Mo
         async def attach(*_: object, **__: object) -> ClosingSession:
             return session
 
-        async def sample(*_: object) -> looking.Moved:
-            return looking.Moved(session.set)
+        async def sample(*_: object) -> inspection.Moved:
+            return inspection.Moved(session.set)
 
-        monkeypatch.setattr(looking, "attach", attach)
-        monkeypatch.setattr(looking, "look_for_progress", sample)
+        monkeypatch.setattr(inspection, "attach", attach)
+        monkeypatch.setattr(inspection, "look_for_progress", sample)
         rank = RankStart(0, 1, "elsewhere", 1, 1, 0.0, "/", ())
         looker = Looker(RunOptions(line=("mpirun",)), 1, lambda: [rank], list)
         watching = HangWatch(

@@ -21,7 +21,7 @@ from pgdb.frontend.startup import job as job_module
 from pgdb.frontend.startup.held import HeldJob, Reports
 from pgdb.frontend.startup.incoming_reports import offered_addresses
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.jobs import hold
 from pgdb.overlay import addresses
 from tests.support.hold_reports import DEADLINE_S, LIMIT_BYTES, MARK, Hearing, fields, report, run

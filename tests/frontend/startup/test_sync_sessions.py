@@ -22,7 +22,7 @@ from pgdb.frontend.api.notifications import JobEnded, JobOutput, Listener, Notif
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import sync
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.ranks import RankSet
 
 
@@ -202,7 +202,7 @@ from pgdb.frontend.startup import sync
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 
 class Session(aio.Session):
     async def close(self, *, kill=None):

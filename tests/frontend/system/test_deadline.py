@@ -20,7 +20,7 @@ from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.system import deadline, workers
 from pgdb.frontend.ui import repl

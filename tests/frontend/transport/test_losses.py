@@ -10,7 +10,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.frontend.transport.losses import describe
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import PROTOCOL_VERSION, Hello, Joined, Lost, Share

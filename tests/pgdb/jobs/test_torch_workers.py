@@ -23,7 +23,7 @@ from tests.support.processes import wait_until
 PYTHON = procfs.executable(os.getpid()) or sys.executable
 LAUNCHER = Path(__file__).parents[2] / "programs" / "torchrun"
 
-# Tells that it is up by a line, and lives until its input is closed.
+# Says by a line that it is up, and lives until its input is closed.
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
 # A rank with a data loader: a fork.
 LOADS = f"import os; child = os.fork(); {WAIT}"

@@ -25,7 +25,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.show.json import json_lines, json_notifications, json_shapes
 from pgdb.frontend.show.json.json_lines import encode
 from pgdb.frontend.startup.session_directory import SessionDirectory
-from pgdb.frontend.startup.starting import new_session
+from pgdb.frontend.startup.session_start import new_session
 from pgdb.merge.classes import Missing
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet

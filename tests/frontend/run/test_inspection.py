@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from pgdb.frontend.api.session import Session
-from pgdb.frontend.run import looking
-from pgdb.frontend.run.looking import Running, look_for_progress, stopped_by_themselves
+from pgdb.frontend.run import inspection
+from pgdb.frontend.run.inspection import Running, look_for_progress, stopped_by_themselves
 from pgdb.frontend.run.progress import RankSample, Sample
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -57,8 +57,8 @@ def test_a_rank_that_stops_by_itself_between_samples_does_not_run_on(
         session.record = record
         return STILL
 
-    monkeypatch.setattr(looking, "_sample", sample)
-    monkeypatch.setattr(looking, "_later_sample", later)
+    monkeypatch.setattr(inspection, "_sample", sample)
+    monkeypatch.setattr(inspection, "_later_sample", later)
     gap = Running(0.0, lambda: False)
     for expected in (1, 1):  # it stays an event until the caller has acted on it
         moved = asyncio.run(look_for_progress(cast(Session, session), gap))

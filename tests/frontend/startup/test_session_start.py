@@ -6,7 +6,7 @@ import pytest
 
 from pgdb.errors import StartError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.startup.starting import check_start
+from pgdb.frontend.startup.session_start import check_start
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Failure

@@ -13,6 +13,7 @@ from pgdb.errors import (
     StartError,
 )
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.wording import counted
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -111,8 +112,8 @@ class Starting(msgspec.Struct):
                     limit.reschedule(loop.time() + options.start_timeout_s)
                 hosts = len(session.table.hosts)
                 self.on_step(
-                    f"{len(session.table.processes)} ranks on {count(hosts, 'host')}, "
-                    f"{count(len(self.overlay.nodes), 'aggregator')}, fan-out {options.fan_out}"
+                    f"{len(session.table.processes)} ranks on {counted(hosts, 'host')}, "
+                    f"{counted(len(self.overlay.nodes), 'aggregator')}, fan-out {options.fan_out}"
                 )
                 await _acquire(self, shares)
         except TimeoutError:
@@ -223,8 +224,3 @@ def check_start(answer: Answer, mode: str) -> None:
     silent = answer.missing.ranks
     why = f"no answer from [{silent}]" if silent else "no rank has answered; has the job ended?"
     raise StartError(f"PGDB could not attach to any rank; {why}")
-
-
-def count(number: int, what: str) -> str:
-    """Return e.g. ``1 rank``, ``2 ranks``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
