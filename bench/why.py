@@ -53,7 +53,7 @@ Ranks that poll in MPI are at work in /proc before they come to their place, and
 MOST_BETWEEN_S = 0.2
 """Longest time for which a healthy job runs between two looks."""
 LATER_S = 0.3
-"""Seconds between the begin of a program's body and the first question.
+"""Seconds between the beginning of a program's body and the first question.
 
 A user asks later. No event says that ranks which poll in MPI have come to the place at which they
 stay, and to ask until an answer is right would spoil the score.

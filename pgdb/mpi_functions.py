@@ -318,9 +318,9 @@ class Role(IntFlag):
     COLLECTIVE = 1
     """All members of the communicator call it."""
     OPENS = 2
-    """It makes a request."""
+    """The call makes a request."""
     PERSISTENT = 4
-    """Its request stays open when it is complete."""
+    """The request of the call stays open when it is complete."""
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -416,7 +416,7 @@ def _rows() -> dict[str, Prototype]:
 
 
 NEIGHBOURHOOD = "MPI_Neighbor_"
-"""Begin of the names of calls that wait for the neighbours of a topology alone."""
+"""Beginning of the names of calls that wait for the neighbours of a topology alone."""
 GATHERING = frozenset({"MPI_Exscan", "MPI_Gather", "MPI_Gatherv", "MPI_Reduce", "MPI_Scan"})
 """Calls in which members receive the parts of others and may leave early: for a root, or, as in
 MPI_Scan, for the ranks behind them."""

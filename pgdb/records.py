@@ -380,7 +380,7 @@ class Stop(Struct, frozen=True, tag="stop"):
     ``Catchpoint``, ``Hardware read watchpoint`` …"""
     event: str = ""
     """The event that a catchpoint has caught, such as ``exception thrown``, the kind of error that
-    a sanitizer has reported, such as ``heap-buffer-overflow``, or GDB's words for the begin of a
+    a sanitizer has reported, such as ``heap-buffer-overflow``, or GDB's words for the start of a
     kernel on a GPU, which no breakpoint with a number has caught."""
     thread: str = ""
     """GDB's number of the thread that has stopped the rank, unless it is the first one."""

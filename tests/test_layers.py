@@ -168,7 +168,7 @@ The rest of ``pgdb.backend.node`` knows debuggers by ``pgdb.backend.rank.protoco
 """
 
 SIDES = ("pgdb.frontend", "pgdb.backend")
-"""Neither imports the other, and nothing shared imports either."""
+"""The two sides: neither imports the other, and nothing shared imports either."""
 
 STARTERS = ("pgdb", "pgdb.__main__", "pgdb.aio")
 """Shared by place only: they load the front end (``pgdb`` itself only on first use)."""
@@ -194,7 +194,7 @@ PURE = (
     "pgdb.ranks",
     "pgdb.records",
 )
-"""They decide and do no input or output, so that a test needs no socket and no process."""
+"""Modules that decide and do no input or output: their tests need no socket and no process."""
 
 INPUT_OUTPUT = {"asyncio", "select", "selectors", "socket", "ssl", "subprocess", "threading"}
 

@@ -183,7 +183,7 @@ def test_parts_of_ours_in_another_pgdb_are_reported(
 
 
 def test_safe_path_ignores_a_pgdb_in_the_users_folder(tmp_path: Path) -> None:
-    """Why aggregators are started with ``-P``: ``-m`` puts the user's folder before all else."""
+    """Aggregators are started with ``-P``, since ``-m`` puts the user's folder before all else."""
     (tmp_path / "pgdb.py").write_text("raise SystemExit('not ours')\n", encoding="ascii")
     program = "import pgdb.ranks; print(pgdb.ranks.__file__)"
     ended = run(sys.executable, "-P", "-c", program, cwd=tmp_path, PYTHONPATH=os.fspath(ROOT))

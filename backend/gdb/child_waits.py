@@ -26,7 +26,7 @@ _OTHER_WAITS = (
     "subprocess.",
     "torch.",
 )
-"""Begins of functions of Fortran and Python that wait for the work, or for the end, of a child
+"""Beginnings of functions of Fortran and Python that wait for the work, or for the end, of a child
 process."""
 _BOOTSTRAP = ("multiprocessing/process.py", "_bootstrap")
 """The frame below which a child process of Python's ``multiprocessing`` does its work."""
@@ -135,7 +135,7 @@ def _own_frames(frames: Sequence[PythonFrame]) -> tuple[Sequence[PythonFrame], b
 
 
 def _is_users(frame: PythonFrame) -> bool:
-    # Code from a text is the interpreter's own begin of a child: <string>, <frozen runpy>.
+    # Code from a text is the interpreter's own beginning of a child: <string>, <frozen runpy>.
     return not frame.filename.startswith("<") and not is_of_python_library(frame.filename)
 
 

@@ -18,7 +18,7 @@ _STANDARD = pattern(r"(?:(?:const|volatile) )*(?:class|struct|union) std::(?!(?:
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Where the numbers of a container are."""
+    """The places in memory of the numbers of a container."""
 
     kind: str
     """Letter of their type: one of NumPy's, or of :mod:`.quadruple`."""

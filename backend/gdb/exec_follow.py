@@ -49,7 +49,7 @@ _TRACER = (
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """The end of the way from the held process."""
+    """The result of following the held process to the program."""
 
     end: Literal["exec", "entry", "running", "ended", "untraceable"]
     """``exec``, ``entry``: the program has not begun, and was just executed or has its libraries.

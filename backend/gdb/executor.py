@@ -43,8 +43,8 @@ LOG = logging.getLogger(__name__)
 
 STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
-"""Times that a GDB has to report by itself that its rank has ended; the second one if the kernel
-does not say how."""
+"""Seconds in which a GDB has to report the end of its rank; the second wait follows if the kernel
+does not say how the rank has ended."""
 
 _HOLD_S = 0.05
 """Time that libraries have to come together before their text is held, in seconds."""

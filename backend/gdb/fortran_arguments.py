@@ -77,7 +77,7 @@ async def unset_variables(gdb: GdbSession) -> str:
 
 
 def about(command: str, unset: str) -> str:
-    """Return why a command is not carried out; *unset* is of :func:`unset_variables`."""
+    """Return why a command is not carried out; *unset* is the result of :func:`unset_variables`."""
     return (
         f"'{command}' would print {unset}, whose bounds are not set yet or are damaged, and GDB "
         "would not end; 'next' sets those of a procedure that was just entered; 'bt' and "

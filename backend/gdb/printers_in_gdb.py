@@ -9,7 +9,7 @@ from typing import Any
 import gdb
 
 PREFIX = "pgdb-"
-"""Begin of the names of all that PGDB registers."""
+"""Beginning of the names of all that PGDB registers."""
 UNLIMITED = (1 << 32) - 1
 """GDB's number for no limit."""
 

@@ -22,7 +22,7 @@ _SHOWN = pattern(
     r"(?m)^(?P<number>\d+: )(?P<format>/\w+ )?\$_pgdb_python_display_(?P<at>\d+) = .*(?:\n|\Z)"
 )
 _NOT_HERE = ("No Python variable ", "The rank has no Python", "The selected thread has no Python")
-"""Begins of errors that say that the variable of a display is not one of the selected frame: GDB
+"""Beginnings of errors that say that the selected frame lacks the variable of a display: GDB
 shows no display then either."""
 
 

@@ -38,7 +38,7 @@ _WHOLE = pattern(rf"py:{PATH}\s*\Z")
 _LAYOUT = pattern(r"(?P<array>.+)\.(?P<name>shape|ndim|dtype)(?:\[\s*(?P<index>-?\d+)\s*\])?\s*\Z")
 _SHOWN = 200
 _OF_C_TOO = ("(", "{")
-"""Begins of values whose text alone does not say that they are of Python."""
+"""Beginnings of values whose text alone does not say that they are of Python."""
 _MOST_SHOWN_BYTES = 1 << 20
 """Largest part of memory that is read to show an array that has gaps."""
 _MOST_VARIABLES = 256

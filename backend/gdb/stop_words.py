@@ -64,7 +64,8 @@ _MOST_OF_LONG = 512
 class Announcements:
     """The text that GDB has printed unasked since the inferior runs, its latest part.
 
-    Of a long line its begin is kept, where an announcement stands: displays have the longest lines.
+    Of a long line only the beginning is kept, where an announcement stands: displays have the
+    longest lines.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Announcements:
         self._size = 0
 
     def add(self, line: str) -> None:
-        """Add a line, as GDB has printed it at once."""
+        """Add a line that GDB has printed."""
         if len(line) >= _LONG:
             line = f"{line[:_MOST_OF_LONG]}\n"
         self._lines.append(line)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pgdb.ranks import RankSet
 
 _FEWEST = 3
-"""Fewest members of which a part of one says something about the others."""
+"""Fewest ranks of a call in which the waits of some say something about the others."""
 
 
 def is_begin(

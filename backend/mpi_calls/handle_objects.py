@@ -13,7 +13,7 @@ KIND_AT = 8
 HEAD_BYTES = 12
 """Bytes of an object that :func:`is_request` looks at."""
 _REACH_BYTES = 0x140
-"""Largest distance between the begin of an object and a field that a query reads."""
+"""Largest distance between the beginning of an object and a field that a query reads."""
 _MOST_REFERENCES, _MOST_KINDS = 16, 32
 
 

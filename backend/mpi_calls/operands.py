@@ -20,9 +20,9 @@ from pgdb.backend.mpi_calls.values import (
 )
 
 _MOST_NESTED = 8
-"""Operations in a number of 32 bits that has no name."""
+"""Most operations in a number of 32 bits that has no name."""
 _MOST_LEVELS = 8
-"""Names inside each other."""
+"""Most names that are resolved one inside the other."""
 
 
 class Operands:
@@ -146,7 +146,7 @@ class Operands:
         return ("some", "value", number)
 
     def _store_element(self, state: State, address: Value) -> None:
-        """Forget the slots that an element of an array in the frame may be: those above its begin,
+        """Forget the slots that an element of an array in the frame may be: those above its start,
         as an index has no sign."""
         lowest = _array_of(address)
         for at in [at for at in state.slots if lowest is None or at >= lowest]:

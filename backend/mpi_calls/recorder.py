@@ -415,7 +415,7 @@ class _Past(msgspec.Struct, frozen=True):
     """Number of the last call that is kept and frees a communicator, a window or a file; -1 for
     none."""
     kept_since: int | None
-    """Begin of the oldest call that is kept, if older ones are forgotten; in nanoseconds."""
+    """Beginning of the oldest call that is kept, if older ones are forgotten; in nanoseconds."""
 
     def keeps_groups(self, since: int) -> bool:
         """Return whether the thread has surely freed nothing since a time, in nanoseconds."""

@@ -344,7 +344,7 @@ class Leaf:
     async def _acquire_again(
         self, old: RankDebugger, pid: int, request_id: int, why: GdbError
     ) -> Record:
-        """Attach another debugger to a rank whose first one died meanwhile, as for want of memory.
+        """Attach another debugger to a rank whose first one died, for example for lack of memory.
 
         One rank at a time has the best chance.
         """

@@ -176,7 +176,7 @@ class Agent:
                 self.places_in(code, {})
 
     def places_in(self, code: Any, names: dict[str, Any]) -> dict[int, list[Point]]:
-        """Return the breakpoints in a code object by their lines, -1 for its begin; arm them."""
+        """Return the breakpoints in a code object by their lines, -1 for its start; arm them."""
         known = self.armed.get(id(code))
         if known is not None:
             return known[1]
@@ -235,7 +235,7 @@ class Agent:
         self.monitoring.restart_events()
 
     def on_start(self, code: Any, _: int) -> Any:
-        """Take the begin of a function."""
+        """Take the beginning of a function."""
         frame = sys._getframe(1)
         found = self.places_in(code, frame.f_globals).get(-1)
         if not found:

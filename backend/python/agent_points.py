@@ -76,7 +76,7 @@ def exception_text(kind: Any, value: Any) -> str:
 
 
 class Point:
-    """A breakpoint: at a line of a file, or at the begin of a function."""
+    """A breakpoint: at a line of a file, or at the beginning of a function."""
 
     def __init__(self, slot: int, wanted: dict[str, Any]) -> None:
         self.slot = slot
@@ -95,7 +95,7 @@ class Point:
                 self.problem = f"its condition: {error}"
 
     def matches(self, code: Any, module: str) -> int:
-        """Return the line at which it stops in a code object: 0 for nowhere, -1 for its begin."""
+        """Return the line at which it stops in a code object: 0 for nowhere, -1 for its start."""
         if self.function:
             return -1 if is_function(code) and self.is_named(code, module) else 0
         name = code.co_filename
@@ -159,7 +159,7 @@ def main_stem() -> str:
 def begins(frame: Any) -> bool:
     """Return whether a frame that a trace function is called for begins, and is not resumed."""
     code, at = frame.f_code.co_code, frame.f_lasti
-    # Python 3.11 is at an instruction RESUME (151), whose argument is 0 at the begin.
+    # Python 3.11 is at an instruction RESUME (151), whose argument is 0 at the beginning.
     return at < 0 or (sys.version_info >= (3, 11) and code[at] == 151 and not code[at + 1] & 3)
 
 

@@ -62,7 +62,7 @@ _CPU = 0
 
 
 class NoNumbersError(UnknownError):
-    """The elements of an array are no numbers."""
+    """An array whose elements are no numbers."""
 
 
 class ArrayPlace(msgspec.Struct, frozen=True):

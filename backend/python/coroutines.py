@@ -25,7 +25,7 @@ _MOST_DEPTH = 1000
 _ADAPTIVE_AT = {11: 184, 12: 192, 13: 200, 14: 208, 15: 208}
 """Offset of the instructions in a code object, by the minor version of Python 3."""
 _FIRST_FRAME_AT, _LAST_FRAME_AT = 64, 136
-"""Where the frame inside of a coroutine can begin."""
+"""Offsets at which the frame inside of a coroutine can begin."""
 _STATE_BEFORE = 5
 """Bytes between the state of a coroutine and its frame, which follows it (3.11 and later)."""
 _COMPLETED = 1

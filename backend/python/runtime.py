@@ -1,6 +1,6 @@
 """The interpreter's own account of its frames: ``_Py_DebugOffsets`` (Python 3.13 and later).
 
-The table at the begin of ``_PyRuntime`` says where the fields of the interpreter's structures are.
+The first table in ``_PyRuntime`` says where the fields of the interpreter's structures are.
 The entry frame of a run of Python frames, which this module finds, lies in the C frame of the
 function that executes them.
 """

@@ -51,7 +51,7 @@ class Wait(msgspec.Struct, frozen=True):
     function: str = ""
     """Function of a library in which it blocks, such as ``queue.Queue.get``; empty for none."""
     activity: Activity = ""
-    """Its work, where the function says it; else empty."""
+    """The work of the thread, where the function says it; else empty."""
 
 
 def wait_of(frames: Sequence[PythonFrame], activity: Activity) -> Wait:
@@ -69,7 +69,7 @@ def wait_of(frames: Sequence[PythonFrame], activity: Activity) -> Wait:
 
 
 def _is_begin(frame: PythonFrame) -> bool:
-    """Return whether a frame is the begin of a thread, which calls a function of C."""
+    """Return whether a frame is the beginning of a thread, which calls a function of C."""
     return frame.filename.endswith(_THREADING) and frame.name.rpartition(".")[2] == "run"
 
 

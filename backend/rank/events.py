@@ -15,7 +15,7 @@ class AttachBegun(msgspec.Struct, frozen=True):
     """A debugger is being started to attach to the rank."""
 
     is_retried: bool = False
-    """Another debugger is tried if this one dies, so that the death is no loss."""
+    """Whether PGDB tries another debugger if this one dies, so that the death is no loss."""
 
 
 class AttachSent(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ class NeedsStopError(Exception):
 
 
 class HasEndedError(Exception):
-    """The rank has ended, and its debugger as well."""
+    """The end of the rank, and of its debugger."""
 
 
 class Capability(enum.Flag):

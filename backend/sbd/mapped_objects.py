@@ -32,7 +32,7 @@ class MappedObject(msgspec.Struct, frozen=True):
     build_id: str
     """Build-id in hexadecimal; empty if the object has none."""
     range: str
-    """Its name below /proc/PID/map_files."""
+    """Name of the mapping below /proc/PID/map_files."""
 
 
 def mapped_objects(pid: int) -> tuple[MappedObject, ...]:

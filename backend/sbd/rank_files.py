@@ -66,7 +66,7 @@ class RankFiles(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for ranks that run the same program."""
+        """A key that is equal for ranks with the same program."""
         return self.root, self.executable or self.name, self.identity
 
     @property

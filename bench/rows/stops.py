@@ -79,7 +79,7 @@ async def _session_cpu_s(job: Job, condition: str, *, is_true_once: bool) -> flo
 
 
 async def _plain_cpu_s(job: Job, condition: str) -> float:
-    """Return the CPU seconds of one rank and its GDB for the same."""
+    """Return the CPU seconds of one rank and a plain GDB for the same hits."""
     async with plain_gdbs(job.ranks[:1]) as (gdb,):
         await gdb.run(f"-break-insert {at('swept')}")
         await gdb.run("-exec-continue", b"1^running", b"*stopped")

@@ -45,7 +45,7 @@ _MOST_VALUES = 256
 _MOST_DIFFERING = 200
 """Most elements of an array that are put into a text."""
 _SHOWN_FIRST = 20
-"""Number of elements at the begin of an array that are put into a text in any case."""
+"""Number of elements at the beginning of an array that are put into a text in any case."""
 _MOST_IN_TEXT = 20_000
 """Largest arrays that are put into a text in full."""
 _LARGEST_NUMBER = 16
@@ -53,7 +53,7 @@ _LARGEST_NUMBER = 16
 _EQUAL = Leaf("<equal>")
 """Text for elements that are equal on all ranks."""
 HASH = "<elements with hash "
-"""Begin of the text of a part that is kept as a hash."""
+"""Beginning of the text of a part that is kept as a hash."""
 _EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _CALL = pattern(r"\w\s*\(")

@@ -110,7 +110,7 @@ def one_of_each_value(
 
 
 def from_difference(texts: Sequence[str]) -> list[str]:
-    """Return long texts without the begin that all have in common, but for addresses of strings.
+    """Return long texts without the beginning that all share, but for addresses of strings.
 
     >>> from_difference(["'" + 200 * "x" + "a'", "'" + 200 * "x" + "b'"])
     ["…xxxxxxxxxxxxxxxxxxxxa'", "…xxxxxxxxxxxxxxxxxxxxb'"]

@@ -47,7 +47,7 @@ _MARKS = frozenset({"*", "=>", ">", "="})
 # "1: x = 5", "$1 = 5" and "x = 5"; a word of prose before "=" would be no name.
 _NAMED = pattern(r"(\s*(?:[0-9]+: (?:/\w+ )?)?(\S(?:[^={\n]*[^\s={])?) = )(?=\S)")
 HISTORY = pattern(r"^\$[0-9]+(?= = )", re.M)
-"""The name of a value of GDB's history at the begin of a line."""
+"""The name of a value of GDB's history at the beginning of a line."""
 ANY_HISTORY = f"${DIFFERENT}"
 """The name of a value of GDB's history, whose number differs between the ranks."""
 # "=> 0x401136 <main+4>:\tmov %eax,%edi"; addresses of data have no such blanks before them.

@@ -154,7 +154,7 @@ def _by_frame(said: Said) -> list[_Part]:
         match = _FRAME.match(text.partition("\n")[0])
         assert match is not None
         if address := match["address"]:
-            # GDB has none where a frame is at the begin of a line.
+            # GDB has none where a frame is at the beginning of a line.
             text = text[: match.start("address")] + text[match.end("address") :]
             slots = slots[address.count(SLOT) :]
         found.append(_Part(f"{key} {seen[key]}", Said(part.ranks, text, slots)))

@@ -23,7 +23,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, Record, Variables, Various, parse_number
 
 RANKS_AT_ONCE = 1000
-"""Ranks of one request, so that each answer comes apart: fewer than are summed up."""
+"""Most ranks of one request: so few that each answer comes by itself, and none is summed up."""
 CELLS_AT_ONCE = 2000
 
 

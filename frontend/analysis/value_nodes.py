@@ -71,8 +71,8 @@ def node_of(each: EquivalenceClass[Record]) -> Node:
 def whole_string(text: str, record: Value | None) -> str:
     """Return a string up to its end if that is at hand.
 
-    *text* is the part that GDB has printed of it, with the address of its rank: the whole is that
-    of one rank of those with the value.
+    *text* is the part that GDB has printed, with the address on its rank. The whole string comes
+    from one of the ranks with the value.
     """
     whole = record.whole if record is not None else None
     if not isinstance(whole, str):

@@ -100,7 +100,7 @@ class Item(msgspec.Struct, frozen=True):
     """``x = ``, ``<Base> = ``, ``["key"] = ``; empty for an element of an array."""
     value: Node
     after: str = ""
-    """`` <repeats 20 times>``."""
+    """Text behind the value, such as `` <repeats 20 times>``."""
     count: int = 1
     """Number of elements."""
 
@@ -141,7 +141,7 @@ _NOTHING = Leaf("")
 
 
 class _MalformedError(Exception):
-    """The text does not follow the grammar."""
+    """A text that does not follow the grammar."""
 
 
 def parse(text: str, slots: Sequence[str] = ()) -> Node:
@@ -470,7 +470,7 @@ def _is_credible(group: Group) -> bool:
     for item in group.items:
         if isinstance(item.value, Leaf):
             text = item.value.text
-            # The end of one string of an array and the begin of the next cannot be distinguished.
+            # The end of one string of an array and the start of the next cannot be distinguished.
             if not item.label.text and _JOINED.search(text) and not _AT_POINTER.match(text):
                 return False
             if not text and group.opening.startswith("("):

@@ -57,7 +57,7 @@ class _Point(msgspec.Struct):
     reported: tuple[Absent, ...] = ()
     """The ranks that are not there, as last reported."""
     awaited: tuple[RankSet, ...] = ()
-    """The ranks that are there, that are not, and those of them that are stopped."""
+    """The ranks that have arrived, the ranks that have not, and the stopped ones of the latter."""
     is_stuck: bool = False
     """Whether all ranks that are not there seem to wait for others."""
     is_over: bool = False

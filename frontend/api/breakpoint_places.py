@@ -38,7 +38,7 @@ def with_fixed_place(line: str, made: Breakpoint) -> str:
 def place_of(made: Breakpoint, *, is_address: bool = False) -> str:
     """Return the location of a breakpoint for GDB; empty if it is not known.
 
-    With *is_address*, the location is an instruction, not the begin of a line.
+    With *is_address*, the location is an instruction, not the beginning of a line.
     """
     if symbol := _SYMBOL.match(made.at):
         if is_address or not made.line:
@@ -52,7 +52,7 @@ def place_of(made: Breakpoint, *, is_address: bool = False) -> str:
 
 
 def _split(argument: str, line: str) -> tuple[str, str]:
-    """Return the location at the begin of an argument, and the rest."""
+    """Return the location at the beginning of an argument, and the rest."""
     if gdb_commands.resolve(line) == "dprintf":
         location, comma, rest = argument.partition(",")
         return location.strip(), comma + rest

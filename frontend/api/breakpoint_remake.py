@@ -22,7 +22,7 @@ _AT_A_PLACE = {
     "static tracepoint": "strace",
 }
 WHILE_PENDING = "with breakpoint pending on -- "
-"""Begin of a command for a breakpoint whose place is in no library yet."""
+"""Beginning of a command for a breakpoint whose place is in no library yet."""
 _WITH_ACTIONS = ("tracepoint", "fast tracepoint", "static tracepoint")
 _ANY = ("<any syscall>", "<standard signals>")
 _OF_LIBRARIES = " of library matching "

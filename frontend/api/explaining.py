@@ -451,7 +451,7 @@ class _Run:
         still = self._advanced - self._returned | _all_ranks(self.polls) | reading
         for rank_set, before, now in self._pairs(after, self._ran - self._advanced):
             # A loop comes back to an equal call. Only a stop behind a call shows that it returned.
-            # A process makes a call at the begin or the end of MPI once.
+            # A process makes a call at the beginning or the end of MPI once.
             call = before.call
             is_seen = call is None or bool(call.thread) or call.kind in ("init", "finalize")
             if is_seen and before.state == now.state and _place(before) == _place(now):

@@ -32,7 +32,7 @@ class Line(msgspec.Struct, frozen=True):
     """A line of a block that opens none itself."""
 
     number: int
-    """Its number: 1 for the line behind the one that opens the outermost block."""
+    """The number of the line: 1 for the line behind the one that opens the outermost block."""
     text: str
 
 

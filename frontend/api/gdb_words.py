@@ -16,17 +16,17 @@ class Kind(enum.Enum):
     """The effect of a command on the state that PGDB keeps."""
 
     FREE = "free"
-    """No effect; PGDB merges the text that it prints."""
+    """The command has no effect; PGDB merges the text that GDB prints."""
     RUN = "run"
-    """It sets ranks running."""
+    """The command sets ranks running."""
     BREAKPOINT = "breakpoint"
-    """It makes breakpoints, which get job-wide numbers."""
+    """The command makes breakpoints, which get job-wide numbers."""
     MULTI_LINE = "multi-line"
-    """It reads further lines up to ``end``; sent alone it would swallow the next MI commands."""
+    """The command reads lines up to ``end``; sent alone it would swallow the next MI commands."""
     OURS = "ours"
-    """PGDB carries it out itself."""
+    """PGDB carries the command out itself."""
     REFUSED = "refused"
-    """It would take the rank, the terminal or GDB's answers away from PGDB."""
+    """The command would take the rank, the terminal or GDB's answers away from PGDB."""
 
 
 _RUN = (

@@ -106,7 +106,7 @@ class PollWatch:
 
     @property
     def ranks(self) -> RankSet:
-        """The ranks that are watched so."""
+        """The ranks whose polls are watched."""
         return RankSet.union(self._functions.values())
 
     @property

@@ -27,9 +27,9 @@ class RankGroups(RankData):
         return self._session.holding.hold(self.set)
 
     def release(self) -> RankSet:
-        """Hold the ranks no longer, for whatever reason; return those that were held.
+        """End every hold of the ranks; return the ranks that were held.
 
-        They stay stopped until a run command.
+        These ranks stay stopped until a run command.
 
         :raises CommandError: if none of the ranks is held.
         """

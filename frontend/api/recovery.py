@@ -255,7 +255,7 @@ class Recovery:
         """Keep a display until its ranks are where its variables are; return what else failed."""
         if not isinstance(kept.operation, Console) or not kept.operation.display:
             return again
-        # At the begin of a launch there is no Python frame, or no interpreter.
+        # At the beginning of a launch there is no Python frame, or no interpreter.
         words = "" if _OF_PYTHON.match(kept.line) else _NO_SYMBOL
         ranks = _failed_with(words, again)
         if not ranks:

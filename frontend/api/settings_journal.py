@@ -49,7 +49,7 @@ class UserVariable(msgspec.Struct, frozen=True, array_like=True):
     expression: str
     """An expression with its value, in that language."""
     why: str
-    """Why there is no expression."""
+    """The reason why there is no expression."""
 
 
 class VariablesOfRanks(msgspec.Struct, frozen=True):

@@ -55,7 +55,7 @@ class _Rule(msgspec.Struct, frozen=True):
     """The ranks that stop at it: a rank set as text, or a function that returns it; empty for all.
     """
     text: str = ""
-    """These ranks as they were typed."""
+    """The ranks as they were typed."""
     is_once: bool = False
     """Whether it is deleted on each of these ranks that has stopped at it."""
 

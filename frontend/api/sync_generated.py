@@ -330,9 +330,9 @@ class Ranks:
         return self._loop.do(lambda: self._view.hold())
 
     def release(self) -> RankSet:
-        """Hold the ranks no longer, for whatever reason; return those that were held.
+        """End every hold of the ranks; return the ranks that were held.
 
-        They stay stopped until a run command.
+        These ranks stay stopped until a run command.
 
         :raises CommandError: if none of the ranks is held.
         """

@@ -35,8 +35,8 @@ def foreground(
 ) -> Iterator[None]:
     """Direct Ctrl-C, and typed lines if the job *takes_input*, to *ranks*; show progress.
 
-    Without *ranks*, it is those of the call. A command that only waits leaves the lines to the
-    prompt.
+    Without *ranks*, the ranks of the call are meant. A command that only waits leaves the lines
+    to the prompt.
     """
     dispatcher = call.dispatcher
     ranks = call.ranks if ranks is None else ranks

@@ -49,7 +49,7 @@ class Side(Part, frozen=True, kw_only=True):
     summary: tuple[str, ...]
     """The three lines: what happened, where, and to which ranks."""
     severity: Severity = "error"
-    """That of its cause."""
+    """The severity of the report's cause."""
 
 
 class ReportComparison(

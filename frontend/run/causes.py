@@ -110,7 +110,7 @@ def said_before(text: str) -> str:
 
 
 _ERROR = pattern(
-    # At the begin of a line, behind marks and words that launchers put there; or before a colon.
+    # At the start of a line, behind marks and words that launchers put there; or before a colon.
     r"(?i)^(?:\[(?!\W*(?:error|fatal))[^\[\]]*\]|<std\w+>:?|\W)*+"
     r"(?:fatal|(?:internal |runtime |input )?error\b)"
     r"|\berror\s*:|\bfatal\b"
@@ -126,7 +126,7 @@ _HANDLER_WORDS = pattern(
     r"Program received signal SIG|Program aborted\. Backtrace:|Fatal Python error: |"
     r"==== backtrace \(tid:)"
 )
-"""The begin of what handlers of a fatal signal write: Open MPI, UCX, GNU Fortran, Python."""
+"""The beginning of what handlers of a fatal signal write: Open MPI, UCX, GNU Fortran, Python."""
 _RULER = pattern(r"-{8}|={8}|\*{8}")
 """A line drawn around a heading: PETSc draws it around ``Error Message``."""
 _NOTICED = pattern(

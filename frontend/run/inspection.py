@@ -243,7 +243,7 @@ class Moved(NamedTuple):
 
     ranks: RankSet = _NOBODY
     work: str = ""
-    """Where they compute, if it is unknown whether they progress; else empty."""
+    """The places where they compute, if it is unknown whether they progress; else empty."""
     loops: str = ""
     """The ranks in loops that they cannot end themselves, where they seem to compute."""
 

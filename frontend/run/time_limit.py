@@ -18,7 +18,7 @@ class TimeLimit(msgspec.Struct, frozen=True):
     end: float
     """Unix time."""
     source: str
-    """Where it comes from, in words."""
+    """The source of the limit, in words."""
 
 
 def ask(words: tuple[str, ...]) -> str:

@@ -55,7 +55,7 @@ class AggregatorRecovery:
         return {node: why for node, why in reasons.items() if why}
 
     async def add_hosts(self, hosts: Sequence[str]) -> dict[str, str]:
-        """Start aggregators on further hosts; return the reasons of those without any.
+        """Start aggregators on further hosts; return the reason for each host without one.
 
         A place whose aggregator does not come stays empty.
         """

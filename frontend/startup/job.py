@@ -318,7 +318,7 @@ class JobLauncher(Launcher):
             os.write(self._keeper_pipe, b"\n")
 
     def reopen_input(self) -> int | None:
-        """Open the file that is the job's input again, at its begin; return None if it is no file.
+        """Open the file that is the job's input again, at its start; return None if it is no file.
 
         :raises OSError: if it cannot be opened.
         """

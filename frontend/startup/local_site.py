@@ -1,4 +1,4 @@
-"""This host as the site of a session."""
+"""The front end's host as the site of a session."""
 
 from __future__ import annotations
 

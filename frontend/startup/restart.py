@@ -35,7 +35,7 @@ async def restart(
     All ranks are stopped in ``main``. The new session has the breakpoints of *session* with their
     numbers, its named sets, its options, and the settings and displays of its GDBs; notices name
     those that cannot be set. *arguments* replace the arguments of the program. *stdin* is as for
-    :func:`launch`; without it, a file that was the job's input is read from its begin again. The
+    :func:`launch`; without it, a file that was the job's input is read from its start again. The
     listeners of *session* get the notifications, and *listener* as well.
 
     *session* is over then. If the launch fails, it can be restarted again.

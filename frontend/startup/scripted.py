@@ -1,4 +1,4 @@
-"""The begin of the program of ``--script-log``."""
+"""The beginning of the program of ``--script-log``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_OF_PROGRAMS = frozenset({"log", "log_values", "record", "script_log", "verb
 
 
 def begin_script(session: Session, target: str = "", pids: tuple[str, ...] = ()) -> None:
-    """Write the start of a session as the begin of its program, if there is to be one.
+    """Write the start of a session as the beginning of its program, if there is to be one.
 
     :raises CommandError: if the file cannot be written.
     """

@@ -127,7 +127,7 @@ def start_text(
     pids: tuple[str, ...],
     options: Mapping[str, object],
 ) -> str:
-    """Return the first lines of a program, up to the begin of its calls."""
+    """Return the first lines of a program, up to the beginning of its calls."""
     words = "".join(f", {name}={value!r}" for name, value in options.items())
     lines = [
         '"""A session of PGDB as a program: the calls that its commands have made."""',

@@ -55,7 +55,7 @@ class Screen:
         return len(text)
 
     def flush(self) -> None:
-        """Show the text that was taken, the begin of a line too."""
+        """Show the text that was taken, the beginning of a line too."""
         if threading.get_ident() == self._loop_thread:
             self._is_flushed = True
             self._show_soon()

@@ -27,7 +27,7 @@ class CoreSet(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None
     """Number of ranks of the job, if the environment has it."""
     source: str
-    """Where the ranks' numbers are from, in words."""
+    """The source of the ranks' numbers, in words."""
     notes: tuple[str, ...]
     """Facts for the user: ranks without a core, cores that are left out, truncated ones."""
 

@@ -238,7 +238,7 @@ class Partial:
         self._lock = threading.Lock()
         self._digest = hashlib.sha256()
         self.size_bytes = 0
-        """Size so far; at the begin the size that an earlier transfer left."""
+        """Size so far; at the beginning the size that an earlier transfer left."""
         while piece := os.pread(self._file, _PIECE_BYTES, self.size_bytes):
             self._digest.update(piece)
             self.size_bytes += len(piece)

@@ -86,7 +86,7 @@ class Ring:
 
     @property
     def messages(self) -> bytes:
-        """The output around the markers in the whole output, from its begin on."""
+        """The output around the markers in the whole output, from its beginning on."""
         begin = self._at + 64 + RING_BYTES
         return self._memory[begin : begin + self.found]
 
@@ -228,7 +228,7 @@ class Stream:
             # Fortran names the place in the line before the message.
             first = min(found)
             begin = max(0, first - _BEFORE_BYTES)
-            if begin or self._ring.total > len(text):  # not the begin of the output
+            if begin or self._ring.total > len(text):  # not the beginning of the output
                 begin = text.find(b"\n", begin, first) + 1
             kept = text[begin : begin + _AROUND_BYTES]
             self._ring.keep(kept)

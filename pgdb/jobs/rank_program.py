@@ -112,7 +112,7 @@ def _runs_torch(pid: int) -> bool:
 
 
 def _is_wrapper_of(pid: int, child: int) -> bool:
-    """Return whether *pid* looks like a wrapper, known to nobody, that has started *child*."""
+    """Return whether *pid* looks like an unknown wrapper that has started *child*."""
     if _is_forked(pid, child) or _runs_torch(pid):
         return False
     words = " ".join((procfs.command_line(pid) or [])[1:]).split()

@@ -136,7 +136,7 @@ def normalize_free_text(text: str, slots: list[str]) -> str:
 
 
 def _marked_lines(text: str) -> list[tuple[int, int]]:
-    """Return the begin and the end of each line with a mark in it, the line end included."""
+    """Return the beginning and the end of each line with a mark in it, the line end included."""
     found = set()
     for mark in _MARKS:
         at = text.find(mark)

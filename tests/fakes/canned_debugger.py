@@ -212,7 +212,7 @@ class CannedDebugger:
 
 
 class CannedDebuggers:
-    """The factory of canned debuggers; remembers what was made and called."""
+    """The factory of canned debuggers; records the debuggers and the calls."""
 
     def __init__(self, context: FactoryContext, ranks: Mapping[int, Canned]) -> None:
         self.context = context

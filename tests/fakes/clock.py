@@ -31,6 +31,6 @@ class Clock:
 
 
 def set_clock(file: Path, step_s: int) -> None:
-    """As `Clock.set`, of a clock that somebody else has made."""
+    """Set a clock that somebody else has made, as :meth:`Clock.set` does."""
     with file.open("r+b" if file.exists() else "wb") as clock:
         clock.write(struct.pack("@l", step_s))

@@ -155,7 +155,7 @@ def test_a_file_is_refused_what_a_line_is(
 
 
 def test_a_line_that_is_made_at_run_time_is_refused_what_a_line_is(mpi: Mpi, build: Build) -> None:
-    """Only GDB sees the text of an ``eval`` and the one that code computes."""
+    """GDB alone sees the text of an ``eval``, and text that code computes."""
     made = (
         'eval "de%s", "tach"',
         'python gdb.execute("k" + "")',

@@ -97,7 +97,7 @@ def test_a_sandbox_that_refuses_tracing_is_found_out() -> None:
 
 
 def test_a_sandbox_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
-    """As in a container: a filter, and no capability that would lift it."""
+    """A container has a filter, and no capability that would lift it."""
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "status").write_text("CapEff:\t0\nSeccomp:\t2\n")
     said = behind_filter(

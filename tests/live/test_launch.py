@@ -137,7 +137,7 @@ def test_output_in_json_has_every_byte(mpi: Mpi, build: Build) -> None:
 
 
 def test_the_job_reads_the_standard_input_that_is_no_terminal(mpi: Mpi, build: Build) -> None:
-    """As it does under the launcher alone: ``mpirun -n 4 ./app < in``."""
+    """Input comes as under the launcher alone: ``mpirun -n 4 ./app < in``."""
     line = mpi.line(2, build("echo.c"))
     finished = run_pgdb("launch", "--batch", *ex("c"), *line, stdin=b"one\ntwo words\nno end")
     assert finished.status == 0, finished.err
@@ -187,7 +187,7 @@ def test_input_from_ours(mpi: Mpi, build: Build) -> None:
 
 @pytest.mark.any_mpi
 def test_input_from_a_named_pipe(mpi: Mpi, build: Build, tmp_path: Path) -> None:
-    """Its writer comes when it has been waited for; what it writes is all there is."""
+    """The writer comes when PGDB has waited for it; all that it writes is the input."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     line = mpi.line(2, build("echo.c"))

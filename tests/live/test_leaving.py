@@ -132,7 +132,7 @@ def test_a_rank_that_was_stopped_before_is_reported_to_be_stopped_again(
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_the_front_end_of_a_launched_job_dies(mpi: Mpi, build: Build, how: signal.Signals) -> None:
-    """After SIGKILL it leaves the job running free; after SIGTERM it kills the job as always."""
+    """SIGKILL leaves the job running free; after SIGTERM the front end kills the job as always."""
     program = build("storm.c")
     with FrontEnd(
         "launch", "--batch", "--json", "--grace", "2",

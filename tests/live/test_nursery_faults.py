@@ -198,7 +198,7 @@ def test_another_version_is_reported_once(openers: Path, expected: str) -> None:
 
 
 def test_one_that_is_too_old_is_named(openers: Path, tmp_path: Path) -> None:
-    """It is looked at on each host: the front end knows its own only."""
+    """Each host looks by itself: the front end knows only its own."""
     version = (
         'class V(gdb.Command):\n def __init__(s): super().__init__("show version", 0)\n'
         ' def invoke(s, *_): print("GNU gdb (GDB) 9.2\\n")\nV()\n'
@@ -221,7 +221,7 @@ def test_one_that_is_too_old_is_named(openers: Path, tmp_path: Path) -> None:
 
 
 def test_gdbs_let_go_when_nobody_listens(openers: Path) -> None:
-    """Their sockets are closed when the aggregator is killed."""
+    """The sockets of forked GDBs are closed when the aggregator is killed."""
 
     async def test(pids: list[int]) -> None:
         async with ranks() as found:

@@ -212,7 +212,7 @@ def job_of_other(build: Build, other: User) -> Iterator[tuple[int, dict[int, int
 def test_the_user_has_it_and_root_as_well(
     job_of_other: tuple[int, dict[int, int]], other: User
 ) -> None:
-    """That root is not kept out is the kernel's rule; what runs for it runs as root."""
+    """The kernel never keeps root out; all that runs for root runs as root."""
     launcher, ranks = job_of_other
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in ranks.values()} == {other.uid}
     before = sorted(other.folder.parent.rglob("*"))

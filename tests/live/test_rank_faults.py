@@ -183,7 +183,7 @@ def test_a_rank_executes_a_program_while_a_command_is_under_way(
 
 
 def test_a_thousand_children_come_and_go(build: Build, start_job: StartJob) -> None:
-    """No breakpoint is left in a child that GDB does not follow."""
+    """A child that GDB does not follow has no breakpoint left in it."""
     with start_job(4, build("forks.c")) as job:
         with attached(job) as session:
             session.execute("set var cycles = 0").check()
@@ -250,7 +250,7 @@ def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJo
 def test_a_rank_whose_program_is_rebuilt_survives_its_gdb(
     build: Build, tmp_path: Path, start_job: StartJob
 ) -> None:
-    """As an ordinary user, too, who cannot open the file that the rank has mapped."""
+    """An ordinary user cannot open the file that the rank has mapped."""
     heard = Heard()
     source = build("storm.c")
     program = replace(source, path=Path(shutil.copy(source.path, tmp_path / "storm")))
@@ -341,7 +341,7 @@ def _loss_of(heard: Heard, rank: int) -> Gone:
 def test_a_rank_that_its_watchpoint_ends_after_its_gdb_is_not_said_to_run(
     build: Build, start_job: StartJob
 ) -> None:
-    """It writes the variable every 0.3 ms, and the kernel takes longer to end its GDB."""
+    """The rank writes the variable every 0.3 ms, and the kernel takes longer to end its GDB."""
     heard = Heard()
     with start_job(2, build("storm.c")) as job:
         with attached(job, heard) as session:

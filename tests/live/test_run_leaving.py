@@ -52,7 +52,7 @@ while :; do sleep 1; done
 def test_a_launcher_that_stands_still_behind_the_end_of_its_job_is_ended(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
-    """As Open MPI's now and then behind a second SIGTERM; only a signal to the job allows it."""
+    """Open MPI's launcher stands still so, now and then, behind a second SIGTERM."""
     launcher, file, said = tmp_path / "mpirun", tmp_path / "report.json", tmp_path / "said"
     launcher.write_text(STANDING_STILL.format(mpi.launcher))
     launcher.chmod(0o755)

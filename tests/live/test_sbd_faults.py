@@ -139,7 +139,7 @@ def in_a_chain(
 def test_an_aggregator_is_killed_in_the_middle_of_a_transfer(
     builder: Builder, four_hosts: Hosts, tmp_path: Path, large: Program
 ) -> None:
-    """In a chain: those behind it get the files another way, and their ranks are there."""
+    """The aggregators behind it in the chain get the files another way, and keep their ranks."""
     with in_a_chain(builder, four_hosts, tmp_path, large) as (job, terminal):
         wait_under_way(tmp_path / "h2", large)
         os.kill(aggregator_on(four_hosts, "h2"), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Where the session's key is while a session lasts, and where it is not; who is listened to."""
+"""The places of the session's key while a session lasts, and the peers that PGDB listens to."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_only_what_is_ours_may_leave_no_core_file(mpi: Mpi, build: Build) -> Non
     reason="core files do not go to the working directory here",
 )
 def test_a_gdb_that_fails_leaves_no_core_file(mpi: Mpi, build: Build, tmp_path: Path) -> None:
-    """It would lift the limit by itself."""
+    """GDB lifts the limit of core files by itself; PGDB keeps it from that."""
     line = mpi.line(2, build("storm.c"))
     commands = ex("proc 0 maint internal-error on purpose", "p 6 * 7")
     for option in ([], ["--no-nursery"]):

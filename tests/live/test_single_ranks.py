@@ -54,7 +54,7 @@ def test_what_is_unusual_about_a_rank_is_reported(builder: Builder, tmp_path: Pa
 def test_a_rank_that_blocks_the_signal_for_a_moment_is_interrupted(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As while the C library starts a thread."""
+    """The C library blocks all signals so while it starts a thread."""
     looks = []
 
     def blocked(pid: int, number: signal.Signals) -> bool:

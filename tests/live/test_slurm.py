@@ -168,7 +168,7 @@ def test_the_step_of_the_aggregators(builder: Builder, cluster: Slurm, mpi: Mpi)
 def test_lost_aggregators_are_started_again_by_steps(
     builder: Builder, cluster: Slurm, mpi: Mpi, ring: Program, connect: bool
 ) -> None:
-    """First the one below, while the one above it is lost, too."""
+    """The lower aggregator comes back first, while the one above it is still lost."""
     lost: list[RankSet] = []
     with run_job(builder, mpi.line(4, ring, hosts=cluster.nodes), ring, 4) as job:
         number = number_of_job(cluster)

@@ -221,7 +221,7 @@ def ones(start: int, size: int) -> bytes:
 
 
 def cycles(start: int, size: int) -> bytes:
-    """Return pointers to the begin: each list and each tree in it leads back to itself."""
+    """Return pointers to the beginning: each list and each tree in it leads back to itself."""
     return start.to_bytes(8, "little") * (size // 8) + b"\0" * (size % 8)
 
 

@@ -22,7 +22,7 @@ def _output(*line: str | Path) -> str:
 
 
 def changed_copy(program: Program, function: str, code: bytes, folder: Path) -> None:
-    """Copy the MPI library of *program* to *folder*, with *code* at the begin of *function*."""
+    """Copy the MPI library of *program* to *folder*, with *code* at the beginning of *function*."""
     for name, path in _FOUND.findall(_output("ldd", program.path)):
         words = (line.split() for line in _output("nm", "-D", "--defined-only", path).splitlines())
         symbols = {each[2].partition("@")[0]: int(each[0], 16) for each in words if len(each) == 3}

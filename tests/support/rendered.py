@@ -15,7 +15,7 @@ PARTICLE = "{{id = {}, x = {{1, {}, 3}}, name = \"{}\", '\\000' <repeats 11 time
 
 
 def answer(command: str, *pairs: tuple[str, str | Record]) -> Answer:
-    """Return an answer with a class of each pair; a text is the one of a value."""
+    """Return an answer with one class for each pair; a text stands for a value with that text."""
     classes = tuple(
         EquivalenceClass[Record](
             ranks=RankSet.parse(ranks), record=Value(said) if isinstance(said, str) else said

@@ -30,7 +30,7 @@ END_DEADLINE_S = 60.0
 CANCEL_PATIENCE_S = 20.0
 COMMAND_TIMEOUT_S = 120.0
 CORES = 8
-"""That each node claims to have, whatever the machine has."""
+"""The resources that each node claims to have, whatever the machine has."""
 _MARK = "PGDB_TEST_SLURM"
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo", "squeue", "scancel", "unshare")
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"

@@ -164,7 +164,7 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
             ranks=ranks,
             text=f"{text}: the launcher or the network may be in trouble",
             confidence="likely",
-            rule="all ranks are at the begin or the end of MPI, and none waits for another",
+            rule="all ranks are at the beginning or the end of MPI, and none waits for another",
             evidence=words.evidence(parties),
             step=Step("the output of the launcher, and a longer watch", LONGER),
         )

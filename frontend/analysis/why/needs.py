@@ -95,7 +95,7 @@ class Need(msgspec.Struct, frozen=True):
     kind: NeedKind
     targets: RankSet
     every: bool = True
-    """Whether all targets have to, or one of them."""
+    """Whether all targets have to do it; if not, one of them is enough."""
     peer: Peer | None = None
     tag: Tag | None = None
     communicator: Communicator | None = None

@@ -14,7 +14,7 @@ from pgdb.ranks import RankSet
 
 _LOCKS = "MPI_Win_lock"
 _OF_LOCKS = (_LOCKS, "MPI_Win_unlock", "MPI_Win_flush")
-"""Begins of the names of functions that may wait for a lock."""
+"""Beginnings of the names of functions that may wait for a lock."""
 _WITHOUT_LOCK = frozenset({"MPI_Win_fence", "MPI_Win_free", "MPI_Finalize"})
 """Functions that a rank may call only after it has given back its locks."""
 _EXPOSED = frozenset({"MPI_Win_wait", "MPI_Win_test"})

@@ -29,7 +29,7 @@ _TO_TARGETS = (
     "MPI_Win_sync",
     "MPI_Win_unlock",
 )
-"""Begins of the names of the functions of a loop that reads a window."""
+"""Beginnings of the names of the functions of a loop that reads a window."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ _INSIDE_OTHERS = (
     ("torch.utils.data.", "waits for a data loader"),
     ("socket.socket.accept", "waits for a connection"),
 )
-"""The same for functions of Fortran's library and of modules of Python, by the begin of a name."""
+"""The same for functions of Fortran's library and of modules of Python, by the start of a name."""
 LOOPS: dict[Loop, str] = {
     "no way out": "in a loop that has no way out",
     "spins": "in a loop that only another thread or process can end",

@@ -38,7 +38,7 @@ _HERE = Path(__file__).parent
 
 
 class Step(Part, frozen=True, kw_only=True):
-    """A step of the walk through the tree: the begin of a node, or its end."""
+    """A step of the walk through the tree: the beginning of a node, or its end."""
 
     node: ReportNode
     is_begin: bool
@@ -159,7 +159,7 @@ def _level(each: RankClass, at: int) -> str:
 
 
 def _walk(nodes: Sequence[ReportNode]) -> Iterator[Step]:
-    """Yield the begin and the end of each node, children between them."""
+    """Yield the beginning and the end of each node, children between them."""
     children: dict[int, list[ReportNode]] = {}
     for each in nodes:
         children.setdefault(each.parent, []).append(each)

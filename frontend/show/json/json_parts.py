@@ -324,7 +324,7 @@ class StopClass(Part, frozen=True, kw_only=True):
     inside: str = ""
     detail: str = ""
     details: tuple[StopDetail, ...] = ()
-    """Where the ranks have different details: each detail without its label, the most common
+    """The details of ranks with different ones: each detail without its label, the most common
     first."""
     program: str = ""
     dying: str = ""

@@ -360,7 +360,7 @@ class DifferLine(LineBase, frozen=True, kw_only=True, tag="differ"):
     unrecorded: int = 0
     """Number of the first places at which the recording has no values to compare."""
     still_running: tuple[StillRunningRanks, ...] = ()
-    """Where the ranks are that have not come to the last hit."""
+    """The places of the ranks that have not come to the last hit."""
     classes: tuple[AnswerClass, ...]
     missing: MissingRanks
     elapsed_s: float

@@ -22,7 +22,7 @@ SLEEP = shutil.which("sleep") or ""
 def test_a_process_that_stands_still_goes_on(
     is_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also a process that stops only after the first check, as with a late SIGSTOP."""
+    """Check a process that stops only after the first check, as with a late SIGSTOP."""
     with subprocess.Popen([SLEEP, "300"]) as process:
         stops = 0
 

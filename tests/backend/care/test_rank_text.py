@@ -240,7 +240,7 @@ def test_ranks_of_a_host_share_what_is_held(built: Built) -> None:
 
 
 def test_a_library_that_is_loaded_later_is_held(built: Built) -> None:
-    """Here by this very process, which reads its own memory."""
+    """This very process is the tracer here, and reads its own memory."""
 
     def check() -> None:
         text = RankText()
@@ -255,7 +255,7 @@ def test_a_library_that_is_loaded_later_is_held(built: Built) -> None:
 
 
 def test_a_library_is_held_while_the_process_runs(built: Built) -> None:
-    """Its memory is not copied then: a breakpoint may be in it already."""
+    """The memory of such a file is not copied: a breakpoint may be in it already."""
 
     def check() -> None:
         with built.start() as process:
@@ -343,7 +343,7 @@ def test_code_that_the_program_has_changed_is_reported() -> None:
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_the_mapped_one(built: Built) -> None:
-    """As of a file on a file system that was unmounted, whose mapping shows no sign of that."""
+    """The mapping of a file on an unmounted file system shows no sign of that."""
 
     def check() -> None:
         with built.start() as process:
@@ -387,7 +387,7 @@ def test_instructions_of_four_bytes_are_compared_whole() -> None:
 
 
 def test_a_process_that_has_ended_has_nothing_to_repair() -> None:
-    """Its parent has not asked for its status yet: the process is there, without memory."""
+    """Until its parent asks for the status, an ended process is there, without memory."""
     with subprocess.Popen(["true"]) as process:
         wait_until(lambda: status(process.pid, "State")[0] == "Z", "it is a zombie")
         assert RankText().repair(process.pid) == Repair()

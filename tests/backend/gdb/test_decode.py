@@ -281,7 +281,7 @@ def test_notes_about_other_breakpoints_have_no_address(others: str, shown: str |
 
 
 def test_all_that_a_breakpoint_has_is_decoded() -> None:
-    """As GDB 13.1 lists them after thread, enable count, passcount, ignore and commands."""
+    """GDB 13.1 lists them after thread, enable count, passcount, ignore and commands."""
     listed = breakpoint_decode.breakpoint_of(
         {
             "number": "2",

@@ -169,7 +169,7 @@ def test_a_gdb_that_cannot_be_started() -> None:
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_gdb_that_was_given_up_before_it_was_there_is_ended(is_late: bool) -> None:
-    """As that of a rank that is to have another one: two would be at it."""
+    """A rank that gets another GDB would have two."""
 
     async def test() -> None:
         gdb, started = GdbSession(GdbEvents()), []

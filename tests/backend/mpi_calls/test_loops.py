@@ -117,7 +117,7 @@ def registers() -> dict[str, int]:
 
 
 def loop(library: ctypes.CDLL, function: str) -> Loop:
-    """Return the loop of a thread that has come to the begin of a function."""
+    """Return the loop of a thread that has come to the beginning of a function."""
     address = ctypes.cast(getattr(library, function), ctypes.c_void_p).value
     assert address is not None
     frame = MachineFrame(pc=address, registers=registers(), function=function)

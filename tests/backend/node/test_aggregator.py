@@ -99,7 +99,7 @@ def test_answers_that_were_ready_without_a_parent_come_to_the_next_one() -> None
 def test_ranks_are_released_when_a_bug_keeps_the_aggregator_from_a_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No process would ever resume them."""
+    """Without the aggregator no process would ever resume the ranks."""
 
     async def connect(address: str, credentials: bytes) -> Channel:
         raise RuntimeError("a bug")
@@ -120,7 +120,7 @@ def test_ranks_are_released_when_a_bug_keeps_the_aggregator_from_a_parent(
 def test_one_that_knows_its_ranks_has_yet_to_be_asked_to_take_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its parent can die between the two."""
+    """The parent can die between the two messages."""
     reported: list[Share] = []
     asked: list[Request] = []
     monkeypatch.setattr(Leaf, "setup", lambda _, setup, share, delivery: reported.append(share))

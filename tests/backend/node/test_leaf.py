@@ -245,7 +245,7 @@ def test_held_ranks_are_not_paused() -> None:
     "operation", [Resume(command="continue"), InsertBreakpoint(command="break f", first_number=1)]
 )
 def test_a_debugger_that_only_looks_is_not_asked_for_more(operation: AnyOperation) -> None:
-    """As one on a core file."""
+    """A debugger on a core file has no process either."""
 
     async def test(tree: Tree) -> None:
         await tree.ask(Acquire())

@@ -95,7 +95,7 @@ class InProcess:
 
 
 class CannedSite(LocalSite):
-    """This host, with a job that is made up."""
+    """The site of a job that is made up: this host."""
 
     def __init__(self, directory: Path, size: int, opener: CannedOpener) -> None:
         super().__init__(directory)
@@ -241,7 +241,7 @@ async def lose_first(session: Session) -> RankSet:
 def test_ranks_come_back_although_a_run_was_in_flight_as_the_first_aggregator_died(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It dies before it passes the request on: the other ranks are still stopped."""
+    """The aggregator dies before it passes the request on: the other ranks are still stopped."""
     ranks = {rank: Canned(answers={"print x": Value(text="7")}) for rank in range(6)}
     is_asked = asyncio.Event()
     begin = Aggregator.start_request
@@ -271,7 +271,7 @@ def test_ranks_come_back_although_a_run_was_in_flight_as_the_first_aggregator_di
 
 
 def test_ranks_run_that_a_run_reaches_after_they_came_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their debuggers have the request, and are slow to resume them."""
+    """The debuggers have the request, and are slow to resume their ranks."""
     ranks = {rank: Canned() for rank in range(6)}
     is_asked, goes_on = asyncio.Event(), asyncio.Event()
     perform = CannedDebugger.perform

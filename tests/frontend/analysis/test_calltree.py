@@ -408,7 +408,7 @@ def test_networkx() -> None:
 
 
 def test_no_line_of_another_frame_at_a_leaf() -> None:
-    """Optimised programs without debug information, on systems that have the C library's."""
+    """A program without debug information can run on a C library that has it."""
     start = Frame(
         level=3,
         function="__libc_start_call_main",

@@ -102,7 +102,7 @@ LEAVES = [
     "'\\000' <repeats 39 times>",
     "'even', ' ' <repeats 4 times>",
     '"say \\"{\\", \'{\'"',
-    # The end of one string and the begin of the next cannot be distinguished.
+    # The end of one string and the beginning of the next cannot be distinguished.
     "{\"abc\", '\\000' <repeats 36 times>, \"def\", '\\000' <repeats 30 times>}",
     "{1, 2",
     "{1, 2}}",

@@ -96,7 +96,7 @@ def test_a_rank_that_has_left_without_its_part_is_in_finalize() -> None:
 
 
 def test_a_root_alone_may_be_the_only_one_that_makes_the_call() -> None:
-    """It receives from the first in line, whoever is missing."""
+    """The root receives from the first rank in line, whichever rank is missing."""
     (found,) = explained({"0": gathers("1"), "1-3": BARRIER}).verdicts
     assert (str(found.ranks), found.confidence) == ("1", "cannot tell")
     assert "the root may be the only rank" in found.decides

@@ -162,7 +162,7 @@ def test_lost_ranks_are_news_once_and_can_come_back() -> None:
 
 
 def test_ranks_that_a_run_has_not_reached_before_their_loss_come_back_as_they_were() -> None:
-    """Their aggregator announces a state of before the run, which it does not know."""
+    """The aggregator does not know of the run, and announces a state of before it."""
     state = started()
     state.start_run(1, ALL)
     assert notify(state, "1-3", Running(run=1)) == ""

@@ -64,7 +64,7 @@ def test_options_that_are_changed_hold_from_then_on() -> None:
 
 
 def test_a_rank_that_ended_during_the_wait_for_others_does_not_run() -> None:
-    """It ran before the command, which has not resumed it."""
+    """The rank ran before the command, which has not resumed it."""
 
     async def test(job: Job) -> None:
         runs, traffic, others = job.session.runs, job.session.traffic, ALL - SLOW

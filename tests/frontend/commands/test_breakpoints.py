@@ -164,7 +164,7 @@ def test_variables_of_gdbs_stand_for_numbers(line: str, asked: str) -> None:
 
 
 class WithoutBreakpoints(Session):
-    """No rank but the last has a breakpoint, and the session knows of none."""
+    """A job in which only the last rank has a breakpoint, and the session knows of none."""
 
     def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
         return False

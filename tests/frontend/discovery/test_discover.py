@@ -216,7 +216,7 @@ def test_no_other_launcher_is_asked_through_pmix(plain: Path) -> None:
 def test_what_looks_like_a_table_of_elsewhere_in_an_unknown_launcher_is_none(
     tmp_path: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As words in the memory of a Python program that starts ranks."""
+    """A Python program that starts ranks has such words in its memory."""
     chance = mpir.MpirTable(processes=(RankProcess(0, "extension_suffixes", 2, "/x"),), size=1)
     monkeypatch.setattr(mpir, "search_proctable", lambda pid: chance)
     unknown = compile_launcher(tmp_path / "starter")

@@ -342,7 +342,7 @@ def test_process_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ranks_whose_environment_may_not_be_read_are_found() -> None:
-    """As those of a program that may not be traced: only the launcher names them."""
+    """Only the launcher names the ranks of a program that may not be traced."""
     ranks = (RankProcess(rank=1, host="node1", pid=os.getpid(), executable=""),)
     attempt = tables.by_pmix(os.getpid(), Processes(), lambda pid: ranks)
     assert attempt.table is not None

@@ -74,7 +74,7 @@ def test_worlds_of_open_mpi_have_the_launchers_numbers() -> None:
 
 
 def test_worlds_of_hydra_are_put_together_by_their_order() -> None:
-    """As MPICH 5.0.2 has placed them with one rank on a host in turn."""
+    """MPICH 5.0.2 has placed worlds so, with one rank on a host in turn."""
     found = assemble(
         [
             [

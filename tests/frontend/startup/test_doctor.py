@@ -106,7 +106,7 @@ def test_a_check_that_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_check_goes_on_with_nothing_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """No program in PATH, no /proc, no home."""
+    """The host has no program in PATH, no /proc and no home."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))

@@ -82,7 +82,7 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
 def test_one_lost_aggregator_after_the_other_comes_back(
     connect: bool, order: tuple[int, ...]
 ) -> None:
-    """Also those that have nobody left above them, and nobody is started who was not asked for."""
+    """An aggregator with nobody above it is called, too; only requested ones are started."""
 
     async def test(raised: Raised) -> None:
         root = raised.overlay.root
@@ -138,7 +138,7 @@ def test_an_aggregator_that_lives_is_called_back(
 def test_those_below_a_first_one_that_hangs_come_back_soon(
     monkeypatch: pytest.MonkeyPatch, connect: bool
 ) -> None:
-    """It takes connections, as a stopped process does, and says nothing."""
+    """The aggregator takes connections, as a stopped process does, and says nothing."""
     monkeypatch.setattr(channel_module, "CONNECT_TIMEOUT_S", 10 * DEADLINE_S)
     monkeypatch.setattr(links_module, "ORPHANS_AFTER_S", 0.1)
     monkeypatch.setattr(aggregator_module, "NEXT_ANCESTOR_S", 0.1)

@@ -37,7 +37,7 @@ class Reader:
 
     def __init__(self, signals: Sequence[str] = ()) -> None:
         self.signals = signals
-        """Where the signal comes: ``before`` a prompt, ``behind`` it, or ``in`` a command."""
+        """The moment of the signal: ``before`` a prompt, ``behind`` it, or ``in`` a command."""
         self.seen: list[str] = []
         """The lines that were begun, and what has become of each Ctrl-C."""
 

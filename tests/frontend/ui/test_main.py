@@ -115,7 +115,7 @@ def test_a_directory_is_no_input(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_prompt_comes_though_the_kept_settings_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a file system that hangs."""
+    """A file system that hangs behaves so."""
     hangs = threading.Event()
     reported: list[str] = []
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

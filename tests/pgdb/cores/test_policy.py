@@ -1,4 +1,4 @@
-"""Where core files go by the settings of a host, and which a job has left."""
+"""The places of core files by the settings of a host, and the ones that a job has left."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_a_call_that_is_not_made_again_ends_all_after_the_grace_time() -> None:
 def test_those_that_have_to_be_called_wait_until_the_front_end_can_know_that_a_parent_is_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its last heartbeat to the front end may be later than its last one to them."""
+    """The last heartbeat to the front end may be later than the last one to the children."""
     monkeypatch.setattr(aggregator_module, "CALLED_LATER_S", 10 * DEADLINE_S)
 
     async def test(session: WiredSession) -> None:
