@@ -1,4 +1,4 @@
-"""The processes that the MPI launcher starts beside the job: the aggregators and their GDBs."""
+"""The aggregators and their GDBs, which the MPI launcher starts; never imports the front end."""
 
 import importlib
 

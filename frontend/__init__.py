@@ -1,4 +1,4 @@
-"""The program that the user runs: session, commands, presentation and user interfaces."""
+"""The program that the user runs: session, commands, presentation; never imports the back end."""
 
 import importlib
 

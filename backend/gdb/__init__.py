@@ -1,1 +1,1 @@
-"""Everything that knows GDB: MI text, decoding, processes, quirks."""
+"""Everything that knows GDB: MI text, decoding, processes, quirks; never a link of the overlay."""

@@ -1,1 +1,1 @@
-"""Arguments of the MPI calls of a stopped rank, read from its machine code and its memory."""
+"""Arguments of MPI calls, from code and memory of a stopped rank; never writes there."""

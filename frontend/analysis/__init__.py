@@ -1,1 +1,1 @@
-"""Pure functions over answers: values, differences, checks, arrays, call trees."""
+"""Pure functions over answers: values, differences, checks, arrays, call trees; never any I/O."""

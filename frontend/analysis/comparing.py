@@ -205,7 +205,7 @@ def _by_rank(before: Answer, after: Answer, close: Closeness) -> Comparison:
         elif not is_equal:
             parts = parts_of(mine, theirs, close)
             if not parts and _extent(mine.record) != _extent(theirs.record):
-                why = "equal as far as both were looked at, which is not equally far"
+                why = "equal as far as PGDB looked at both; it looked further at one of them"
                 left_out.append(LeftOut(ranks, why, "both", is_error=True))
                 continue
         if not is_equal and (parts or not have_parts(mine.record, theirs.record)):

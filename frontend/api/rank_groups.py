@@ -27,7 +27,7 @@ class RankGroups(RankData):
         return self._session.holding.hold(self.set)
 
     def release(self) -> RankSet:
-        """End every hold of the ranks; return the ranks that were held.
+        """End all holds on the ranks; return the ranks that were held.
 
         These ranks stay stopped until a run command.
 

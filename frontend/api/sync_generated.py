@@ -330,7 +330,7 @@ class Ranks:
         return self._loop.do(lambda: self._view.hold())
 
     def release(self) -> RankSet:
-        """End every hold of the ranks; return the ranks that were held.
+        """End all holds on the ranks; return the ranks that were held.
 
         These ranks stay stopped until a run command.
 

@@ -1,4 +1,4 @@
-"""The commands of the prompt; importing the package fills the table of commands."""
+"""The commands of the prompt, in one table that an import fills; never reads the terminal."""
 
 from pgdb.frontend.commands import (
     breakpoints,

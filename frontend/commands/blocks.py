@@ -200,7 +200,7 @@ async def _alias(call: Call) -> Outcome:
     if (is_ours and COMMANDS.find(gdb_words.first_word(command)) is not None) or user.get(command):
         word = gdb_words.first_word(name)
         if name != word:
-            raise UsageError(f"alias: {name!r} is no name for a command of PGDB's: one word is")
+            raise UsageError(f"alias: {name!r} cannot name a command of PGDB's; use one word")
         if word in gdb_words.KINDS or word in gdb_words.ALIASES or COMMANDS.find(word):
             raise CommandError(f"alias: '{name}' is a command already")
         user.set_alias(name, command, in_gdb=False)

@@ -266,7 +266,7 @@ async def _run(call: Call, command: str, given: bytes | None = None) -> Outcome:
     if call.background:
         command = f"{command} &"
     if "\0" in command:
-        raise UsageError(f"{call.word}: no command has a NUL character")
+        raise UsageError(f"{call.word}: a command cannot contain a NUL character")
     dispatcher.display.flush()
     is_captured = dispatcher.display.owns_output
     with dispatcher.terminal_lent():

@@ -91,7 +91,7 @@ async def _winheight(call: Call) -> Outcome:
     words = call.argument.split()
     if len(words) == 2 and not any(each.startswith(words[0]) for each in _WINDOWS):
         raise UsageError(
-            f"winheight: {words[0]!r} is no pane; {', '.join(_WINDOWS)} are, of one height"
+            f"winheight: {words[0]!r} is no pane; there are {', '.join(_WINDOWS)}, of one height"
         )
     text = words[-1] if len(words) in (1, 2) else ""
     number = text.lstrip("+-")

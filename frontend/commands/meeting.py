@@ -39,7 +39,9 @@ async def step_together(call: Call, text: str) -> Outcome:
     """
     word = RUN_WORDS[call.word]
     if call.background:
-        raise UsageError(f"'{call.word} --lockstep' cannot run in the background: it compares")
+        raise UsageError(
+            f"'{call.word} --lockstep' cannot run in the background: it compares the ranks"
+        )
     if word == "until":
         return await _together(call, word, argument=text)
     if word == "finish" and text:
@@ -72,7 +74,7 @@ async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
     ends it too.
     """
     if call.background:
-        raise UsageError("'until-diverge' cannot run in the background: it compares")
+        raise UsageError("'until-diverge' cannot run in the background: it compares the ranks")
     if text and (not is_number(text) or not int(text)):
         raise UsageError(f"until-diverge: {text!r} is no number of steps")
     steps = count(lockstep.MOST_STEPS)("until-diverge", text) if text else lockstep.MOST_STEPS
@@ -121,7 +123,7 @@ async def _until_differ(
     breakpoint for the hits is deleted at the end. Ctrl-C ends it.
     """
     if call.background:
-        raise UsageError("'until-differ' cannot run in the background: it compares")
+        raise UsageError("'until-differ' cannot run in the background: it compares the ranks")
     dispatcher, workspace = call.dispatcher, call.workspace
     with waiting.foreground(call):
         found = await differing.until_differ(

@@ -271,7 +271,7 @@ def _expanded(answer: Answer, text: str, notes: list[str], title: str) -> Shown:
 
     if not text and not notes:
         where = layout.brackets(answer.ranks)
-        notes = [f"'{answer.command}' has no text on {where}: done, without a word"]
+        notes = [f"'{answer.command}' was carried out on {where}, and printed nothing"]
     return Shown(
         "\n".join(each for each in (title and f"{title}:", text, *notes) if each),
         sets=tuple(each.ranks for each in answer.classes),

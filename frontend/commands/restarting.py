@@ -138,7 +138,7 @@ def _arguments(word: str, text: str) -> tuple[str, ...] | None:
     if found := _REDIRECTION.search(_QUOTED.sub("", text)):
         raise UsageError(
             f"{word}: {found[0]!r} is not understood: no shell reads the arguments. "
-            "'pgdb launch --stdin FILE' gives the job an input; in quotes it is an argument"
+            "'pgdb launch --stdin FILE' gives the job an input; a word in quotes is an argument"
         )
     return tuple(words[1:] if words[:1] == ["--"] else words)
 

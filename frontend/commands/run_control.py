@@ -11,6 +11,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.element_checks import text_of
 from pgdb.frontend.analysis.values import number_of
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.settings_journal import displays_made
 from pgdb.frontend.api.traffic import lines_of_detached
@@ -411,7 +412,7 @@ def explain_running(
         )
     elif dispatcher.workspace.settle_s is None:
         session.note(
-            f"{text}, and [{came}] not, so the exit status is 4. Where ranks may run on, "
-            "--settle 2 ends the wait 2 s after the last stop, with status 0; --timeout gives "
-            "them longer"
+            f"{text}, and [{came}] {by_number(came, 'has', 'have')} stopped or ended, so the "
+            "exit status is 4. Where ranks may run on, --settle 2 ends the wait 2 s after the last "
+            "stop, with status 0; --timeout gives them longer"
         )

@@ -37,7 +37,8 @@ async def note_on_lengths(call: Call, expression: str) -> None:
     if len(lengths) > 1:
         counts = ", ".join(f"{last} on [{lengths[last]}]" for last in sorted(lengths))
         call.session.note(
-            f"$N is the value of another print on some ranks, each counts its own: {counts}"
+            "$N is the value of another print on some ranks, since each rank counts its own "
+            f"values: {counts}"
         )
 
 

@@ -62,7 +62,10 @@ async def with_whole_arguments(
     left = [part for each in answer.classes if (part := each.part(each.ranks - known)).ranks]
     classes = sorted((*left, *whole), key=lambda each: each.ranks.first)
     if unknown := page - known:
-        notes = [*notes, f"{layout.brackets(unknown)} did not show what was left out"]
+        notes = [
+            *notes,
+            f"{layout.brackets(unknown)} gave no answer about the arguments that were left out",
+        ]
     return replace(answer, classes=tuple(classes)), notes
 
 

@@ -50,7 +50,9 @@ async def _worlds(call: Call, text: str, *, job: str) -> Outcome:
         await worlds.add(which)
         return None
     if word:
-        raise UsageError(f"worlds {word}: it is 'worlds', or 'worlds add' with a number or all")
+        raise UsageError(
+            f"worlds: no action {word!r}; write 'worlds', or 'worlds add' with a number or all"
+        )
     return await list_worlds(call)
 
 

@@ -17,7 +17,7 @@ def find_target(target: str) -> FoundJob:
     pid, at, world = target.partition("@")
     if at:
         if not pid.isdecimal():
-            raise DiscoveryError(f"a world needs the pid of its launcher, and {pid!r} is none")
+            raise DiscoveryError(f"a world needs the pid of its launcher, and {pid!r} is no pid")
         return discover.find_job(int(pid), world=world)
     if not target.isdecimal():
         return _find_in_slurm(target)

@@ -1,1 +1,1 @@
-"""This process and its machine: time limits, threads, programs, files of the user."""
+"""This process and its machine: time limits, threads, programs, files; never knows a session."""

@@ -1,1 +1,1 @@
-"""User interfaces: the program ``pgdb``, its arguments, prompt and batch mode."""
+"""User interfaces: the program ``pgdb``, arguments, prompt, batch; no other folder imports it."""

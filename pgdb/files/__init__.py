@@ -1,1 +1,1 @@
-"""Delivery of executables, libraries and debug files to every node (``--sbd``)."""
+"""Delivery of programs and libraries to every node (``--sbd``); never reads a process."""

@@ -1,1 +1,1 @@
-"""The tree of nodes between the front end and the ranks: messages, links, admission, routing."""
+"""The tree of nodes from the front end to the ranks: messages, links, routing; never a debugger."""

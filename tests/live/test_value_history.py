@@ -27,7 +27,10 @@ def test_histories_of_different_length(mpi: Mpi, build: Build) -> None:
     finished = run_pgdb("launch", "--batch", *ex(*lines), *mpi.line(3, build("again.c")))
     out = finished.out
     assert shown(out, "print $1 + 1") == ["[0-2] $1 + 1 = 11"]
-    note = "note: $N is the value of another print on some ranks, each counts its own: "
+    note = (
+        "note: $N is the value of another print on some ranks, since each rank counts its own "
+        "values: "
+    )
     assert f"{note}2 on [1-2], 3 on [0]\n" in out
     assert out.count(note) == 1, "not for '$', nor for ranks with equal histories"
     assert any("12" in line for line in shown(out, "print $"))

@@ -283,7 +283,9 @@ def test_expand_is_about_the_last_command() -> None:
 
     asyncio.run(run("expand 1 [1]", "expand 2", "expand -l", "compare x 0 with 1", "expand"))
     assert display[0] == "'print y' on [0-1]:\n[1] y = 3"
-    assert display[1] == "'delete' on [0-1]:\n'delete' has no text on [0-1]: done, without a word"
+    assert (
+        display[1] == "'delete' on [0-1]:\n'delete' was carried out on [0-1], and printed nothing"
+    )
     assert display[2] == "1    print y  [0-1], 1 class\n2    delete  [0-1], 0 classes"
     assert display[4] == (
         "ERROR expand: 'compare x 0 with 1' has nothing to unfold; "

@@ -347,7 +347,7 @@ def test_info_win_is_about_the_pane(workspace: Workspace) -> None:
         ("winheight x", "is no number of lines"),
         ("winheight ++1", "is no number of lines"),
         ("winheight 1", "3 to 200 are possible"),
-        ("winheight cmd 5", "'cmd' is no pane; src, asm, regs are, of one height"),
+        ("winheight cmd 5", "'cmd' is no pane; there are src, asm, regs, of one height"),
         ("winheight src 5 6", "is no number of lines"),
         ("refresh now", "takes no argument"),
         ("+", "'layout src' shows one"),
