@@ -17,7 +17,7 @@ ONE = ("proc 0 break work", "continue", "bt 1")
 @pytest.mark.parametrize(
     ("options", "commands", "status", "said"),
     [
-        (("--timeout", "3"), ONE, 4, "[1] still running 3 s after 'continue', and [0] not"),
+        (("--timeout", "3"), ONE, 4, "still running 3 s after 'continue', and [0] has stopped"),
         (("--settle", "0.5"), ONE, 0, "1 of 2 still running: [1] in PMPI_Barrier"),
         (("--timeout", "3", "--settle", "1"), ("proc 0 continue",), 4, "none of them has stopped"),
         (("--settle", "1"), (*ONE, "step"), 0, "[1] ran already, so 'step' did nothing there"),
