@@ -156,7 +156,7 @@ def test_memory_that_grows_is_reported() -> None:
     assert outcome.rss_end_bytes - outcome.rss_begin_bytes > 16 << 20
 
 
-def test_a_run_from_the_command_line_tells_what_came_of_it() -> None:
+def test_a_run_from_the_command_line_shows_what_came_of_it() -> None:
     line = [sys.executable, "-m", "fuzz", "ranks", "--inputs", "300", "--seed", "7"]
     finished = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert finished.returncode == 0, finished.stdout + finished.stderr

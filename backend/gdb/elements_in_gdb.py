@@ -190,7 +190,7 @@ def _deque_element(worker: Any, deque: gdb.Value, index: gdb.Value) -> gdb.Value
     return (first["_M_node"] + block)[0][place]
 
 
-def _mend_deques() -> None:
+def _correct_deques() -> None:
     """Have the methods of libstdc++ find the elements of deques, if GDB has read those methods."""
     workers = getattr(sys.modules.get("libstdcxx.v6.xmethods"), "DequeWorkerBase", None)
     if workers is not None:
@@ -214,7 +214,7 @@ class ElementMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
         name = _NAME.match(class_type.tag or "")
         if name is not None and name[1] == "deque":
             # GDB has asked the library for its method before, and calls the method afterwards.
-            _mend_deques()
+            _correct_deques()
         if not any(each.enabled and each.name == method_name for each in self.methods):
             return None
         if name is None and (class_type.tag or "") != "std::any":

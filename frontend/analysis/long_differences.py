@@ -137,11 +137,11 @@ def distinct_wholes(classes: Sequence[EquivalenceClass[Record]]) -> dict[RankSet
         if isinstance(each.record, Value) and isinstance(each.record.whole, str)
     ]
     shown = {each.filled.text for each in long if isinstance(each.filled, Value)}
-    are_told_apart = len(shown) == len(long)
-    if are_told_apart and not any(each.endswith("...") for each in shown):
+    are_distinct = len(shown) == len(long)
+    if are_distinct and not any(each.endswith("...") for each in shown):
         return {}
     wholes = from_difference([unparse(node_of(each)) for each in long])
-    if are_told_apart and max(map(len, wholes)) > _MOST_WHOLE:
+    if are_distinct and max(map(len, wholes)) > _MOST_WHOLE:
         return {}
     return {each.ranks: text for each, text in zip(long, wholes, strict=True)}
 

@@ -171,7 +171,9 @@ class RankView(RankGroups):
             insert = self._session.insert_breakpoint
             return await insert(line, self.set, stop=stop, members=members, timeout_s=timeout_s)
         if stop is not None or members:
-            raise UsageError(f"'{word}' makes no breakpoint, which 'stop' and 'members' are for")
+            raise UsageError(
+                f"'{word}' makes no breakpoint; 'stop' and 'members' are for breakpoints"
+            )
         if kind is gdb_commands.Kind.RUN:
             answer = await self._session.runs.start_console(line, self.set, timeout_s=timeout_s)
             return await self._session.runs.finish(answer, timeout_s=timeout_s)

@@ -214,7 +214,7 @@ class Watch:
                     self._look()
                     look_at = time.monotonic() + self._look_s
                 if time.monotonic() >= output_at:
-                    self.tell_output()
+                    self.report_output()
                     output_at = time.monotonic() + _OUTPUT_S
             elif received.si_signo in _PASSED_ON and self._is_for_this_process(received):
                 # A debugger that attaches to this process can make the call return nonsense.
@@ -232,7 +232,7 @@ class Watch:
             return False
         return not (self._leads and received.si_pid == os.getppid())
 
-    def tell_output(self) -> None:
+    def report_output(self) -> None:
         """Report the end of the output, if there is more than at the last report."""
         if self._output is not None and (news := self._output.news()):
             self._reporter.report("output", self._pid, *news)
@@ -316,7 +316,7 @@ def main(argv: list[str]) -> None:
     status, usage = watch.wait()
     if output is not None:
         output.wait_passed_on()
-        watch.tell_output()
+        watch.report_output()
     link = reporter.send(
         "end", pid, status, time.time(), directory, round(usage.ru_utime + usage.ru_stime, 3)
     )

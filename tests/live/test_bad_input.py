@@ -193,7 +193,7 @@ def test_more_aggregators_than_ranks_are_not_started(build: Build, start_job: St
         assert_untouched(job.ranks)
 
 
-def test_json_tells_it_too() -> None:
+def test_json_shows_it_too() -> None:
     finished = run_json("attach", ended_pid())
     assert finished.status == 3
     assert [each["type"] for each in finished.objects] == ["error", "end"]

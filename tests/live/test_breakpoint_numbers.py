@@ -333,7 +333,7 @@ def test_a_gdb_that_replaces_another_one_gives_the_same_numbers(running: Running
     running.do(test(running.job))
 
 
-def test_a_hole_in_a_list_of_numbers_leaves_the_others(running: Running) -> None:
+def test_a_gap_in_a_list_of_numbers_leaves_the_others(running: Running) -> None:
     async def test(job: Job) -> None:
         session = job.session
         for function in ("both", "both", "group_one"):

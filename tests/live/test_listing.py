@@ -86,7 +86,7 @@ def test_aggregators_are_no_job(builder: Builder, name: str) -> None:
 
 
 @pytest.mark.parametrize("in_mpi", [True, False], ids=["in MPI", "before MPI_Init"])
-def test_prterun_tells_its_ranks_and_ends_as_it_would(builder: Builder, in_mpi: bool) -> None:
+def test_prterun_names_its_ranks_and_ends_as_it_would(builder: Builder, in_mpi: bool) -> None:
     mpi = find_mpi("openmpi5")
     program = builder.build(mpi, "ring" if in_mpi else "nompi")
     with run_job(builder, mpi.line(3, program), program, 3, in_mpi=in_mpi) as job:

@@ -131,7 +131,7 @@ def test_long_containers_in_a_structure_are_looked_at_in_full(
     assert outputs(replayed.out)["print grid"] == said["print grid"]
 
 
-def test_a_nan_in_arrays_that_differ_all_over_is_told_first(mpi: Mpi, build: Build) -> None:
+def test_a_nan_in_arrays_that_differ_all_over_is_shown_first(mpi: Mpi, build: Build) -> None:
     program = build("long_values.cpp")
     asked = ("print moved.places", "print moved", "assert moved", "save kept moved")
     asked = (*asked, "proc 1 set var moved.owners[26000]=-1", "compare moved with kept")

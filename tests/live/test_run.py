@@ -118,13 +118,13 @@ def test_signal_and_core(mpi: Mpi, build: Build, tmp_path: Path) -> None:
     finished, report = run_job(tmp_path, "--", *mpi.line(2, build("crash.c")))
     assert finished.status == 5
     died = "rank 0 died of SIGSEGV, Segmentation fault"
-    told = report["cause"]["what"]
+    said = report["cause"]["what"]
     if "'pgdb core' opens" in str(report["notes"]):
-        assert told.startswith(f"{died}; cause: an access through a null pointer")
+        assert said.startswith(f"{died}; cause: an access through a null pointer")
         assert report["cause"]["where"].startswith("write_through at ")
         assert report["classes"][0]["ranks"] == "0"
     else:
-        assert told == died and "core" in str(report["notes"])
+        assert said == died and "core" in str(report["notes"])
 
 
 def test_job_that_ends_well_has_its_output_and_nothing_more(

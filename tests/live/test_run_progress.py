@@ -39,8 +39,8 @@ def test_a_job_that_computes_makes_progress(
         finished = run.finish()
     report = json.loads(run.report.read_bytes())
     seen = "make progress" if kind == "child" else "compute"
-    told = [each["text"] for each in report["timeline"]]
-    assert any(f"ranks {seen} without output" in each for each in told), told
+    said = [each["text"] for each in report["timeline"]]
+    assert any(f"ranks {seen} without output" in each for each in said), said
     assert finished.status == 12, finished.err
 
 

@@ -109,7 +109,7 @@ def test_hosts_see_nothing_of_each_other_with_own_pids(builder: Builder) -> None
 
 
 @pytest.mark.hosts
-def test_host_can_be_lost_and_mended(four_hosts: Hosts) -> None:
+def test_host_can_be_lost_and_come_back(four_hosts: Hosts) -> None:
     def reaches_h2() -> bool:
         # With what ssh itself says, all else fails the test.
         remote = ["ssh", "h2", "hostname"]

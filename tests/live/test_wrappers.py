@@ -145,7 +145,7 @@ def test_ranks_that_may_not_be_traced_are_named_and_the_others_debugged(
 
 
 @pytest.mark.mpi
-def test_attach_tells_a_closed_program_from_one_that_has_ended(
+def test_attach_distinguishes_a_closed_program_from_one_that_has_ended(
     mpi: Mpi, build: Build, tmp_path: Path
 ) -> None:
     program = build("nompi.c")

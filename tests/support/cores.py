@@ -26,11 +26,11 @@ def core(
     build_id: str = "0123456789abcdef",
     order: str = "<",
     is_64: bool = True,
-    holes: int = 0,
+    gaps: int = 0,
 ) -> bytes:
     """Return a core file.
 
-    :param holes: number of pointers that the program has taken out of its environment again, as
+    :param gaps: number of pointers that the program has taken out of its environment again, as
         unsetenv(3) does.
     """
     word, width = ("Q", 8) if is_64 else ("I", 4)
@@ -51,8 +51,8 @@ def core(
     values = {33: 0x7FFF0000, 3: PROGRAM_AT + 64, 9: PROGRAM_AT + 16, 25: random, 31: execfn, 0: 0}
     auxiliary = b"".join(struct.pack(f"{order}2{word}", *each) for each in values.items())
     of_line, of_variables = addresses[: len(line)], addresses[len(line) :]
-    kept = of_variables[: len(of_variables) - holes]
-    pointers = [len(line), *of_line, 0, *kept, *[0] * (holes + 1)]
+    kept = of_variables[: len(of_variables) - gaps]
+    pointers = [len(line), *of_line, 0, *kept, *[0] * (gaps + 1)]
     below = struct.pack(f"{order}{len(pointers)}{word}", *pointers)
     stack = bytes(_AUXV_AT - len(below)) + below + auxiliary
     stack += bytes(_TEXTS_AT - len(stack)) + texts

@@ -68,7 +68,7 @@ def test_changes_are_counted() -> None:
 
         assert await grown_by("-value x", only_asks=True) == 0
         assert await grown_by("-value x") == 1
-        assert await grown_by("-tells", only_asks=True) == 1
+        assert await grown_by("-notifies", only_asks=True) == 1
         assert await grown_by("-runs", only_asks=True) == 2
         assert ("notice", "memory-changed", {}) in events.reported
 
@@ -76,7 +76,7 @@ def test_changes_are_counted() -> None:
         test,
         {
             "-value x": ['TOKEN^done,value="3"'],
-            "-tells": ["=memory-changed", "TOKEN^done"],
+            "-notifies": ["=memory-changed", "TOKEN^done"],
             "-runs": ['*running,thread-id="all"', "*stopped", "TOKEN^done"],
         },
     )

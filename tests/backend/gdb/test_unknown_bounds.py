@@ -41,8 +41,8 @@ def test_the_way_out_is_the_frame_below_the_first_with_a_line(
             "-stack-list-arguments 1 0 63": NO_ARGUMENTS,
         }
     )
-    told = asyncio.run(with_way_out(Failure(message=f"{REFUSED}"), Stacks(gdb), PID))
-    assert told.message.startswith(f"{REFUSED}, which has no symbols; {way_out}")
+    refused = asyncio.run(with_way_out(Failure(message=f"{REFUSED}"), Stacks(gdb), PID))
+    assert refused.message.startswith(f"{REFUSED}, which has no symbols; {way_out}")
 
 
 def test_another_refusal_is_shown_as_it_is() -> None:

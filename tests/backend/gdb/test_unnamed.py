@@ -156,7 +156,7 @@ def test_few_bytes_of_a_large_table_are_read() -> None:
 
 
 @given(data=st.binary(max_size=200), address=st.integers(0, 1 << 64), at=st.integers(0, 199))
-def test_a_damaged_table_tells_nothing(data: bytes, address: int, at: int) -> None:
+def test_a_damaged_table_names_nothing(data: bytes, address: int, at: int) -> None:
     good = table((0x2000, 0x40), (0x2040, 0x10))
     for damaged in (b"\x01\x1b\x03\x3b" + data, good[:at] + data + good[at + len(data) :], data):
         found = elf.function_start(reader_of(damaged), 0, address, order="<", is_64=True)

@@ -209,7 +209,7 @@ class Rank(ModelledRank, RuleBasedStateMachine):
 
     @precondition(lambda self: self.is_watched and not self.process.is_alive)
     @rule()
-    def kernel_tells(self) -> None:
+    def kernel_reports(self) -> None:
         self.feed(ProcessEnded(Exit(signal="SIGKILL", run=self.machine.run)))
 
     @precondition(

@@ -192,7 +192,7 @@ def test_a_saved_answer_has_no_marks_in_place_of_values() -> None:
         assert isinstance(each.record.whole, str) and "<equal>" not in each.record.whole
 
 
-def test_parts_that_are_kept_as_hashes_tell_which_part_has_changed() -> None:
+def test_parts_that_are_kept_as_hashes_show_which_part_has_changed() -> None:
     usual: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": [2] * 5000}
     other: dict[str, Sequence[Any]] = {"x": [1] * 5000, "y": with_one(2, 4000, 3)}
     before, same, after = (

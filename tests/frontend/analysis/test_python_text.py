@@ -151,9 +151,9 @@ def test_the_place_of_one_element_is_an_expression_for_it(
         return
     number = data.draw(st.integers(0, len(known) - 1))
     place, _ = known[number]
-    (told,) = places(repr(value), repr(with_leaf(value, number)))
-    assert ast.dump(ast.parse(f"v{told}")) == ast.dump(ast.parse(place))
-    assert values.parse(f"v{told}").variable == "v"
+    (found,) = places(repr(value), repr(with_leaf(value, number)))
+    assert ast.dump(ast.parse(f"v{found}")) == ast.dump(ast.parse(place))
+    assert values.parse(f"v{found}").variable == "v"
 
 
 def test_a_whole_value_has_parts() -> None:

@@ -52,7 +52,7 @@ def test_a_rank_that_has_left_mpi_is_named_by_a_scan_too() -> None:
     assert (found.kind, str(found.ranks)) == ("rank-left", "1")
 
 
-def test_messages_tell_where_all_members_are_in_an_operation() -> None:
+def test_messages_show_where_all_members_are_in_an_operation() -> None:
     found = only(
         {
             "0": receives(1, "Comm.reduce"),

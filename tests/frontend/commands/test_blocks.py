@@ -134,7 +134,7 @@ def test_a_body_of_ours_reads_values_of_python(typed: Typed) -> None:
     assert typed("define step\nprint py:step\nend\nstep") == ["= py:step"]
 
 
-def test_a_body_that_may_name_no_ranks_is_told_how_to_choose_them(typed: Typed) -> None:
+def test_a_body_that_may_name_no_ranks_shows_how_to_choose_them(typed: Typed) -> None:
     assert typed("commands\nproc 2 print x\nend") == []
     assert "'if $_rank == N' … 'end' chooses ranks in it" in typed.errors
 

@@ -94,7 +94,7 @@ def refuse(pid: int) -> tuple[RankProcess, ...]:
         ("plain", "environment of the ranks of mpiexec", 3),
     ],
 )
-def test_each_rung_finds_the_same_ranks(
+def test_each_step_finds_the_same_ranks(
     request: pytest.FixtureRequest, kind: str, source: str, steps: int
 ) -> None:
     launcher: Path = request.getfixturevalue(kind)

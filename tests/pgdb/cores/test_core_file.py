@@ -55,7 +55,7 @@ def test_a_core_has_the_environment_of_its_process(tmp_path: Path) -> None:
 
 def test_variables_that_the_program_has_removed_are_known(tmp_path: Path) -> None:
     # Open MPI removes two of its variables, which shifts the pointers to all others.
-    found = read_core(written(tmp_path, core(environment=rank_variables(2, 4), holes=2)))
+    found = read_core(written(tmp_path, core(environment=rank_variables(2, 4), gaps=2)))
     assert found.identity is not None
     assert found.identity.rank == 2
 

@@ -241,7 +241,7 @@ def test_the_way_to_other_hosts_is_read_from_a_running_launcher() -> None:
     assert found == BOOTSTRAP
 
 
-def test_a_launcher_that_has_ended_tells_no_way() -> None:
+def test_a_launcher_that_has_ended_names_no_way() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert bootstrap_environment(process.pid) == {}
@@ -343,7 +343,7 @@ def test_a_script_that_runs_another_hydra_has_that_ones_library(
     assert mpi_library(launcher) == root / "lib" / "libmpi.so.12"
 
 
-def test_srun_tells_nothing_about_the_mpi(tmp_path: Path) -> None:
+def test_srun_says_nothing_about_the_mpi(tmp_path: Path) -> None:
     launcher = Launcher(Path("/usr/bin/srun"), Family.SLURM, "Slurm 22.05.8")
     assert mpi_library(launcher) is None
     assert mpi4py_environment(launcher, tmp_path) == {}

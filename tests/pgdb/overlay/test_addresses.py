@@ -114,7 +114,7 @@ def test_without_any_route_there_is_still_an_address(
     assert address_towards(["a"]) == "127.0.0.1"
 
 
-def test_the_kernel_tells_the_source_address() -> None:
+def test_the_kernel_names_the_source_address() -> None:
     assert source_address(("127.0.0.1", 9)) == "127.0.0.1"
     assert source_address(("127.3.2.1", 9)) is not None
     assert source_address(("255.255.255.255", 9)) is None  # broadcast is refused

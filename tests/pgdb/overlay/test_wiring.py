@@ -127,7 +127,7 @@ def test_another_release_is_not_seated_and_reported_with_its_host() -> None:
     run_wired(test, count=2)
 
 
-def test_beginning_again_drops_all_and_tells_of_no_loss() -> None:
+def test_beginning_again_drops_all_and_reports_no_loss() -> None:
     async def test(session: WiredSession) -> None:
         front = session.front
         await session.start(0, 1, mpi=True, grace_s=0.2)
