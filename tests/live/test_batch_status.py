@@ -39,5 +39,5 @@ def test_status_of_each_situation(
     program = build("again.c")
     finished = run_pgdb("launch", "--batch", *options, *ex(*commands), *mpi.line(2, program))
     assert said in finished.out, finished.out + finished.err
-    assert ("--settle 2 ends the wait" in finished.out) == ("and [0] not" in said)
+    assert ("--settle 2 ends the wait" in finished.out) == ("and [0] has stopped" in said)
     assert finished.status == status, finished.out + finished.err
