@@ -12,7 +12,7 @@ from pgdb.backend.gdb.process_memory import read_memory
 from pgdb.backend.gdb.python_commands import PythonCommands
 from pgdb.backend.gdb.python_parts import PATH, PREFIX, PYTHON_PART
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.python import scopes, values
+from pgdb.backend.python import array_text, scopes, values
 from pgdb.backend.python.arrays import ArrayPlace
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import Local, PythonFrame
@@ -248,13 +248,13 @@ class PythonValues:
             return Value(text=part.text, whole=whole.text, looked_at=most * whole.is_cut)
         if place.count <= _SHOWN or not operation.most_elements:
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
-            return Value(text=values.text_of_numbers(place, dtype, data))
+            return Value(text=array_text.text_of_numbers(place, dtype, data))
         if place.count * place.item_bytes > max(1, operation.limit_bytes):
             dtype, data = await self._elements(pid, place, 0, _SHOWN)
-            return Value(text=values.text_of_numbers(place, dtype, data), looked_at=-1)
+            return Value(text=array_text.text_of_numbers(place, dtype, data), looked_at=-1)
         dtype, data = await self._elements(pid, place, 0, place.count)
         block = Block(dtype=dtype, shape=place.shape, data=data)
-        return Value(text=values.text_of_numbers(place, dtype, data), whole=block)
+        return Value(text=array_text.text_of_numbers(place, dtype, data), whole=block)
 
     async def _list_of_numbers(
         self, interpreter: Interpreter, address: int, operation: Evaluate

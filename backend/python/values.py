@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from pgdb.backend.python import (
+    array_text,
     arrays,
     numpy_elements,
     object_text,
@@ -33,8 +34,6 @@ _MODULES = {8: 56, 9: 856, 10: 856, 11: 888, 12: 944}
 _MINOR = pattern(r"/(?:lib)?python3\.(\d{1,2})(?:[dm]?(?:\.so[\d.]*)?\Z|/lib-dynload/)")
 _MOST_BYTES_INSIDE = 1 << 20
 """Largest part of memory that is read to show an array with gaps that is in another object."""
-_MOST_SHOWN = 200
-"""Most elements of a container, and most characters of a text, that are shown."""
 
 Step = tuple[str, Key]
 """``("attribute", name)``, or ``("element", key)``; several indices are a tuple, as in Python."""
@@ -270,7 +269,7 @@ class Interpreter:
         loaded = modules(self.objects, self._modules())
         return tasks_of(self.objects, self.memory, loaded, self.runtime_at, table)
 
-    def shown(self, address: int, most: int = _MOST_SHOWN) -> str:
+    def shown(self, address: int, most: int = array_text.MOST_SHOWN) -> str:
         """Return the value of an object that is no array of numbers."""
         return self.shown_in_part(address, most).text
 
@@ -298,13 +297,12 @@ class Interpreter:
         return self._text_of_other(objects.type_name(address), other)
 
     def _text_of_other(self, name: str, other: numpy_elements.OtherArray) -> Shown:
-        shape = ", ".join(map(str, other.shape)) + "," * (len(other.shape) == 1)
-        head = f"{name} of {other.element_name}, shape ({shape})"
+        head = f"{name} of {other.element_name}, shape {array_text.shape_text(other.shape)}"
         if other.elements is None:
             return Shown(head, is_cut=True)
         if not other.shape:
             return Shown(other.elements[0])
-        listed = _nested(iter(other.elements), other.shape, [len(other.elements)])
+        listed = array_text.nested_texts(other.elements, other.shape)
         return Shown(f"{head} = {listed}", math.prod(other.shape) > len(other.elements))
 
     def _table(self, address: int, most: int) -> Shown | None:
@@ -319,20 +317,19 @@ class Interpreter:
 
     def _texts_of(self, place: ArrayPlace, most: int) -> list[str]:
         dtype, data = self._first(place, most)
-        return _texts(dtype, data, most)
+        return array_text.texts_of(dtype, data, most)
 
     def _masked(self, address: int, most: int) -> Shown | None:
         """Return the text of a masked array, with ``--`` in the place of masked elements."""
         place, mask = self._plain_numbers(address), arrays.mask_of(self.objects, address)
         if place is None or mask is None or mask.shape != place.shape:
             return None
-        dtype, data = self._first(place, most)
         _, hidden = self._first(mask, most)
         texts = [
             "--" if is_hidden else each
-            for each, is_hidden in zip(_texts(dtype, data, most), hidden, strict=False)
+            for each, is_hidden in zip(self._texts_of(place, most), hidden, strict=False)
         ]
-        return Shown(_in_form(place, texts), place.count > len(texts))
+        return array_text.shown_texts(place, texts)
 
     def _plain_numbers(self, address: int) -> ArrayPlace | None:
         try:
@@ -361,7 +358,7 @@ class Interpreter:
         if place is None:
             return self._other_array(address, most) or self._table(address, most)
         dtype, data = self._first(place, most)
-        return Shown(text_of_numbers(place, dtype, data, most), place.count > most)
+        return array_text.shown_numbers(place, dtype, data, most)
 
 
 def _part(place: ArrayPlace, key: Key) -> ArrayPlace:
@@ -400,27 +397,6 @@ def elements(place: ArrayPlace, data: bytes, low: int) -> tuple[str, bytes]:
     return dtype, plain.tobytes()
 
 
-def text_of_numbers(place: ArrayPlace, dtype: str, data: bytes, most: int = _MOST_SHOWN) -> str:
-    """Return the type, the shape and the values of an array, in GDB's form."""
-    return _in_form(place, _texts(dtype, data, most))
-
-
-def _texts(dtype: str, data: bytes, most: int) -> list[str]:
-    """Return the texts of the first numbers."""
-    import numpy
-
-    return [_number(each) for each in numpy.frombuffer(data, dtype)[:most].tolist()]
-
-
-def _in_form(place: ArrayPlace, texts: list[str]) -> str:
-    """Return the type, the shape and the elements of an array."""
-    if not place.shape:
-        return texts[0]
-    shape = ", ".join(map(str, place.shape)) + "," * (len(place.shape) == 1)
-    listed = _nested(iter(texts), place.shape, [len(texts)])
-    return f"{place.kind} of {place.element_name}, shape ({shape}) = {listed}"
-
-
 def layout_text(place: ArrayPlace, name: str, index: str = "") -> str | None:
     """Return an attribute of an array that Python computes, or one number of its shape.
 
@@ -438,28 +414,6 @@ def layout_text(place: ArrayPlace, name: str, index: str = "") -> str | None:
         "ndim": str(len(place.shape)),
         "dtype": place.element_name,
     }[name]
-
-
-def _number(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, complex):
-        return f"{value.real!r} + {value.imag!r}i"
-    return repr(value)
-
-
-def _nested(texts: Iterator[str], shape: Sequence[int], left: list[int]) -> str:
-    """Return elements in the braces of their dimensions; *left* is the number of elements left."""
-    parts: list[str] = []
-    for _ in range(shape[0]):
-        if not left[0]:
-            return f"{{{', '.join(parts)}...}}"
-        if len(shape) == 1:
-            parts.append(next(texts))
-            left[0] -= 1
-        else:
-            parts.append(_nested(texts, shape[1:], left))
-    return f"{{{', '.join(parts)}}}"
 
 
 def parsed_number(text: str) -> str | None:

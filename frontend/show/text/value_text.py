@@ -252,6 +252,11 @@ def _differing_all_over(
         rows = choice_rows(label, texts, layout)
     else:
         rows = [(RankSet.union(ranks for ranks, _ in nodes), f"{label}{comparison.common}")]
+    if len({text for _, text in texts}) == len(nodes) and not any(
+        "..." in text for _, text in texts
+    ):
+        # All elements are shown, as of an array with one run of equal elements.
+        return rate_texts(texts), rows
     sets = ", ".join(layout.brackets(ranks) for ranks, _ in nodes[:MOST_CLASSES])
     more = ", …" if len(nodes) > MOST_CLASSES else ""
     note = f"{len(nodes)} different values, beyond the elements shown: {sets}{more}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.python import arrays, reader, values
+from pgdb.backend.python import array_text, arrays, reader, values
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.values import Interpreter
@@ -35,7 +35,7 @@ def value(process: PythonProcess, text: str, level: int = 1) -> str:
         return found.shown(place)
     low, high = place.extent
     data = found.objects.read(place.address + low, high - low)
-    return values.text_of_numbers(place, *values.elements(place, data, low))
+    return array_text.text_of_numbers(place, *values.elements(place, data, low))
 
 
 EXPECTED = {

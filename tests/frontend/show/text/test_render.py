@@ -435,6 +435,18 @@ def test_variables_with_other_hashes_differ_behind_the_printed_part() -> None:
     assert "40 different values, beyond the elements" in shown(by_rank("info locals", many))[1]
 
 
+def test_values_that_are_shown_whole_differ_in_no_hidden_part() -> None:
+    said = [
+        Variables((Variable("x", f"{{{each} <repeats 1000 times>}}", digest=f"0x{each}"),))
+        for each in (0, 0, 1)
+    ]
+    lines = shown(by_rank("info locals", said))
+    assert [line.split("  @")[0] for line in lines] == [
+        "[0-1] x = {0 <repeats 1000 times>}",
+        "[2]   x = {1 <repeats 1000 times>}  <-- differs",
+    ]
+
+
 def test_equal_variables_that_were_looked_at_in_part_say_so() -> None:
     part = Variables((Variable("v", "{1, 2...}", digest="0x1", looked_at=2000),))
     lines = shown(by_rank("info locals", [part, part]))
