@@ -45,8 +45,20 @@ async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Fail
     found = await ask(gdb, "scopes_in_gdb.find", name, text, has_frames, needed_for="finds names")
     if isinstance(found, Failure):
         return failure
-    words = in_words(found["names"], found["function"])
+    words = in_words(found["names"], found["function"]) or about_macro(name, found["macro"])
     return replace(failure, message=f"{failure.message} {words}") if words else failure
+
+
+def about_macro(name: str, value: str) -> str:
+    """Return the sentence about a name that is a macro of C, by its value; ``?`` is an unknown one.
+
+    >>> about_macro("NULL", "0"), about_macro("total", "")
+    ('NULL is a macro, and GDB knows those of programs compiled with -g3 alone: write 0.', '')
+    """
+    of_macros = "GDB knows those of programs compiled with -g3 alone"
+    if value == "?":
+        return f"Names in capitals are usually macros, and {of_macros}."
+    return f"{name} is a macro, and {of_macros}: write {value}." if value else ""
 
 
 def in_words(names: list[str], function: str) -> str:

@@ -15,17 +15,35 @@ _MOST_SCOPES, _MOST_FRAMES, _MOST_PLACES = 16, 64, 200
 _FRAME_IS_NAMED = 40
 """Length up to which the name of a function is written out."""
 _SCOPES = r"((?:(?:\(anonymous namespace\)|[A-Za-z_]\w*(?:<[^;]*?>)?)::)+{}\b)"
+_VALUES = {"true": "1", "TRUE": "1", "false": "0", "FALSE": "0", "NULL": "0", "nullptr": "0"}
+_MACRO = re.compile(r"[A-Z][A-Z\d]*_?[A-Z\d_]*\Z")
+"""A name in capitals, as macros have it."""
 
 
 def find(name: str, text: str, has_frames: bool) -> None:
-    """Write where a name is known, as JSON: expressions for it, and the function of a frame.
+    """Write where a name is known, as JSON: expressions for it, the function of a frame, or the
+    value of a word of C that is a macro.
 
     :param text: the line or expression in which it stands.
     :param has_frames: whether a frame further out helps.
     """
     found = _qualified(name, text) or _in_scopes(name)
     function = _function_with(name) if has_frames and not found else ""
-    gdb.write(json.dumps({"names": found, "function": function}) + "\n")
+    macro = _macro(name) if not found and not function else ""
+    gdb.write(json.dumps({"names": found, "function": function, "macro": macro}) + "\n")
+
+
+def _macro(name: str) -> str:
+    """Return the value of a macro of C's own headers, or ``?`` for a name written as macros are.
+
+    It is empty for other names, and in other languages.
+    """
+    language = gdb.parameter("language")
+    if language in ("auto", "local"):
+        language = gdb.execute("show language", False, True)
+    if re.search(r"\bc(?:\+\+)?\b", language) is None:
+        return ""
+    return _VALUES.get(name, "?" if _MACRO.match(name) else "")
 
 
 def _qualified(name: str, text: str) -> list[str]:

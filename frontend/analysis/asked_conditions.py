@@ -260,8 +260,15 @@ def is_compared_here(each: EquivalenceClass[Record], *, with_text: bool = False)
 async def right_side(
     text: str, ranks: RankSet, evaluate: Evaluate, recall: RecallFull, look: Look
 ) -> Answer:
-    """Return the right side of a comparison: the values of the ranks, or the typed number."""
+    """Return the right side of a comparison: the values of the ranks, or the typed number.
+
+    A variable named ``inf`` or ``nan`` goes before the number of this name.
+    """
     if parse_number(text) is None:
         return await look(await in_full(await evaluate(text, ranks), recall))
+    if text.isidentifier():
+        said = await evaluate(text, ranks)
+        if any(isinstance(each.record, Value) for each in said.classes):
+            return await look(await in_full(said, recall))
     said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
     return Answer(command=f"print {text}", ranks=ranks, classes=(said,))

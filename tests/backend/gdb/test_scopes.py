@@ -108,6 +108,11 @@ def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
             assert await words(gdb, "inner") == found.format("look")
             assert await words(gdb, "steps") == found.format("MAIN__")
             assert await words(gdb, "nowhere") == ""
+            of_macros = "GDB knows those of programs compiled with -g3 alone"
+            assert await words(gdb, "n == true") == f"true is a macro, and {of_macros}: write 1."
+            assert await words(gdb, "NULL") == f"NULL is a macro, and {of_macros}: write 0."
+            maybe = f"Names in capitals are usually macros, and {of_macros}."
+            assert await words(gdb, "MPI_COMM_WORLD") == maybe
             of_python = await words(gdb, "", command="whatis py:loss")
             assert of_python.startswith("A value of Python has no type of GDB's: 'print'")
             assert await words(gdb, "", command="whatis py") == ""
@@ -129,6 +134,7 @@ def test_the_error_names_the_scope_that_has_the_name(program: Path) -> None:
             assert await words(gdb, "temperature") == "Another scope has field::temperature."
             several = "Other scopes have field::counts, other::counts."
             assert await words(gdb, "counts(1)") == several
+            assert await words(gdb, "NOWHERE") == ""  # capitals of Fortran say nothing
             assert await words(gdb, "steps") == found.format("MAIN__")
             result = await gdb.send(console("output field::counts(-1) + other::counts"))
             assert result.text == "10"

@@ -279,6 +279,15 @@ def test_the_other_side_can_differ_by_rank_and_be_an_array() -> None:
     assert "different shapes" in found.failing[0].value
 
 
+def test_variables_named_as_numbers_are_variables() -> None:
+    ones = ("inf", {"0-3": "{1, 1}"})
+    assert checked("inf == 1", ones).passed == ranks("0-3")
+    assert checked("nan < 3", ("nan", {"0-2": "{2, 2}", "3": "{2, 3}"})).passed == ranks("0-2")
+    assert checked("x < inf", ("x", {"0-3": "{0, 2}"}), ones).failed == ranks("0-3")
+    unknown = ("inf", {"0-3": Failure(message='No symbol "inf" in current context.')})
+    assert checked("x < inf", ("x", {"0-3": "{0, 2}"}), unknown).passed == ranks("0-3")
+
+
 @pytest.mark.parametrize(
     ("condition", "said", "why"),
     [
