@@ -164,7 +164,11 @@ class Summary(Struct, frozen=True):
         """The number of different numbers: exact if few, estimated if many."""
         if len(self.sketch) < SKETCH_SIZE:
             return len(self.sketch)
-        return min(self.count, round((SKETCH_SIZE - 1) * 2**64 / (self.sketch[-1] + 1)))
+        most = self.count
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            # Bytes, characters and small integers have no more values than their range.
+            most = min(most, self.high - self.low + 1)
+        return min(most, round((SKETCH_SIZE - 1) * 2**64 / (self.sketch[-1] + 1)))
 
     @property
     def exponents(self) -> Mapping[int, int]:

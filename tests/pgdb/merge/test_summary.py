@@ -184,6 +184,12 @@ def test_the_profile_has_the_extremes_of_each_block(numbers: dict[int, int]) -> 
         assert (low, high) == (min(inside, default=None), max(inside, default=None))
 
 
+@pytest.mark.parametrize("count", range(SKETCH_SIZE, 400, 7))
+def test_integers_have_no_more_values_than_their_range(count: int) -> None:
+    found = merge([summarize_array(rank, numpy.arange(count)) for rank in range(4)])
+    assert SKETCH_SIZE <= found.distinct <= count
+
+
 @pytest.mark.parametrize("count", [1, SKETCH_SIZE - 1, SKETCH_SIZE, 1000, 50_000])
 @pytest.mark.parametrize("scale", [1, 0.1, 2**55 + 1], ids=["small", "fractions", "large"])
 def test_different_numbers_are_counted_or_estimated(count: int, scale: Number) -> None:
