@@ -88,7 +88,8 @@ class Stack(Struct, frozen=True, tag="stack"):
     thread: str = ""
     """Python's name of the thread, such as ``MainThread, holds the GIL``, in a list of threads."""
     note: str = ""
-    """The reason why Python frames are absent or not in their place; empty if there is none."""
+    """The reason why frames are absent, or Python frames not in their place; empty if there is
+    none."""
 
 
 class ThreadStack(Struct, frozen=True):

@@ -22,6 +22,7 @@ from pgdb.backend.gdb import (
     queries,
     reduction,
     scopes,
+    stack_ends,
     traces,
     unset_bounds,
     viewed_frames,
@@ -195,7 +196,8 @@ class Operations:
                     value = await full_values.evaluate(self._gdb, operation, pid)
                 return unset_bounds.reworded(value, expression)
             case Backtrace():
-                return await self._stacks.backtrace(pid, operation)
+                stack = await self._stacks.backtrace(pid, operation)
+                return await stack_ends.with_reason(self._gdb, stack)
             case ListMpiCalls():
                 return await self._calls.look(pid, operation)
             case ListRecordedCalls(last=last):

@@ -46,7 +46,7 @@ _IN_EVERY_GDB = (
 _FOR_CALLS = (
     *("breakpoints_in_gdb", "ending_in_gdb", "explore_in_gdb", "guard_in_gdb", "iterators_in_gdb"),
     *("numbers_in_gdb", "python_frames_in_gdb", "returned_in_gdb", "scopes_in_gdb"),
-    *("tracing_in_gdb", "variables_in_gdb"),
+    *("stack_ends_in_gdb", "tracing_in_gdb", "variables_in_gdb"),
 )
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
 
