@@ -114,6 +114,22 @@ def _is_key(key: gdb.Value, wanted: gdb.Value) -> bool:
     return _integer(key) == _integer(wanted)
 
 
+def element(container: gdb.Value, wanted: gdb.Value) -> gdb.Value:
+    """Return the element of a container that GDB prints with an index or a key.
+
+    :raises gdb.GdbError: if there is none.
+    """
+    try:
+        for number, (key, label, child) in enumerate(elements(container)):
+            place = _LABEL.match(label)
+            index = int(place[1]) if place is not None else number
+            if _is_key(key, wanted) if key is not None else index == int(wanted):
+                return child
+    except gdb.error:  # the key is of another type
+        pass
+    raise gdb.GdbError("The container has no such element.")
+
+
 class _Worker(gdb.xmethod.XMethodWorker):  # type: ignore[misc]
     """One method of one class."""
 

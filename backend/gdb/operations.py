@@ -191,7 +191,7 @@ class Operations:
                     return why
                 operation = replace(operation, expression=await self._with_elements(expression))
                 value = await full_values.evaluate(self._gdb, operation, pid)
-                if (other := await self._dereferenced(expression, value)) is not None:
+                if (other := await self._with_parts(expression, value)) is not None:
                     operation = replace(operation, expression=other)
                     value = await full_values.evaluate(self._gdb, operation, pid)
                 return unset_bounds.reworded(value, expression)
@@ -238,7 +238,7 @@ class Operations:
                 if isinstance(found, Failure):
                     return found
                 numbers = await reduction.read_numbers(self._gdb, found, limit_bytes, pid)
-                if (other := await self._dereferenced(found, numbers)) is not None:
+                if (other := await self._with_parts(found, numbers)) is not None:
                     numbers = await reduction.read_numbers(self._gdb, other, limit_bytes, pid)
                 return unset_bounds.reworded(numbers, expression)
             case ReadBlock(expression=expression, start=start):
@@ -250,7 +250,7 @@ class Operations:
                     return found
                 operation = replace(operation, expression=found)
                 block = await blocks.read_block(self._gdb, operation, pid)
-                if (other := await self._dereferenced(found, block)) is not None:
+                if (other := await self._with_parts(found, block)) is not None:
                     operation = replace(operation, expression=other)
                     block = await blocks.read_block(self._gdb, operation, pid)
                 return unset_bounds.reworded(block, expression)
@@ -347,11 +347,11 @@ class Operations:
             return text
         return await fortran_elements.with_elements(self._gdb, text, is_command=is_command)
 
-    async def _dereferenced(self, expression: str, record: Record) -> str | None:
-        """Return an expression to evaluate again, in which iterators of C++ are dereferenced."""
+    async def _with_parts(self, expression: str, record: Record) -> str | None:
+        """Return an expression to evaluate again, in which GDB finds the parts of C++."""
         if not isinstance(record, Failure):
             return None
-        return await iterators.dereferenced(self._gdb, expression, record)
+        return await iterators.with_parts(self._gdb, expression, record)
 
     async def _with_address(self, expression: str) -> str | Failure:
         """Return an expression whose address GDB knows, for all parts of Fortran variables."""

@@ -270,5 +270,5 @@ async def right_side(
         said = await evaluate(text, ranks)
         if any(isinstance(each.record, Value) for each in said.classes):
             return await look(await in_full(said, recall))
-    said = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
-    return Answer(command=f"print {text}", ranks=ranks, classes=(said,))
+    typed = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
+    return Answer(command=f"print {text}", ranks=ranks, classes=(typed,))
