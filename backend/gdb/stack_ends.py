@@ -1,4 +1,4 @@
-"""Stacks that end before the first function of their thread: GDB's reason is told with them."""
+"""Stacks that end before the first function of their thread, with the reason of GDB."""
 
 from __future__ import annotations
 
