@@ -202,7 +202,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "capstone": ("pgdb.backend.mpi_calls.instructions",),
     "cryptography": ("pgdb.overlay",),
     # Modules of ours, under the names that GDB's Python has them under.
-    "elements_in_gdb": ("pgdb.backend.gdb.numbers_in_gdb",),
+    "elements_in_gdb": ("pgdb.backend.gdb.iterators_in_gdb", "pgdb.backend.gdb.numbers_in_gdb"),
     "fortran_arrays_in_gdb": ("pgdb.backend.gdb.fortran_objects_in_gdb",),
     "fortran_descriptors_in_gdb": (
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
