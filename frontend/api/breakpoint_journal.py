@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_places import with_fixed_place
 from pgdb.frontend.api.breakpoint_remake import WHILE_PENDING, changes_of, command_for
@@ -231,7 +232,10 @@ class BreakpointJournal:
         self, texts: tuple[str, ...], ranks: RankSet, *, are_tracepoints: bool = False
     ) -> tuple[int, ...]:
         if texts:
-            numbers = (each.partition(".")[0] for each in texts)
+            numbers = [str(each).partition(".")[0] for each in texts]
+            for text, number in zip(texts, numbers, strict=True):
+                if not (number.isascii() and number.isdecimal()):
+                    raise UsageError(f"{text!r} is no number of a breakpoint")
             return tuple(int(each) for each in numbers if len(each) <= _MOST_DIGITS)
         entries = [
             each for each in self.of(ranks) if not are_tracepoints or _makes_tracepoint(each)

@@ -59,8 +59,11 @@ class BreakpointMaker:
         """
         if stop is not None and stop not in STOP_MODES:
             raise UsageError(f"stop={stop!r} is no stop mode; there are {', '.join(STOP_MODES)}")
-        if members and isinstance(members, str):
-            self._stop_modes.parse(members)
+        if isinstance(members, str):
+            if members:
+                self._stop_modes.parse(members)
+        elif not callable(members):
+            raise UsageError(f"members={members!r} is no rank set; '0-3' and '@running' are")
         core, numbers, state = self._core, self._numbers, self._core.state
         word, _, rest = line.strip().partition(" ")
         word = gdb_commands.resolve(word)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 
 import msgspec
 
+from pgdb.errors import UsageError
+
 
 class Deadline(msgspec.Struct):
     """The time limit of one command."""
@@ -29,6 +31,20 @@ class Deadline(msgspec.Struct):
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
+def _checked(timeout_s: float) -> float:
+    """Return a time limit that is a number of seconds.
+
+    :raises UsageError: if it is none: it comes from a user's program.
+    """
+    try:
+        seconds = float(timeout_s)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise UsageError(f"timeout_s={timeout_s!r} is no number of seconds")
+    return seconds
+
+
 @contextlib.contextmanager
 def within(timeout_s: float | None, *, for_stops: bool = True) -> Iterator[None]:
     """Limit everything awaited inside to *timeout_s* together; a shorter outer limit stays; None
@@ -40,6 +56,7 @@ def within(timeout_s: float | None, *, for_stops: bool = True) -> Iterator[None]
     if timeout_s is None:
         yield
         return
+    timeout_s = _checked(timeout_s)
     made = Deadline(time.monotonic() + timeout_s, for_stops, timeout_s)
     if outer is not None and outer.for_stops >= for_stops and outer.at_s < made.at_s:
         made = outer
@@ -106,12 +123,13 @@ def answers_s(default_s: float, timeout_s: float | None = None) -> float:
     """Return the wait for answers in seconds: *timeout_s*, the limit, or *default_s*."""
     left = left_s()
     if timeout_s is not None:
-        return min(timeout_s, left)
+        return min(_checked(timeout_s), left)
     return left if is_given() else default_s
 
 
 def stops_s(timeout_s: float | None) -> float | None:
     """Return the wait for ranks that run in seconds; None for no limit."""
+    timeout_s = None if timeout_s is None else _checked(timeout_s)
     current = _current.get()
     if current is None or not current.for_stops:
         return timeout_s

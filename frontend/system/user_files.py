@@ -126,7 +126,9 @@ def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
     """
     if path.suffix not in suffixes:
         *others, last = suffixes
-        raise UsageError(f"{path}: the file's name must end in {', '.join(others)} or {last}")
+        # An empty name and the current directory are one path.
+        name = str(path) if path.name else "no file is named"
+        raise UsageError(f"{name}: the file's name must end in {', '.join(others)} or {last}")
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:

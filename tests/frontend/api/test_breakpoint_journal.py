@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import (
@@ -176,3 +177,12 @@ def test_a_rank_whose_debugger_is_lost_gets_the_breakpoint_later() -> None:
     ]
     journal.take("break hit", operation, RankSet(range(3)), classes)
     assert [bool(journal.of(RankSet([rank]))) for rank in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("number", ["x", "", "-1", "1e3", "²"])
+def test_a_text_that_is_no_number_is_refused(number: str) -> None:
+    log = Journalled()
+    log.insert(1)
+    with pytest.raises(UsageError, match="is no number of a breakpoint"):
+        log.change("disable", number)
+    assert log.lines("0-3") == ["break f1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
@@ -41,6 +42,10 @@ def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
         await waiting
         with pytest.raises(RankSetError, match="no set named '@nosuch'"):
             await session.break_at("f", members="@nosuch")
+        # A set that is none would be read at each stop from then on.
+        for none in (3, None, ["0"], b"0"):
+            with pytest.raises(UsageError, match="is no rank set; '0-3' and '@running' are"):
+                await session.break_at("f", members=cast(str, none))
 
     run(test)
 

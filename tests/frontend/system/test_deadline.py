@@ -9,9 +9,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pgdb.errors import UsageError
 from pgdb.frontend.analysis import arrays
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import Notification
@@ -381,3 +383,13 @@ def test_what_the_user_is_asked_takes_none_of_the_time(monkeypatch: pytest.Monke
         assert job.limit_of(Kill) == 5
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("limit", ["soon", [], float("nan"), object(), b"x"])
+def test_a_limit_that_is_no_number_is_refused(limit: Any) -> None:
+    for refused in (lambda: deadline.answers_s(1.0, limit), lambda: deadline.stops_s(limit)):
+        with pytest.raises(UsageError, match="is no number of seconds"):
+            refused()
+    with pytest.raises(UsageError, match="is no number of seconds"), deadline.within(limit):
+        pass
+    assert deadline.answers_s(1.0, 0.5) == 0.5

@@ -12,11 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.errors import CommandError, PgdbError
+from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.store import recording_file, saved_files
 from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.store.settings import Settings, keep_settings, read_settings
-from pgdb.frontend.system.user_files import check_place, read_regular, write_atomically
+from pgdb.frontend.system.user_files import (
+    check_place,
+    check_suffix,
+    read_regular,
+    write_atomically,
+)
 from pgdb.frontend.ui import bug_report
 from tests.support.killed import KINDS, Kind
 from tests.support.programs import ROOT
@@ -187,3 +192,11 @@ def test_links_of_others_are_not_followed_where_all_may_write(
         with pytest.raises(OSError, match=r"u\.csv is a link that another user has made"):
             write_atomically(path, b"theirs")
     assert mine.read_text() == "own links lead where they lead"
+
+
+def test_an_empty_name_is_reported_as_such() -> None:
+    for name, word in (("", "no file is named"), ("a.txt", "a.txt"), (".", "no file is named")):
+        with pytest.raises(
+            UsageError, match=rf"\A{word}: the file's name must end in .npz or .npy"
+        ):
+            check_suffix(Path(name), (".npz", ".npy"))
