@@ -1,4 +1,4 @@
-"""The calls for which a rank waits whose first thread is outside MPI, and others are in calls.
+"""The calls that a rank waits for if its first thread is outside MPI, and other threads are inside.
 
 A program may have a thread that serves other ranks: it waits for messages of any rank for ever. The
 rank waits for none of them while its first thread works.

@@ -18,7 +18,7 @@ class CoreReader:
     """Runs pystack for one core file, once: the core does not change."""
 
     is_of_process = False
-    """The numbers of processes mean nothing: another one can have that of the dead process."""
+    """Whether a process with the number in the core file is the one that left it."""
     _turns: ClassVar[dict[asyncio.AbstractEventLoop, asyncio.Semaphore]] = {}
 
     def __init__(self, core: str, *, deadline_s: float = DEADLINE_S) -> None:

@@ -41,7 +41,7 @@ class BreakpointNumbers:
         return self.next - 1
 
     def release(self, number: int) -> None:
-        """Return a reserved number that was not used, unless later ones are."""
+        """Give back a reserved number that was not used, unless a later one is reserved."""
         if self.next == number + 1:
             self.next = number
 

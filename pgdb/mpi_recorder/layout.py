@@ -29,7 +29,7 @@ PROBES = 64
 """Places of the table of requests, from the first one of a request on, at which it can be."""
 _MOST_NAMES = 64
 _REVISION = 3
-"""Goes up whenever a field gets another meaning."""
+"""Number of the layout, one higher whenever a field gets another meaning."""
 
 VERSION = _REVISION << 32 | zlib.crc32(repr(NUMBERED).encode())
 """Number of this layout and this table of functions."""

@@ -45,8 +45,7 @@ def test_bootstrap_becomes_the_aggregator(remote: Remote, small: Archive) -> Non
 
 
 def test_all_of_the_aggregator_can_be_imported_there(remote: Remote) -> None:
-    """With the real archive, and nothing else: anything that DISTRIBUTIONS lacks would be missing
-    here."""
+    """The remote Python has the real archive alone, which all of DISTRIBUTIONS is in."""
     ssh = fake_ssh(remote)
     path = asyncio.run(shipping.ship_by_ssh("h1", ssh, str(remote.python)))
     assert Path(path) in remote.entries

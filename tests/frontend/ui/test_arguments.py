@@ -1,4 +1,4 @@
-"""The command line: what every option becomes, and what is said of one that cannot be."""
+"""The command line: the effect of each option, and the errors about wrong ones."""
 
 from __future__ import annotations
 
