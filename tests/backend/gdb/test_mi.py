@@ -190,6 +190,7 @@ def reference(line: str) -> tuple[str, dict[str, object]]:
     return record["message"], record["payload"] or {}
 
 
+@pytest.mark.slow
 @given(RECORDS, st.sampled_from(["", "7"]))
 @example('*stopped,wpt={number="1",exp="x"},wpt={number="2",exp="0x7fff"}', "")
 @example('^done,a="\\0330x41",b="0x1"', "7")

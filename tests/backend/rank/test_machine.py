@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -411,7 +412,7 @@ class Rank(ModelledRank, RuleBasedStateMachine):
         assert self.refused_runs <= self.failed_runs or not self.is_ordered
 
 
-TestRank = Rank.TestCase
+TestRank = pytest.mark.slow(Rank.TestCase)
 TestRank.settings = settings(
     max_examples=400,
     stateful_step_count=60,

@@ -85,6 +85,7 @@ def trees(draw: st.DrawFn) -> CallTree:
     )
 
 
+@pytest.mark.slow
 @given(trees(), trees(), trees())
 def test_merging_is_union(one: CallTree, two: CallTree, three: CallTree) -> None:
     assert one | two == two | one
@@ -205,6 +206,7 @@ def test_unknown_functions_of_two_libraries_are_two() -> None:
     assert [labels(each) for each in tree.nodes] == [["?? (liba.so)"], ["?? (libb.so)"]]
 
 
+@pytest.mark.slow
 def test_stacks_deeper_than_python_recurses() -> None:
     deep = ["f"] * (20 * sys.getrecursionlimit())
     zigzag = [
@@ -300,6 +302,7 @@ def test_text() -> None:
     )
 
 
+@pytest.mark.slow
 @given(trees(), trees(), st.integers(60, 200))
 def test_text_keeps_to_the_width(one: CallTree, two: CallTree, width: int) -> None:
     tree = one | two

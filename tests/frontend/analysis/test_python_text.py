@@ -141,6 +141,7 @@ def with_leaf(value: object, number: int) -> object:
     return copied(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.lists(VALUES, min_size=1, max_size=3) | st.dictionaries(st.text(), VALUES))
 def test_the_place_of_one_element_is_an_expression_for_it(

@@ -526,6 +526,7 @@ def test_ranks_that_end_with_one_status_are_named_together() -> None:
     assert found.what == "ranks 0-1 ended with status 1, rank 1 first"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["\0", "[", "[]", "a:", "==1", "[x]", "x: y:1: ", "/a:1: "])
 def test_output_of_long_lines_is_read_in_linear_time(piece: str) -> None:
     """The relay keeps so much of the output. In quadratic time a test would meet its limit."""

@@ -26,6 +26,7 @@ def members(archive: Archive) -> dict[str, bytes]:
         return {each.name: tar.extractfile(each).read() for each in tar}  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_the_archive_is_made_of_what_runs_here() -> None:
     archive = asyncio.run(shipped_archive.archive_for(HERE))
     assert hashlib.sha256(archive.data).hexdigest() == archive.digest

@@ -44,6 +44,7 @@ def test_bootstrap_becomes_the_aggregator(remote: Remote, small: Archive) -> Non
     assert stat.S_IMODE(remote.cache.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_all_of_the_aggregator_can_be_imported_there(remote: Remote) -> None:
     """The remote Python has the real archive alone, which all of DISTRIBUTIONS is in."""
     ssh = fake_ssh(remote)

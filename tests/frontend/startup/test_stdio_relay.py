@@ -27,6 +27,7 @@ def start(code: str, *, stderr: int | None = subprocess.PIPE) -> subprocess.Pope
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_pauses_holds_nobody_up(tmp_path: Path) -> None:
     written = tmp_path / "written"
     code = f"""

@@ -121,6 +121,7 @@ def test_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 # -- writers that are killed -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", ["each", "any", "together"])
 @pytest.mark.parametrize("kind", ["settings", "history", "recording", "answer", "array"])

@@ -108,6 +108,7 @@ def test_a_signal_between_the_readers_is_not_lost(moment: str, seen: list[str]) 
     assert read("one\r", until=seen[-1], signals=[moment]) == seen
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from([CONTROL_C, "line"]), min_size=1, max_size=6))
 def test_no_line_before_the_last_ctrl_c_is_begun(keys: list[str]) -> None:

@@ -254,6 +254,7 @@ def test_named_pipe_that_nobody_reads_is_given_up(
     assert b"digraph" in pipe.read_bytes()  # it still waits
 
 
+@pytest.mark.slow
 def test_deep_and_empty_trees(tmp_path: Path, no_dot: None) -> None:
     classes = [
         EquivalenceClass(ranks=RankSet([n]), record=stack(*["f"] * (n + 1))) for n in range(1200)
