@@ -66,10 +66,15 @@ def listed(absent: Iterable[Absent]) -> str:
 
 def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
     """Return those of *ranks* that will never come to a barrier."""
+    # Ranks that several commands have set running can have equal ends.
+    ends: dict[str, RankSet] = {}
+    for each in state.latest(ranks & state.exited):
+        if isinstance(each.record, Exit):
+            end = _end(each.record)
+            ends[end] = ends.get(end, RankSet()) | each.ranks
     found = [
-        Absent(each.ranks, "ended", f"{by_number(each.ranks, 'has', 'have')} {_end(each.record)}")
-        for each in state.latest(ranks & state.exited)
-        if isinstance(each.record, Exit)
+        Absent(part, "ended", f"{by_number(part, 'has', 'have')} {end}")
+        for end, part in ends.items()
     ]
     found += [
         Absent(each.ranks, "error", _fault(each.record))

@@ -196,6 +196,16 @@ def test_a_rank_that_will_never_come_is_named_and_not_waited_for(end: Step, text
     run(job, test)
 
 
+def test_equal_ends_of_several_runs_are_named_once() -> None:
+    async def test(session: Session) -> None:
+        await session.ranks("0").continue_()
+        await session.ranks("1-2").continue_()
+        with pytest.raises(UsageError, match=r"met: \[0-2\] have ended with status 0$"):
+            await session.ranks("0-2").barrier("meet")
+
+    run(job_of(**{f"r{rank}": [Exit(code=0)] for rank in range(3)}), test)
+
+
 def test_the_list_says_how_often_not_all_had_come() -> None:
     job = job_of(r3=[CAME, Exit(code=3)])
 
