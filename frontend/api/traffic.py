@@ -113,6 +113,12 @@ class Traffic:
         """Ranks with a request in flight."""
         return RankSet.union(self._in_flight.values())
 
+    @property
+    def oldest_s(self) -> float:
+        """Age in seconds of the oldest request in flight, 0 if there is none."""
+        requests = [self._requests[each] for each in self._in_flight if each in self._requests]
+        return max((time.monotonic() - each.begun_s for each in requests), default=0.0)
+
     # -- requests ----------------------------------------------------------------------------
 
     async def ask(

@@ -31,7 +31,7 @@ from pgdb.frontend.api.notifications import (
     Starting,
     WorldJoined,
 )
-from pgdb.frontend.show.shown import Shown, Waiting, progress_text
+from pgdb.frontend.show.shown import Shown, Unanswered, Waiting, progress_text
 from pgdb.frontend.show.source_lines import is_missing, source_line
 from pgdb.frontend.show.text import event_text, layout, meeting_text, places_text, render
 from pgdb.frontend.show.text.source_text import without_signs
@@ -170,7 +170,7 @@ class TextDisplay:
             self.text(self._last_word)
             self._last_word = ""
 
-    def waiting(self, progress: Waiting | None) -> None:
+    def waiting(self, progress: Waiting | Unanswered | None) -> None:
         """Show progress on the line below the cursor, where the user may type input for the job."""
         if not self.can_draw or self._is_prompting or self._held is not None:
             return

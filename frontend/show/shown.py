@@ -20,8 +20,21 @@ class Waiting(msgspec.Struct, frozen=True):
     elapsed_s: float
 
 
-def progress_text(progress: Waiting) -> str:
-    """Return the progress of a wait: ``3 of 32 still running: [4-6], for 12 s``."""
+class Unanswered(msgspec.Struct, frozen=True):
+    """The progress of a command that waits for answers."""
+
+    ranks: RankSet
+    """The ranks that have been asked."""
+    elapsed_s: float
+
+
+def progress_text(progress: Waiting | Unanswered) -> str:
+    """Return the progress of a wait.
+
+    It is ``3 of 32 still running: [4-6], for 12 s``, or ``no answer from [0-3] yet, for 12 s``.
+    """
+    if isinstance(progress, Unanswered):
+        return f"no answer from [{progress.ranks}] yet, for {progress.elapsed_s:.0f} s"
     count = counted(progress.running, progress.ranks)
     return f"{count}: [{progress.running}], for {progress.elapsed_s:.0f} s"
 

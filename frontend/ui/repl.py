@@ -42,6 +42,7 @@ from pgdb.frontend.store.history import CommandHistory
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.host_commands import ignoring_interrupts
 from pgdb.frontend.system.workers import with_file
+from pgdb.frontend.ui import answer_wait
 from pgdb.frontend.ui.interrupts import Interrupts
 from pgdb.frontend.ui.pager import Pager, read_key
 from pgdb.frontend.ui.pane import PANE_STYLE, Pane, fragments
@@ -202,7 +203,10 @@ class Repl:
         self._is_busy = True
         self._control_c.on_command = lambda: self._on_interrupt(task)
         try:
-            with self._job_input():
+            with (
+                self._job_input(),
+                answer_wait.reported(self._session.traffic, self.dispatcher, self.display),
+            ):
                 await task
             if await self._pager.end():
                 # The habit of <RET> behind q must not carry the command out again.

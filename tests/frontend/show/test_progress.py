@@ -9,7 +9,7 @@ import json
 import pytest
 
 from pgdb.frontend.show.display import TextDisplay
-from pgdb.frontend.show.shown import Waiting
+from pgdb.frontend.show.shown import Unanswered, Waiting
 from pgdb.frontend.ui.batch import JsonDisplay
 from pgdb.ranks import RankSet
 
@@ -46,6 +46,11 @@ def test_progress_is_gone_before_the_next_output(screen: Screen) -> None:
     assert screen.getvalue()[before:] == f"{ERASE}[4] stopped\n"
     display.waiting(None)
     assert screen.getvalue().endswith("[4] stopped\n")
+
+
+def test_ranks_that_have_not_answered_are_shown(screen: Screen) -> None:
+    TextDisplay(screen).waiting(Unanswered(RankSet.parse("0-3"), 12.4))
+    assert screen.getvalue().endswith("no answer from [0-3] yet, for 12 s\x1b8")
 
 
 def test_progress_is_not_in_a_file_or_at_a_prompt(screen: Screen) -> None:
