@@ -36,6 +36,7 @@ from pgdb.backend.gdb.operations import (
     prints_unasked,
     prints_values,
 )
+from pgdb.backend.gdb.python_stacks import NO_PYTHON
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import define
 from pgdb.backend.gdb.selected_thread import is_refused
@@ -226,6 +227,8 @@ class GdbDebugger:
         """Return an error with the reason why GDB was interrupted, if it was."""
         if self._given_up:
             return replace(failure, message=self._given_up.format(failure.message))
+        if failure.message == NO_PYTHON and self.state == "exited":
+            return replace(failure, message=_OVER["exited"])
         return in_words(failure)
 
     def _limit(self, operation: AnyOperation, timeout_s: float) -> asyncio.TimerHandle | None:

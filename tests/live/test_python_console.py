@@ -135,6 +135,20 @@ def test_a_display_of_python_begins_again_after_a_restart(mpi: Mpi, tmp_path: Pa
     assert record(done, "display")["text"] == "1: py:half = 4"
 
 
+def test_python_of_ended_ranks_is_answered_with_their_end(mpi: Mpi, tmp_path: Path) -> None:
+    script = tmp_path / "short.py"
+    script.write_text("from mpi4py import MPI\nloss = 1.5\nMPI.COMM_WORLD.Barrier()\n")
+    line = mpi.line(2, Path(sys.executable), str(script))
+    asked = ("print py:loss", "py-locals", "py-bt")
+    done = run_json("launch", *ex("continue", *asked, "list 1"), "--", *line)
+    texts = {each: record(done, each).get("message", "") for each in asked}
+    assert texts == {
+        "print py:loss": "The program has ended on this rank.",
+        "py-locals": "The program has ended on this rank.",
+        "py-bt": "No stack.",
+    }
+
+
 def test_a_frame_of_python_is_selected_by_its_function() -> None:
     with job() as ranks:
         done = ranks.attach("frame function main", "py-up", "frame function no_such", "detach")
