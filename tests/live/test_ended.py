@@ -179,6 +179,20 @@ def test_ranks_that_were_killed_while_they_ran_answer_from_the_file(mpi: Mpi, bu
     assert finished.status == 1
 
 
+def test_a_rank_that_was_killed_while_it_was_stopped_says_so_once(mpi: Mpi, build: Build) -> None:
+    line = mpi.line(2, build("storm.c"))
+    # The newest process of this path is a rank: the launcher's own path is another one.
+    kill = f"shell kill -9 $(pgrep -n -f '^{line[-1]}')"
+    finished = run_pgdb(
+        "launch", "--batch", *ex("tbreak MPI_Comm_rank", "continue", kill, "next"), "--", *line
+    )
+    (ended,) = re.findall(r"^\[(\d)\] +ended by SIGKILL", finished.out, re.M)
+    # GDB prints pieces of its own announcement while the rank counts as stopped.
+    about = [each for each in finished.out.splitlines() if each.startswith(f"[{ended}]")]
+    assert len(about) == 1, finished.out
+    assert "terminated with signal" not in finished.out
+
+
 def test_ctrl_c_ends_a_computation_without_a_process(
     mpi: Mpi, program: Program, tmp_path: Path
 ) -> None:
