@@ -15,6 +15,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate, ListVariables, ReadBlock
 from pgdb.patterns import pattern
+from pgdb.print_options import split_print
 from pgdb.printed_parts import count_dots, has_dots, is_cut
 from pgdb.records import Block, Failure, Record, Value, Variable, Variables
 
@@ -32,6 +33,8 @@ _LESS = "name a part of it, or 'set max-value-size BYTES' first"
 _NUMBERS = pattern(r"(?:std::[\w:<>, ]+ = )?[{(\s]*[-+]?(?:\d|nan\b|inf\b)")
 _CHANGES = pattern(r"\+\+|--|(?<![=!<>/])=(?!=)")
 _CALLS = pattern(r"\w\s*\(")
+_LAST_VALUES = pattern(r"(?<![\w$])\$(?:\$\d*)?(?![\w$])")
+"""Values of GDB's history that are named by their age: ``$``, ``$$``, ``$$2``."""
 
 
 async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
@@ -39,6 +42,8 @@ async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
 
     :raises NeedsStopError: if the rank runs.
     """
+    if operation.keeps_history and _is_quiet(operation.expression):
+        return await _evaluate_quietly(gdb, operation, pid)
     record, number = await queries.evaluate_numbered(gdb, operation.expression, operation.format)
     if not operation.most_elements:
         return record
@@ -51,6 +56,41 @@ async def evaluate(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
         return record
     if isinstance(record, Failure) and _TOO_LARGE in record.message:
         return await _too_large(gdb, operation, pid, record)
+    return record
+
+
+def _is_quiet(expression: str) -> bool:
+    """Return whether GDB's history stays as it is.
+
+    The value of a call is read in full from the history, since the call must not happen again.
+    """
+    if split_print(expression).options or _CHANGES.search(expression):
+        return False
+    return _CALLS.search(expression) is None or _LAST_VALUES.search(expression) is not None
+
+
+async def _evaluate_quietly(gdb: GdbSession, operation: Evaluate, pid: int) -> Record:
+    """Print a value without the history, of which later expressions name values by their age."""
+    expression, letters = operation.expression, operation.format
+    record = await queries.evaluate_quietly(gdb, expression, letters)
+    if not operation.most_elements:
+        return record
+    if isinstance(record, Failure):
+        if _TOO_LARGE in record.message:
+            return await _too_large(gdb, operation, pid, record)
+        return record
+    if not isinstance(record, Value):
+        return record
+    is_call = _CALLS.search(expression) is not None
+    if _TOO_LARGE in record.text and not is_call:
+        large = (f"max-value-size {_MOST_SHOWN_BYTES}",)
+        again = await queries.evaluate_quietly(gdb, expression, letters, settings=large)
+        if isinstance(again, Value):
+            record = replace(again, warnings=record.warnings)
+    if _TOO_LARGE in record.text or (is_call and has_dots(record.text)):
+        return replace(record, looked_at=-1)
+    if has_dots(record.text):
+        return await in_full(gdb, operation, pid, record, expression)
     return record
 
 
@@ -158,8 +198,14 @@ async def _too_large(gdb: GdbSession, operation: Evaluate, pid: int, refused: Fa
         if isinstance(block, Failure) and _LIMIT in block.message:
             return block  # it says what to set
     word = f"print/{operation.format}" if operation.format else "print"
-    raised = f"with max-value-size {_MOST_SHOWN_BYTES} -- {word} {expression}"
-    shown, number = await queries.numbered(gdb, raised)
+    limit = f"max-value-size {_MOST_SHOWN_BYTES}"
+    if operation.keeps_history:
+        quiet = await queries.evaluate_quietly(gdb, expression, operation.format, settings=(limit,))
+        if isinstance(quiet, Value) and not isinstance(block, Block):
+            return await _in_full_text(gdb, operation, quiet, expression)
+        shown, number = quiet, 0
+    else:
+        shown, number = await queries.numbered(gdb, f"with {limit} -- {word} {expression}")
     if isinstance(block, Block):
         return Value(text=shown.text if isinstance(shown, Value) else "{...}", whole=block)
     if not isinstance(shown, Value) or not number:

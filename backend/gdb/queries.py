@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -84,6 +84,29 @@ async def evaluate_numbered(gdb: GdbSession, expression: str, letters: str) -> t
         shown = None if letters else record.text
         record = replace(record, bounds=await bounds(gdb, f"${number}", shown))
     return record, number
+
+
+async def evaluate_quietly(
+    gdb: GdbSession, expression: str, letters: str = "", *, settings: Sequence[str] = ()
+) -> Record:
+    """Return the value of an expression; GDB's history of values stays as it is.
+
+    :param settings: settings of GDB for this command, without ``set``.
+    :raises NeedsStopError: if the rank runs.
+    """
+    word = f"output/{letters}" if letters else "output"
+    command = "".join(f"with {each} -- " for each in settings) + f"{word} {expression}"
+    result = await gdb.send(console(command))
+    if result.kind != "done":
+        return failure(result)
+    text = result.text.rstrip("\n")
+    if _PRINTER_FAILED in result.log:
+        text = await _without_printers(gdb, expression, letters) or text
+    warnings = _RAW_ADDRESS.sub("…", result.log.strip())
+    found = ""
+    if is_fortran_array(text):
+        found = await bounds(gdb, expression, None if letters else text)
+    return Value(text=text, bounds=found, warnings=warnings, base=base_of(letters))
 
 
 def _print_command(expression: str, letters: str) -> str:

@@ -36,7 +36,8 @@ async def read_numbers(gdb: GdbSession, expression: str, limit_bytes: int, pid: 
             is_real_array = name == "abs" and block.shape and block.dtype[1] in "iuf"
             if block.dtype[1] == "c" or is_real_array:
                 return _part_of(block, name)
-    record = await queries.evaluate(gdb, f"-elements {_FEW_ELEMENTS} -- {expression}", "")
+    few = f"print elements {_FEW_ELEMENTS}"
+    record = await queries.evaluate_quietly(gdb, expression, settings=(few,))
     if isinstance(record, Failure) and "max-value-size" not in record.message:
         return record
     operation = ReadBlock(expression=expression, limit_bytes=limit_bytes)

@@ -103,7 +103,11 @@ async def _has_exact_extremes(
 ) -> bool:
     """Return whether a summary rounds no element: it has doubles, not long doubles."""
     operation = Evaluate(
-        expression=expression, most_elements=MOST_ELEMENTS, limit_bytes=limit_bytes, whole=True
+        expression=expression,
+        most_elements=MOST_ELEMENTS,
+        limit_bytes=limit_bytes,
+        whole=True,
+        keeps_history=True,
     )
     said = await ask(command, operation, RankSet([ranks.first]))
     wholes = [each.record.whole for each in said.classes if isinstance(each.record, Value)]

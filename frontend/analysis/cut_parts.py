@@ -143,18 +143,10 @@ async def look_at_parts(
                 if path in too_long
                 else part_elements,
                 limit_bytes=limit_bytes,
+                keeps_history=True,
             )
             some = RankSet.union(sets)
             looked[path] = await _look(looking, some, ask, read_bytes, compute, show)
-        # "$" is the value again, and not its last part.
-        again = Evaluate(
-            expression=expression,
-            format=format,
-            raw_pointers=raw_pointers,
-            most_elements=most_elements,  # without it, GDB keeps no value beyond max-value-size
-            limit_bytes=limit_bytes,
-        )
-        await ask(answer.command, again, RankSet.union(each.ranks for each in partial))
     except (CommandError, NotRecordedError):
         return answer
     split = await compute(

@@ -94,6 +94,7 @@ async def look(
         most_elements=most_elements,
         limit_bytes=limit_bytes,
         whole=True,
+        keeps_history=True,
     )
     found: dict[str, Value] = {}
     headers: dict[int, Value] = {}

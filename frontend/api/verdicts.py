@@ -50,7 +50,15 @@ async def evaluate_printed(
     limit_bytes = min(session.options.array_limit_bytes, _PRINTED_BYTES)
     most = whole_values.MOST_PRINTED
     return await _ask(
-        session, expression, ranks, format, timeout_s, most, limit_bytes, of_ended=of_ended
+        session,
+        expression,
+        ranks,
+        format,
+        timeout_s,
+        most,
+        limit_bytes,
+        of_ended=of_ended,
+        keeps_history=False,
     )
 
 
@@ -358,6 +366,7 @@ async def _ask(
     limit_bytes: int,
     *,
     of_ended: bool = False,
+    keeps_history: bool = True,
 ) -> Answer:
     word = f"print/{format}" if format else "print"
     operation = Evaluate(
@@ -366,6 +375,7 @@ async def _ask(
         raw_pointers=_raw_pointers(session),
         most_elements=most_elements,
         limit_bytes=limit_bytes,
+        keeps_history=keeps_history,
     )
     return await session.ask(
         f"{word} {expression}", operation, ranks, timeout_s=timeout_s, of_ended=of_ended

@@ -206,7 +206,7 @@ def key_of(operation: RecordedOperation) -> bytes:
     if isinstance(operation, messages.ReadBlock | messages.Reduce):
         operation = replace(operation, limit_bytes=0)
     elif isinstance(operation, messages.Evaluate):
-        operation = replace(operation, limit_bytes=0, most_elements=0)
+        operation = replace(operation, limit_bytes=0, most_elements=0, keeps_history=False)
     elif isinstance(operation, messages.Console):
         command = " ".join(operation.command.split())
         operation = replace(operation, command=command)

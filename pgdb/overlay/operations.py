@@ -72,6 +72,9 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     """Most bytes of numbers to look at."""
     whole: bool = False
     """Whether to return the value in full, or its type and shape if it is an array of numbers."""
+    keeps_history: bool = False
+    """Whether the value is for PGDB, and no new value of GDB's history: ``$`` stays as it is. The
+    value of a call becomes one all the same, unless the expression names others of the history."""
 
     @property
     def asks_for_numbers(self) -> bool:

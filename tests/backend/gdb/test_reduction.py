@@ -110,8 +110,8 @@ def test_memory_is_read_where_there_is_more_than_one_number(
 ) -> None:
     in_memory = block([1.0, 2.0], "<f8")
 
-    async def evaluate(gdb: object, expression: str, letters: str) -> Record:
-        assert expression.endswith("-- u") and not letters
+    async def evaluate(gdb: object, expression: str, *, settings: object) -> Record:
+        assert (expression, settings) == ("u", ("print elements 4",))
         return said
 
     async def read_block(
@@ -121,7 +121,7 @@ def test_memory_is_read_where_there_is_more_than_one_number(
         assert (operation.expression, operation.limit_bytes, pid) == ("u", 1000, 17)
         return in_memory
 
-    monkeypatch.setattr(queries, "evaluate", evaluate)
+    monkeypatch.setattr(queries, "evaluate_quietly", evaluate)
     monkeypatch.setattr(reduction, "read_block", read_block)
     found = asyncio.run(reduction.read_numbers(cast(GdbSession, None), "u", 1000, 17))
     assert found == (in_memory if reads else said)
@@ -133,13 +133,13 @@ def test_the_address_of_an_array_without_elements_is_no_number(
 ) -> None:
     empty = Block(dtype="<i4", shape=shape, data=b"")
 
-    async def evaluate(gdb: object, expression: str, letters: str) -> Record:
+    async def evaluate(gdb: object, expression: str, *, settings: object) -> Record:
         return Value(text="0x55d0")
 
     async def read_block(*_: object, **__: object) -> Block:
         return empty
 
-    monkeypatch.setattr(queries, "evaluate", evaluate)
+    monkeypatch.setattr(queries, "evaluate_quietly", evaluate)
     monkeypatch.setattr(reduction, "read_block", read_block)
     found = asyncio.run(reduction.read_numbers(cast(GdbSession, None), "u", 1000, 17))
     assert found == empty
