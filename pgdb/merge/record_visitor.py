@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 from msgspec.structs import replace
 
 from pgdb.records import (
+    PLACEHOLDER,
     SLOT,
     Block,
     BreakpointsMade,
@@ -39,8 +40,9 @@ of arrays, the hash of a value, the output of a command, an error."""
 Change = Callable[[str, TextKind], str]
 
 
-# No name of a function begins with a digit.
-_ADDRESS_BEGINS = ("0", SLOT)
+# No name of a function begins with a digit. The others stand for an address, or a part of one, that
+# has been taken out; the last one where addresses differ.
+_ADDRESS_BEGINS = ("0", SLOT, PLACEHOLDER, "…")
 
 LONG_TEXT = 1 << 16
 """Length in characters or bytes from which a record is long."""

@@ -107,7 +107,8 @@ def _stacks(template: Stack, rows: Iterable[Sequence[str]]) -> Iterator[Stack]:
     places = [
         number
         for number, frame in enumerate(template.frames)
-        if any(PLACEHOLDER in argument.value for argument in frame.arguments)
+        if PLACEHOLDER in frame.function
+        or any(PLACEHOLDER in argument.value for argument in frame.arguments)
     ]
     for row in rows:
         left = iter(row)

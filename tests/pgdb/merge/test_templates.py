@@ -145,3 +145,26 @@ def test_a_table_refuses_parts_that_do_not_fit(columns: list[str | tuple[str, ..
     template, _ = extract_template(Value(text="{1, 2}"))
     with pytest.raises(ValueError):
         TemplateTable().fill_rows(template, columns, 2)
+
+
+def _called_from(address: str, argument: str) -> Stack:
+    """Return a stack with a frame at an address that no object file holds."""
+    caller = Frame(
+        level=1, function="main", arguments=(Variable("c", argument, is_argument=True),), line=25
+    )
+    return Stack(frames=(Frame(level=0, function=address), caller))
+
+
+@pytest.mark.parametrize("address", ["0xa8", "0", "0x18c4834800890274", PLACEHOLDER])
+def test_an_address_for_the_name_of_a_function_is_a_part_of_its_own(address: str) -> None:
+    stack = _called_from(address, "<optimized out>")
+    for record in (stack, Threads(stacks=(ThreadStack(stack=stack),))):
+        template, parts = extract_template(record)
+        assert fill_template(template, parts) == record
+
+
+def test_addresses_for_names_of_functions_differ_from_rank_to_rank() -> None:
+    stacks = [_called_from("0xa8", "1"), _called_from("0xb0", "2")]
+    (template, first), (same, second) = map(extract_template, stacks)
+    assert template == same
+    assert fill_rows(template, [*zip(first, second, strict=True)], 2) == stacks

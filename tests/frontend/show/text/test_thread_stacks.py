@@ -72,6 +72,17 @@ def test_the_same_on_all_ranks() -> None:
     assert "differs" not in text
 
 
+def test_addresses_for_names_of_functions_stay_at_their_frames() -> None:
+    functions = ("[anon]+0xa", "0x18c4834800890274", "0xa8", "main")
+    (only,) = stacks_of(answer(("1", threads((1, stack(*functions, argument="<optimized out>"))))))
+    assert [each.function for each in only.stack.frames] == [*functions]
+    assert {each.arguments[0].value for each in only.stack.frames} == {"<optimized out>"}
+    others = ("[anon]+0xa", "0x18c4834800890275", "0xa8", "main")
+    said = answer(("0", threads((1, stack(*functions)))), ("1", threads((1, stack(*others)))))
+    (both,) = stacks_of(said)
+    assert [each.function for each in both.stack.frames] == ["[anon]+0xa", "…", "0xa8", "main"]
+
+
 def test_threads_that_are_not_shown_are_counted() -> None:
     same = answer(("0-3", threads((1, stack("main")), hidden=2)))
     note = "(8 threads of the MPI library are not shown; bt -threads --full shows them)"
