@@ -19,6 +19,9 @@ MOST_ARRIVED: Final = 4
 """Most messages of one communicator that a rank lists as arrived; there may be further ones. They
 make ranks differ, and one is mostly enough."""
 
+ELSEWHERE: Final = "?"
+"""The members of a communicator that belong to another world: MPI_Comm_spawn, or a connection,
+has made it."""
 Peer = int | Literal["MPI_ANY_SOURCE", "MPI_PROC_NULL", "MPI_ROOT"]
 """A rank in ``MPI_COMM_WORLD``, or one of MPI's values that stand for no single rank."""
 Tag = int | Literal["MPI_ANY_TAG"]
@@ -108,7 +111,9 @@ class Communicator(Struct, frozen=True):
     members: str | None = None
     """World ranks of its (local) group as the text of a rank set, such as ``0-3,8``."""
     remote: str = ""
-    """World ranks of the remote group of an intercommunicator; empty for any other."""
+    """World ranks of the remote group of an intercommunicator; empty for any other. It is
+    :data:`ELSEWHERE` where processes of another world, which have no rank in this one, are
+    members."""
     identity: str = ""
     """A text that is equal on all members and for no other communicator of them; empty if it is
     unknown."""

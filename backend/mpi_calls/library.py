@@ -16,7 +16,17 @@ from pgdb.backend.mpi_calls.errors import EmulationError, UnknownMpiError
 from pgdb.backend.mpi_calls.identities import Identities
 from pgdb.backend.mpi_calls.memory import Image, Images, Memory
 from pgdb.backend.mpi_calls.request_samples import RequestSamples
-from pgdb.mpi_calls import ANY_SOURCE, ANY_TAG, PROC_NULL, ROOT, Communicator, Group, Peer, Tag
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ELSEWHERE,
+    PROC_NULL,
+    ROOT,
+    Communicator,
+    Group,
+    Peer,
+    Tag,
+)
 from pgdb.ranks import RankSet
 
 Family = Literal["openmpi", "mpich", "abi"]
@@ -286,8 +296,8 @@ class MpiLibrary:
         remote = self._members("Comm_remote_group", handle) if is_inter else None
         record = Communicator(
             name=name,
-            members=_text(local),
-            remote=(_text(remote) or "") if is_inter else "",
+            members=_text(_of_this_world(local)),
+            remote=_remote(local, remote),
             identity=self.identities.identity(handle),
         )
         return CommunicatorParts(record, remote if is_inter else local)
@@ -385,6 +395,18 @@ def _family_of(image: Image) -> Family:
 
 def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
+
+
+def _of_this_world(ranks: tuple[int | None, ...] | None) -> tuple[int | None, ...] | None:
+    """Return the members of a group that have a rank in this world."""
+    return None if ranks is None else tuple(each for each in ranks if each is not None)
+
+
+def _remote(local: tuple[int | None, ...] | None, remote: tuple[int | None, ...] | None) -> str:
+    """Return the remote group of a communicator as its record has it."""
+    if None in (local or ()) or None in (remote or ()):
+        return ELSEWHERE
+    return _text(remote) or ""
 
 
 def _text(ranks: Sequence[int | None] | None) -> str | None:

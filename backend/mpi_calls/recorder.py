@@ -13,6 +13,7 @@ from pgdb.backend.mpi_calls.memory import Source
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
+    ELSEWHERE,
     PROC_NULL,
     ROOT,
     CallKind,
@@ -326,10 +327,16 @@ class _Decoder:
         return Communicator(
             name=_text(group.name),
             members=self._rank_set(group.members, group.size),
-            remote=self._rank_set(group.remote, group.remote_size) or "",
+            remote=self._remote(group),
             identity=f"{group.identity:016x}" if group.identity else "",
             collectives=calls or (group.collectives if is_now else None),
         )
+
+    def _remote(self, group: layout.Group) -> str:
+        """Return the remote group of an intercommunicator."""
+        if not group.remote_size:
+            return ""
+        return self._rank_set(group.remote, group.remote_size) or ELSEWHERE
 
     def _other(self, group: layout.Group | None, kind: int) -> Group | None:
         if group is None or group.kind != kind:

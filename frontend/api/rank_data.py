@@ -16,6 +16,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable, read_data, read_table
+from pgdb.frontend.analysis.why.worlds import in_session
 from pgdb.frontend.api import verdicts
 from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
@@ -85,13 +86,14 @@ class RankData:
     ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
-        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
-        are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
-        With *arrived*, the messages are listed that have come to a rank that waits for one, and
-        that it does not take.
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`, with the ranks of the session. With
+        *threads*, calls of all threads are listed. With *loops*, ranks outside MPI are searched for
+        loops that they cannot leave. With *arrived*, the messages are listed that have come to a
+        rank that waits for one, and that it does not take.
         """
         operation = ListMpiCalls(threads=threads, loops=loops, arrived=arrived)
-        return await self._session.ask("mpi calls", operation, self.set, timeout_s=timeout_s)
+        answer = await self._session.ask("mpi calls", operation, self.set, timeout_s=timeout_s)
+        return replace(answer, classes=in_session(answer.classes, self._session.worlds))
 
     async def recent_mpi_calls(self, last: int = 10, *, timeout_s: float | None = None) -> Answer:
         """List the *last* MPI calls of each thread, from the recorder of each rank, which may run.
@@ -105,9 +107,10 @@ class RankData:
             raise UsageError(
                 f"{last} calls cannot be listed: the recorder keeps {MOST_RECENT} of each thread"
             )
-        return await self._session.ask(
+        answer = await self._session.ask(
             "mpi calls", ListRecordedCalls(last=last), self.set, timeout_s=timeout_s
         )
+        return replace(answer, classes=in_session(answer.classes, self._session.worlds))
 
     async def tree(
         self,

@@ -163,6 +163,32 @@ def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[by
     ]
 
 
+def test_why_tells_the_ranks_of_two_worlds_apart(builder: Builder) -> None:
+    mpi = find_mpi("openmpi")
+    line = mpi.line(2, builder.build(mpi, "two_worlds.c"))
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:
+        try:
+            seen = "world 1 has 3 ranks"
+            wait_until(
+                lambda: seen in run_pgdb("attach", "--batch", *ex("info proc"), job.pid).out,
+                "the children are there",
+            )
+            alone = run_json("attach", *ex("why"), job.pid).of_type("why")[0]
+            both = run_json("attach", *ex("why"), "--world", "all", job.pid).of_type("why")[0]
+        finally:
+            job.terminate()
+            job.wait(DEADLINE_S)
+    (found,) = alone["verdicts"]
+    assert (found["kind"], found["ranks"], found["victims"]) == ("unknown", "0", "1")
+    assert "a process of another world; PGDB does not know which" in found["text"]
+    # The children number their ranks from 0, too.
+    places = {each["ranks"]: (each["call"], each["members"]) for each in both["waits"]}
+    assert places["1"] == ("MPI_Barrier", "0-1")
+    assert places["2-3"] == ("MPI_Barrier", "2-4")
+    (found,) = both["verdicts"]
+    assert (found["ranks"], found["victims"]) == ("0,4", "1-3")
+
+
 def test_worlds_that_appear_while_a_launched_job_runs_are_named(builder: Builder) -> None:
     mpi: Mpi = find_mpi("openmpi")
     program = builder.build(mpi, "spawns.c")

@@ -8,9 +8,14 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why import collectives, messages, mixups, one_sided, roots, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, NOT_WATCHED, Knot, confidence_in
-from pgdb.frontend.analysis.why.verdict import Verdict
+from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
+_OTHER_WORLD = Step(
+    "the calls of the other world's processes would tell: 'worlds add' attaches to them, or a "
+    "session of their own",
+    ("worlds",),
+)
 Rule = Callable[[Knot], Verdict | None]
 
 
@@ -18,6 +23,7 @@ def deadlock(knot: Knot) -> Verdict:
     """Return the verdict about a knot."""
     rules: tuple[Rule, ...] = (
         messages.itself,
+        _elsewhere,
         collectives.connection,
         messages.other_message,
         messages.not_ready,
@@ -56,6 +62,24 @@ def _unknown(knot: Knot, ranks: RankSet) -> Verdict:
     return replace(
         found, confidence="cannot tell", step=found.step if found.decides else ASK_RECORDER
     )
+
+
+def _elsewhere(knot: Knot) -> Verdict | None:
+    """Find ranks that wait for processes of another world; nobody here knows their calls."""
+    numbers = knot.having("elsewhere")
+    if not numbers:
+        return None
+    parties = [knot.waiting.parties[each] for each in numbers]
+    ranks = RankSet.union(each.ranks for each in parties)
+    found = knot.verdict(
+        "unknown",
+        f"{words.named(ranks)} {words.verb(ranks, 'waits')} {words.in_calls(parties)} for "
+        "a process of another world; PGDB does not know which",
+        "a communicator of MPI_Comm_spawn, or of a connection, has members without a rank here",
+        ranks=ranks,
+        known=False,
+    )
+    return replace(found, confidence="cannot tell", step=_OTHER_WORLD)
 
 
 def _peers_unknown(knot: Knot) -> Verdict | None:

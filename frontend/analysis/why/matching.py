@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.mpi_calls import ANY_TAG, Communicator, MpiCall, Peer, Tag
+from pgdb.mpi_calls import ANY_TAG, ELSEWHERE, Communicator, MpiCall, Peer, Tag
 from pgdb.ranks import RankSet
 
 Difference = Literal["function", "root", "operation", "count", "datatype", "communicator"]
@@ -58,6 +58,8 @@ def members_of(communicator: Communicator | None) -> RankSet | None:
     if communicator is None or communicator.members is None:
         return None
     remote = communicator.remote
+    if remote == ELSEWHERE:
+        return None
     ranks = RankSet.parse(communicator.members) if communicator.members else RankSet()
     return ranks | RankSet.parse(remote) if remote else ranks
 

@@ -10,11 +10,21 @@ import msgspec
 from pgdb.frontend.analysis.why.matching import CREATES_BY_GROUP, group_of, members_of
 from pgdb.frontend.analysis.why.operations import EARLY
 from pgdb.frontend.analysis.why.parties import Party
-from pgdb.mpi_calls import ANY_SOURCE, PROC_NULL, ROOT, Communicator, MpiCall, Peer, Request, Tag
+from pgdb.mpi_calls import (
+    ANY_SOURCE,
+    ELSEWHERE,
+    PROC_NULL,
+    ROOT,
+    Communicator,
+    MpiCall,
+    Peer,
+    Request,
+    Tag,
+)
 from pgdb.mpi_functions import NEIGHBOURHOOD
 from pgdb.ranks import RankSet
 
-NeedKind = Literal["message", "receiver", "meeting", "connection", "others"]
+NeedKind = Literal["message", "receiver", "meeting", "connection", "elsewhere", "others"]
 """The missing part: a message; a receiver for one; the other members of a collective call; a
 connection with another job; of an unknown kind."""
 _SENDS = frozenset({"send", "persistent send", "partitioned send"})
@@ -103,6 +113,10 @@ class Need(msgspec.Struct, frozen=True):
     """Whether the targets are known, and not merely all ranks that are possible."""
 
 
+_ELSEWHERE = Need("elsewhere", RankSet(), every=False, is_known=False)
+"""Nobody here can say who of another world has to do something."""
+
+
 class Condition(msgspec.Struct, frozen=True):
     """The needs of one call."""
 
@@ -152,9 +166,23 @@ def conditions_of(party: Party, world: RankSet, absentees: Absentees) -> tuple[C
     return tuple(found)
 
 
+def _is_elsewhere(communicator: Communicator | None) -> bool:
+    """Return whether processes of another world are members of a communicator."""
+    return communicator is not None and communicator.remote == ELSEWHERE
+
+
+def _can_wait(call: MpiCall) -> bool:
+    """Return whether a call can wait for another rank."""
+    if call.blocking is False and call.kind not in ("test", "probe"):
+        return False
+    return call.kind not in ("other", "wait") and call.function != "MPI_Bsend"
+
+
 def _condition(
     call: MpiCall, ranks: RankSet, world: RankSet, absentees: Absentees
 ) -> Condition | None:
+    if _is_elsewhere(call.communicator) and _can_wait(call):
+        return Condition((_ELSEWHERE,))
     if is_meeting(call):
         missing = absentees(call)
         if not missing:
@@ -232,6 +260,8 @@ def _request_condition(call: MpiCall, ranks: RankSet, world: RankSet) -> Conditi
 
 
 def _request(request: Request, ranks: RankSet, world: RankSet) -> Need | None:
+    if _is_elsewhere(request.communicator):
+        return _ELSEWHERE
     if request.kind in _SENDS:
         return _send(request.peer, request.tag, request.communicator, world)
     if request.kind in _RECEIVES:
@@ -268,6 +298,8 @@ def _send(
     if isinstance(dest, int):
         return Need("receiver", RankSet([dest]), peer=dest, tag=tag, communicator=comm)
     members = members_of(comm)
+    if comm is not None and comm.remote:
+        members = RankSet.parse(comm.remote)
     targets = world if members is None else members
     return Need(
         "receiver", targets, every=False, peer=None, tag=tag, communicator=comm, is_known=False

@@ -11,7 +11,7 @@ from pgdb.frontend.analysis.why.knot import Knot
 from pgdb.frontend.analysis.why.needs import ROOTED, is_meeting
 from pgdb.frontend.analysis.why.parties import Party, part
 from pgdb.frontend.analysis.why.verdict import Step, Verdict, VerdictKind
-from pgdb.mpi_calls import ArrivedMessage, MpiCall
+from pgdb.mpi_calls import ELSEWHERE, ArrivedMessage, MpiCall
 from pgdb.mpi_functions import GATHERING
 from pgdb.ranks import RankSet
 
@@ -232,7 +232,7 @@ def remote_root(knot: Knot) -> Verdict | None:
         if made is None or made.function not in ROOTED or not isinstance(made.root, int):
             continue
         communicator = made.communicator
-        if communicator is None or not communicator.remote:
+        if communicator is None or communicator.remote in ("", ELSEWHERE):
             continue
         root = RankSet([made.root])
         waiting = [each for each in knot.parties if each.call and _waits_for(each.call, made)]

@@ -11,6 +11,7 @@ from pgdb.frontend.analysis.why.parties import Party, is_read
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
+    ELSEWHERE,
     Activity,
     ArrivedMessage,
     CallSite,
@@ -137,6 +138,8 @@ def communicator(comm: Communicator | None, *, brief: bool = False) -> str:
     name = comm.name or "a communicator"
     if brief and comm.name:
         return name
+    if comm.remote == ELSEWHERE:
+        return f"{name} of [{comm.members}] and another world"
     if comm.remote:
         return f"{name} of [{comm.members}] with [{comm.remote}]"
     return f"{name} [{comm.members}]" if comm.members is not None else name

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from pgdb.mpi_calls import (
+    ELSEWHERE,
     CallSite,
     Communicator,
     MpiCall,
@@ -110,6 +111,8 @@ def communicator(said: Communicator) -> str:
     words = said.name or "a communicator"
     if said.members is not None and said.name != "MPI_COMM_WORLD":
         words += f" of {said.members}"
+    if said.remote == ELSEWHERE:
+        return f"{words} and processes of another world"
     return words + (f" and {said.remote}" if said.remote else "")
 
 
