@@ -141,7 +141,7 @@ def _links(classes: Classes, worlds: Mapping[int, RankSet]) -> dict[tuple[str, s
                 found.setdefault(one.identity, {})[number] = one.members
     links = {}
     for identity, members in found.items():
-        # With more than two, nobody can tell which two belong together.
+        # With more than two, it is unknown which two belong together.
         if len(members) == 2:
             first, second = members.values()
             links[identity, first], links[identity, second] = second, first
