@@ -58,6 +58,8 @@ class Arrays(msgspec.Struct, frozen=True):
     elapsed_s: float = 0.0
     limit_bytes: int = sys.maxsize
     """Maximum size of the numbers of all ranks, and of a global array, in bytes."""
+    lower: tuple[int, ...] = ()
+    """Lower bound of each index, in Fortran; empty for 0, and where ranks have different ones."""
 
     @property
     def ok(self) -> bool:
@@ -154,6 +156,7 @@ async def read_arrays(ask: Ask, expression: str, ranks: RankSet, *, limit_bytes:
     check_size(f"{expression} on {count} ranks", total, limit_bytes, less=less)
     for piece in pieces(forms, PIECE_BYTES):
         await reading.read(piece)
+    lower = {each.block.lower for each in forms}
     return Arrays(
         expression=expression,
         ranks=ranks,
@@ -162,6 +165,7 @@ async def read_arrays(ask: Ask, expression: str, ranks: RankSet, *, limit_bytes:
         missing=reading.missing,
         elapsed_s=time.monotonic() - begun_s,
         limit_bytes=limit_bytes,
+        lower=lower.pop() if len(lower) == 1 else (),
     )
 
 
@@ -255,6 +259,7 @@ class _Reading:
                     shape=each.record.shape,
                     data=b"",
                     order=each.record.order,
+                    lower=each.record.lower,
                 )
                 forms.append(Form(ranks=each.ranks, block=block))
                 for rank in each.ranks:

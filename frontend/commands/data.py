@@ -142,7 +142,8 @@ async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) ->
             raise CommandError(f"{expression}: the arrays of [{arrays.given}] are empty")
         return arrays.failures
     title = f"{expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
-    drawing = _Drawing(filled, kind, title, call.dispatcher.width or plots.WIDTH)
+    width = call.dispatcher.width or plots.WIDTH
+    drawing = _Drawing(filled, kind, title, width, arrays.lower)
     lines = [title, *_strange(filled)]
     if path is None:
         lines.append(drawing.text())
@@ -167,8 +168,16 @@ class _Drawing:
     """The drawing of ``plot``, in the terminal or in a file."""
 
     def __init__(
-        self, by_rank: Mapping[int, NDArray[Any]], kind: str, title: str, width: int
+        self,
+        by_rank: Mapping[int, NDArray[Any]],
+        kind: str,
+        title: str,
+        width: int,
+        lower: tuple[int, ...] = (),
     ) -> None:
+        # The elements of arrays with several indices are counted where one axis is for all.
+        self._first = lower[0] if len(lower) == 1 else 0
+        self._lower = lower if len(lower) == 2 else (0, 0)
         self._by_rank = by_rank
         self._ranks = list(by_rank)
         self._title = title
@@ -192,18 +201,30 @@ class _Drawing:
             lows, highs = masked.min(axis=0).filled(), masked.max(axis=0).filled()
             strange = numpy.isnan(numpy.where(absent, 0.0, matrix)).any(axis=0)
             lows = numpy.where(strange, numpy.nan, lows)
-            indices = range(matrix.shape[1])
+            indices = range(self._first, self._first + matrix.shape[1])
             return plots.bars(lows, indices, highs=highs, axis="index", width=self._width)
         if self._is_matrix and self._wanted != "heat" and len(self._ranks) <= _MOST_MAPS:
             scale = plots.finite_range(self._flat())
             return "\n\n".join(
                 f"[{rank}]\n"
-                + plots.heat(values, scale=scale, width=self._width, most_rows=_MAP_ROWS)
+                + plots.heat(
+                    values,
+                    rows=range(self._lower[0], self._lower[0] + values.shape[0]),
+                    first_column=self._lower[1],
+                    scale=scale,
+                    width=self._width,
+                    most_rows=_MAP_ROWS,
+                )
                 for rank, values in self._by_rank.items()
             )
         matrix, absent = self._matrix()
         return plots.heat(
-            matrix, missing=absent, rows=self._ranks, axes=("rank", "index"), width=self._width
+            matrix,
+            missing=absent,
+            rows=self._ranks,
+            first_column=self._first,
+            axes=("rank", "index"),
+            width=self._width,
         )
 
     def save(self, path: Path) -> None:
@@ -216,7 +237,8 @@ class _Drawing:
             )
         elif self._wanted == "line":
             lines = {f"rank {rank}": values.ravel() for rank, values in self._by_rank.items()}
-            longest = range(max(values.size for values in self._by_rank.values()))
+            most = max(values.size for values in self._by_rank.values())
+            longest = range(self._first, self._first + most)
             pictures.save_lines(path, lines, longest, title=self._title, axis="index")
         elif self._is_matrix and self._wanted != "heat" and len(self._ranks) == 1:
             names = ("first index", "second index")

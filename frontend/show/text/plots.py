@@ -181,13 +181,14 @@ def heat(
     *,
     missing: Any = None,
     rows: Sequence[int] = (),
+    first_column: int = 0,
     axes: tuple[str, str] = ("first index", "second index"),
     scale: tuple[float, float] | None = None,
     width: int = WIDTH,
     most_rows: int = _MOST_ROWS,
 ) -> str:
-    """Draw a matrix as a heat map; *rows* has the labels of the rows, *missing* marks elements
-    without a number.
+    """Draw a matrix as a heat map; *rows* has the labels of the rows, *first_column* that of the
+    first column, *missing* marks elements without a number.
 
     *scale* is the range of the shades; by default it is the range of the numbers.
     """
@@ -215,7 +216,7 @@ def heat(
             for left in range(0, matrix.shape[1], across)
         )
         lines.append(f"{numbers_of_rows[top]:>{margin}} |{cells}|")
-    starts = list(range(0, matrix.shape[1], across))
+    starts = [first_column + at for at in range(0, matrix.shape[1], across)]
     header = f"{'':>{margin}}  {_ticks(starts, cell_width)}"
     legend = f"{_SHADES[0]} {short(low)}  to  {_SHADES[-1]} {short(high)}  ({_SHADES})"
     marks = _marks(matrix, absent)

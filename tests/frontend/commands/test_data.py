@@ -110,6 +110,33 @@ def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
     ]
 
 
+class FortranDispatcher(FakeDispatcher):
+    """A dispatcher with two ranks, whose array has the lower bounds of a declaration."""
+
+    def __init__(self, shape: tuple[int, ...], lower: tuple[int, ...]) -> None:
+        super().__init__()
+        self._shape, self._lower = shape, lower
+
+    async def array(self, expression: str) -> Arrays:
+        by_rank = {rank: numpy.ones(self._shape) for rank in range(2)}
+        return Arrays(expression, RankSet(by_rank), by_rank, lower=self._lower)
+
+
+@pytest.mark.parametrize(
+    ("line", "shape", "lower", "labels"),
+    [
+        ("plot a", (14,), (-1,), "     -1        4         9\n"),
+        ("plot a --line", (14,), (-1,), "   -1                       4                        9\n"),
+        ("plot b", (3, 2), (5, -2), "     -2\n  5 |....|\n  6 |"),
+    ],
+)
+def test_the_labels_of_a_drawing_are_the_indices_of_fortran(
+    line: str, shape: tuple[int, ...], lower: tuple[int, ...], labels: str
+) -> None:
+    outcome = asyncio.run(typed(FortranDispatcher(shape, lower), line))
+    assert outcome.text is not None and labels in outcome.text
+
+
 def test_expand_after_plot_is_about_the_plot() -> None:
     shown = asyncio.run(typed(FakeDispatcher(), "plot u"))
     assert isinstance(shown, Shown)
