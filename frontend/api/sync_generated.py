@@ -95,10 +95,10 @@ class Ranks:
     ) -> Answer:
         """List the MPI calls that the ranks have not returned from, with their arguments.
 
-        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`. With *threads*, calls of all threads
-        are listed. With *loops*, ranks outside MPI are searched for loops that they cannot leave.
-        With *arrived*, the messages are listed that have come to a rank that waits for one, and
-        that it does not take.
+        The answers are :class:`~pgdb.mpi_calls.MpiCallStatus`, with the ranks of the session. With
+        *threads*, calls of all threads are listed. With *loops*, ranks outside MPI are searched for
+        loops that they cannot leave. With *arrived*, the messages are listed that have come to a
+        rank that waits for one, and that it does not take.
         """
         return self._loop.call(
             lambda: self._view.mpi_calls(
