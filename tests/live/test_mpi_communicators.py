@@ -21,7 +21,7 @@ WITHOUT_SPAWN = ("mpich-system", "intel")
 def test_members_and_peers_of_communicators_are_right(
     name: str, builder: Builder, tmp_path: Path
 ) -> None:
-    """Ranks that another world has are unknown; all else has its value."""
+    """Ranks that another world has are no ranks here ("?"); all else has its value."""
     mpi = find_mpi(name)
     flags = ["-DNO_SPAWN"] if name in WITHOUT_SPAWN else []
     program = builder.build(mpi, "communicator_kinds.c", *flags)

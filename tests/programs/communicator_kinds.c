@@ -131,12 +131,12 @@ static void children(char *program, char *file)
 
     begin(20);
     MPI_Comm_spawn(program, arguments, CHILDREN, MPI_INFO_NULL, 2, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE); /* @truth MPI_Comm_spawn root=2 members=0-3 */
-    message(21, inter, 1, -1, 1); /* @truth MPI_Recv source=unknown tag=121 members=0-3 remote=unknown */
+    message(21, inter, 1, -1, 1); /* @truth MPI_Recv source=unknown tag=121 members=0-3 remote=? */
     MPI_Intercomm_merge(inter, 0, &merged);
-    message(22, merged, 3, 3, 1); /* @truth MPI_Recv source=3 tag=122 members=unknown */
-    message(23, merged, 5, -1, 1); /* @truth MPI_Recv source=unknown tag=123 members=unknown */
+    message(22, merged, 3, 3, 1); /* @truth MPI_Recv source=3 tag=122 members=0-3 remote=? */
+    message(23, merged, 5, -1, 1); /* @truth MPI_Recv source=unknown tag=123 members=0-3 remote=? */
     begin(24);
-    MPI_Barrier(merged); /* @truth MPI_Barrier members=unknown */
+    MPI_Barrier(merged); /* @truth MPI_Barrier members=0-3 remote=? */
     for (n = 0; rank == 0 && n < CHILDREN; n++)
         MPI_Send(data, 1, MPI_INT, n, 0, inter);
     MPI_Comm_free(&merged);
