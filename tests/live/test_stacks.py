@@ -161,6 +161,8 @@ def test_thread_apply_all_backtrace(build: Build, mpi: AnMpi) -> None:
     assert all(len(each["stack"]["frames"]) == 1 for each in one["classes"][0]["record"]["stacks"])
     assert {each["record"]["kind"] for each in whole["classes"]} == {"threads"}
     # GDB carries out its own commands thread by thread.
-    assert "No locals." in finished.answer("thread apply all bt full")["classes"][0]["text"]
+    # The innermost frame of a thread may be in a library without symbols, and the only one.
+    full = finished.answer("thread apply all bt full")["classes"]
+    assert any("No locals." in each["text"] for each in full)
     assert "[Current thread is 1" in finished.answer("thread")["classes"][0]["text"]
     assert finished.answer("thread apply 1 continue 5")["classes"][0]["record"]["kind"] == "stop"
