@@ -202,7 +202,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "capstone": ("pgdb.backend.mpi_calls.instructions",),
     "cryptography": ("pgdb.overlay",),
     # Modules of ours, under the names that GDB's Python has them under.
-    "elements_in_gdb": ("pgdb.backend.gdb.iterators_in_gdb", "pgdb.backend.gdb.numbers_in_gdb"),
+    "elements_in_gdb": ("pgdb.backend.gdb.cpp_parts_in_gdb", "pgdb.backend.gdb.numbers_in_gdb"),
     "fortran_arrays_in_gdb": ("pgdb.backend.gdb.fortran_objects_in_gdb",),
     "fortran_descriptors_in_gdb": (
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
@@ -216,7 +216,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_parts_in_gdb",
     ),
     "fortran_parts_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
-    "library_printers_in_gdb": ("pgdb.backend.gdb.iterators_in_gdb",),
+    "library_printers_in_gdb": ("pgdb.backend.gdb.cpp_parts_in_gdb",),
     "parser_words_in_gdb": ("pgdb.backend.gdb.fortran_elements_in_gdb",),
     "process_in_gdb": (
         "pgdb.backend.gdb.breakpoints_in_gdb",
@@ -229,6 +229,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "pgdb.backend.gdb.fortran_objects_in_gdb",
         "pgdb.backend.gdb.library_printers_in_gdb",
         "pgdb.backend.gdb.references_in_gdb",
+        "pgdb.backend.gdb.scopes_in_gdb",
     ),
     "gdb": ("pgdb.backend.gdb",),
     "jinja2": ("pgdb.frontend.report.forms.html",),

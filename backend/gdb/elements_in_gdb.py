@@ -114,6 +114,12 @@ def _is_key(key: gdb.Value, wanted: gdb.Value) -> bool:
     return _integer(key) == _integer(wanted)
 
 
+def _index(number: int, label: str) -> int:
+    """Return the index with which GDB prints an element, or its position."""
+    found = _LABEL.match(label)
+    return int(found[1]) if found is not None else number
+
+
 def element(container: gdb.Value, wanted: gdb.Value) -> gdb.Value:
     """Return the element of a container that GDB prints with an index or a key.
 
@@ -121,9 +127,7 @@ def element(container: gdb.Value, wanted: gdb.Value) -> gdb.Value:
     """
     try:
         for number, (key, label, child) in enumerate(elements(container)):
-            place = _LABEL.match(label)
-            index = int(place[1]) if place is not None else number
-            if _is_key(key, wanted) if key is not None else index == int(wanted):
+            if _is_key(key, wanted) if key is not None else _index(number, label) == int(wanted):
                 return child
     except gdb.error:  # the key is of another type
         pass
@@ -169,8 +173,7 @@ class _AtPosition(_Worker):
 
 class _AtIndex(_Worker):
     def is_wanted(self, number: int, key: Any, label: str, *arguments: gdb.Value) -> bool:
-        found = _LABEL.match(label)
-        return (int(found[1]) if found is not None else number) == int(arguments[0])
+        return _index(number, label) == int(arguments[0])
 
 
 class _AtPlace(_Worker):

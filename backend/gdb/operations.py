@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from pgdb.backend.gdb import (
     absent_arguments,
     blocks,
+    cpp_parts,
     fortran_arguments,
     fortran_elements,
     full_values,
-    iterators,
     machine_queries,
     queries,
     reduction,
@@ -351,7 +351,7 @@ class Operations:
         """Return an expression to evaluate again, in which GDB finds the parts of C++."""
         if not isinstance(record, Failure):
             return None
-        return await iterators.with_parts(self._gdb, expression, record)
+        return await cpp_parts.with_parts(self._gdb, expression, record)
 
     async def _with_address(self, expression: str) -> str | Failure:
         """Return an expression whose address GDB knows, for all parts of Fortran variables."""

@@ -10,6 +10,7 @@ import json
 import re
 
 import gdb
+import printers_in_gdb as printers  # type: ignore[import-not-found]
 
 _MOST_SCOPES, _MOST_FRAMES, _MOST_PLACES = 16, 64, 200
 _FRAME_IS_NAMED = 40
@@ -36,12 +37,9 @@ def find(name: str, text: str, has_frames: bool) -> None:
 def _macro(name: str) -> str:
     """Return the value of a macro of C's own headers, or ``?`` for a name written as macros are.
 
-    It is empty for other names, and in other languages.
+    It is empty for other names, and in Fortran.
     """
-    language = gdb.parameter("language")
-    if language in ("auto", "local"):
-        language = gdb.execute("show language", False, True)
-    if re.search(r"\bc(?:\+\+)?\b", language) is None:
+    if printers.is_in_fortran():
         return ""
     return _VALUES.get(name, "?" if _MACRO.match(name) else "")
 

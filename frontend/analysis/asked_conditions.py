@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.conditions import (
     check_changes_nothing,
     comparison,
     has_ambiguous_differs,
+    is_typed_number,
     operands_of,
     possible_arrays,
 )
@@ -264,11 +265,10 @@ async def right_side(
 
     A variable named ``inf`` or ``nan`` goes before the number of this name.
     """
-    if parse_number(text) is None:
-        return await look(await in_full(await evaluate(text, ranks), recall))
-    if text.isidentifier():
+    if not is_typed_number(text):
         said = await evaluate(text, ranks)
-        if any(isinstance(each.record, Value) for each in said.classes):
+        is_name = any(isinstance(each.record, Value) for each in said.classes)
+        if is_name or parse_number(text) is None:
             return await look(await in_full(said, recall))
     typed = EquivalenceClass[Record](ranks=ranks, record=Value(text=text))
     return Answer(command=f"print {text}", ranks=ranks, classes=(typed,))

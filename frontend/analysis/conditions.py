@@ -263,11 +263,14 @@ def possible_arrays(operands: list[str]) -> tuple[str, ...]:
         is_call = call is not None and closing(text[call.end() :]) == len(text) - call.end() - 1
         is_section = is_call and call is not None and _SECTION.search(text, call.end())
         has_effect = (is_call and not is_section) or "++" in text or "--" in text
-        # "inf" and "nan" are numbers for PGDB, but names for GDB.
-        is_number = parse_number(text) is not None and not text.isidentifier()
-        if text and not has_effect and not is_number and text[0] not in "\"'":
+        if text and not has_effect and not is_typed_number(text) and text[0] not in "\"'":
             found[text] = None
     return tuple(found)
+
+
+def is_typed_number(text: str) -> bool:
+    """Return whether a text is a number for GDB too, to which ``inf`` and ``nan`` are names."""
+    return parse_number(text) is not None and not text.isidentifier()
 
 
 def check_changes_nothing(text: str) -> None:

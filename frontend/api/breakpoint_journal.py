@@ -232,10 +232,10 @@ class BreakpointJournal:
         self, texts: tuple[str, ...], ranks: RankSet, *, are_tracepoints: bool = False
     ) -> tuple[int, ...]:
         if texts:
-            numbers = [str(each).partition(".")[0] for each in texts]
-            for text, number in zip(texts, numbers, strict=True):
+            numbers = [each.partition(".")[0] for each in texts]
+            for number in numbers:
                 if not (number.isascii() and number.isdecimal()):
-                    raise UsageError(f"{text!r} is no number of a breakpoint")
+                    raise UsageError(f"{number!r} is no number of a breakpoint")
             return tuple(int(each) for each in numbers if len(each) <= _MOST_DIGITS)
         entries = [
             each for each in self.of(ranks) if not are_tracepoints or _makes_tracepoint(each)

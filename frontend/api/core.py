@@ -38,8 +38,6 @@ class Core:
         self.transport = transport
         self.table = ProcTable(processes=(), source="")
         self.state = JobState(RankSet())
-        self.killed = RankSet()
-        """Ranks that the user has killed."""
         self.guests = RankSet()
         """Ranks of other jobs, which outlive a session that kills its own job."""
         self.notifier = Notifier()

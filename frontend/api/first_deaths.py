@@ -30,12 +30,6 @@ class FirstDeaths:
         """The first ranks that a signal of a launcher's has ended."""
         self._before = RankSet()
         self._together = RankSet()
-        self._by_user = RankSet()
-        """Ranks that the user kills."""
-
-    def begin_kill(self, ranks: RankSet) -> None:
-        """Note that the user kills *ranks*: no death before is the reason for their SIGKILL."""
-        self._by_user |= ranks
 
     def begin(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
         """Begin with events that came together: deaths among them may be in any order."""
@@ -48,14 +42,11 @@ class FirstDeaths:
             and not _is_by_launcher(each.record)
         )
 
-    def parts(self, event: Event, ranks: RankSet) -> tuple[RankSet, ...]:
-        """Return the *ranks* of one event in parts that died for one reason."""
-        if not isinstance(event, Exit) or not (by_user := ranks & self._by_user):
-            return (ranks,)
-        return tuple(part for part in (by_user, ranks - by_user) if part)
+    def with_first(self, event: E, ranks: RankSet, killed: RankSet) -> E:
+        """Return an event of *ranks* with the ranks that died before.
 
-    def with_first(self, event: E, ranks: RankSet) -> E:
-        """Return an event of *ranks* with the ranks that died before."""
+        No death before is the reason for the SIGKILL of ranks that the user has *killed*.
+        """
         if isinstance(event, Stop) and is_fatal(event):
             self._dying = self._before or self._dying | ranks
             return replace(event, after=str(self._before))
@@ -65,7 +56,7 @@ class FirstDeaths:
                 first = first or self._killed
             else:
                 self._killed = self._killed or ranks
-                if ranks <= self._by_user:
+                if ranks <= killed:
                     return event
             return replace(event, after=str(first - ranks))
         if isinstance(event, Exit) and has_failed(event):
@@ -75,7 +66,12 @@ class FirstDeaths:
     def forget(self, ranks: RankSet) -> None:
         """Note that ranks run, which were about to die."""
         self._dying = self._dying - ranks
-        self._by_user = self._by_user - ranks
+
+
+def parts(event: Event, ranks: RankSet, killed: RankSet) -> tuple[RankSet, ...]:
+    """Return the *ranks* of one event in parts that died for one reason, as *killed* ones do."""
+    by_user = ranks & killed if isinstance(event, Exit) else RankSet()
+    return tuple(part for part in (by_user, ranks - by_user) if part)
 
 
 def has_failed(end: Exit) -> bool:

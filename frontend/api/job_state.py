@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api import first_deaths
 from pgdb.frontend.api.first_deaths import FirstDeaths, has_failed
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -46,6 +47,8 @@ class JobState:
         self._replaced: dict[int, dict[int, RankSet]] = {}  # what a run that may fail took over
         self._latest: list[EquivalenceClass[Event]] = []
         self._deaths = FirstDeaths()
+        self.killed = RankSet()
+        """Ranks that the user kills or has killed."""
 
     @property
     def live(self) -> RankSet:
@@ -139,10 +142,7 @@ class JobState:
         self.stopped = self.stopped - ranks
         self.running = self.running | ranks
         self._deaths.forget(ranks)
-
-    def begin_kill(self, ranks: RankSet) -> None:
-        """Note that the user kills *ranks*."""
-        self._deaths.begin_kill(ranks)
+        self.killed = self.killed - ranks
 
     def start_unasked(self, run: int, ranks: RankSet) -> None:
         """Note that request *run* has set *ranks* running, which was not known before its answer.
@@ -221,10 +221,10 @@ class JobState:
                     pass
             if not ranks:
                 continue
-            for part in self._deaths.parts(event, ranks):
+            for part in first_deaths.parts(event, ranks, self.killed):
                 shown = event
                 if isinstance(event, Stop | Exit):
-                    shown = self._deaths.with_first(event, part)
+                    shown = self._deaths.with_first(event, part, self.killed)
                 kept = EquivalenceClass(ranks=part, record=shown, slots=each.slots)
                 if isinstance(shown, Stop | Exit):
                     self._remember(kept)

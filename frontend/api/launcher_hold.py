@@ -47,7 +47,7 @@ class LauncherHold:
         asked_to_end = RankSet()
         for each in news:
             if isinstance(each.record, Exit) and has_failed(each.record):
-                self._dead = self._dead | (each.ranks - self._core.killed)
+                self._dead = self._dead | (each.ranks - self._core.state.killed)
             elif isinstance(each.record, Stop) and each.record.signal == "SIGTERM":
                 asked_to_end = asked_to_end | each.ranks
         if asked_to_end and self._dead and self._core.is_started:

@@ -472,7 +472,6 @@ class RankView(RankGroups):
         Their GDBs answer from the file of the program then.
         """
         ranks = self.set & self._session.state.live
-        self._session.state.begin_kill(ranks)
         operation = Kill(keeps_debugger=True)
         return await self._session.ask("kill", operation, ranks, timeout_s=timeout_s)
 

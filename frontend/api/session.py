@@ -210,7 +210,7 @@ class Session(RankView):
     @property
     def killed(self) -> RankSet:
         """Ranks that the user has killed, whose end is no failure."""
-        return self._core.killed
+        return self.state.killed
 
     @property
     def asked(self) -> RankSet:

@@ -171,7 +171,7 @@ class Traffic:
             del self._requests[next(iter(self._requests))]
         if isinstance(operation, Kill):
             # The event of the end can come before the answer.
-            core.killed |= reachable
+            state.killed |= reachable
         limit_s = deadline.answers_s(core.options.timeout_s, timeout_s)
         if limit_s <= 0 and operation.only_reads and not transport.is_recorded:
             gathered = Gathered(number, (), Missing(late=reachable))
@@ -270,7 +270,7 @@ class Traffic:
             case Detach() | Kill():
                 if isinstance(operation, Kill):
                     failed = RankSet.union(each.ranks for each in classes if each.is_error)
-                    self._core.killed -= failed
+                    self._core.state.killed -= failed
                 left = RankSet.union(each.ranks for each in classes if not each.is_error)
                 if isinstance(operation, Detach):
                     self._core.state.detach(left)
@@ -328,7 +328,7 @@ class Traffic:
     def _killed(self, ranks: RankSet) -> None:
         """Note the end of *ranks*; their own event of it comes later."""
         if ranks:
-            self._core.killed |= ranks
+            self._core.state.killed |= ranks
             self.on_events((EquivalenceClass(ranks=ranks, record=Exit(signal="SIGKILL")),))
 
     def died_since(self, request_id: int) -> RankSet:

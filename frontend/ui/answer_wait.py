@@ -5,36 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import Protocol
 
+from pgdb.frontend.api.traffic import Traffic
+from pgdb.frontend.commands.dispatch import Dispatcher
+from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.show.shown import Unanswered
-from pgdb.ranks import RankSet
 
 FIRST_S, NEXT_S = 3.0, 1.0
 """Age of a request that is reported, and time between two reports, in seconds."""
 
 
-class _Traffic(Protocol):
-    @property
-    def asked(self) -> RankSet:
-        """Ranks with a request in flight."""
-
-    @property
-    def oldest_s(self) -> float:
-        """Age of the oldest request, in seconds."""
-
-
-class _Dispatcher(Protocol):
-    in_foreground: RankSet
-
-
-class _Display(Protocol):
-    def waiting(self, progress: Unanswered | None) -> None:
-        """Show progress; None when the wait is over."""
-
-
 @contextlib.contextmanager
-def reported(traffic: _Traffic, dispatcher: _Dispatcher, display: _Display) -> Iterator[None]:
+def reported(traffic: Traffic, dispatcher: Dispatcher, display: TextDisplay) -> Iterator[None]:
     """Show while a command is carried out that ranks have not answered yet.
 
     A command that waits for stops shows its own progress.
@@ -47,7 +29,7 @@ def reported(traffic: _Traffic, dispatcher: _Dispatcher, display: _Display) -> I
         display.waiting(None)
 
 
-async def _report(traffic: _Traffic, dispatcher: _Dispatcher, display: _Display) -> None:
+async def _report(traffic: Traffic, dispatcher: Dispatcher, display: TextDisplay) -> None:
     is_shown = False
     while True:
         await asyncio.sleep(NEXT_S)

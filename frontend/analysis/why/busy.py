@@ -85,7 +85,7 @@ def _confidence(waiting: Waiting, number: int, victims: RankSet) -> tuple[Confid
     if party.absence:
         if party.absence == "running":
             command = f"proc {party.ranks} interrupt"
-            return "cannot tell", Step("where it is, which a stop would show it", (command,))
+            return "cannot tell", Step("where it is, which a stop would show", (command,))
         return "cannot tell", Step(f"the state of [{party.ranks}] is unknown")
     if party.text:
         return "certain", NO_STEP

@@ -12,7 +12,7 @@ from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
 _OTHER_WORLD = Step(
-    "the calls of the other world's processes would tell: 'worlds add' attaches to them, or a "
+    "the calls of the other world's processes would show it: 'worlds add' attaches to them, or a "
     "session of their own",
     ("worlds",),
 )

@@ -273,6 +273,13 @@ def _request(request: Request, ranks: RankSet, world: RankSet) -> Need | None:
     return Need(kind, others, every=False, communicator=request.communicator, is_known=False)
 
 
+def _partners(comm: Communicator | None) -> RankSet | None:
+    """Return the ranks with which a rank can exchange messages, None if they are unknown."""
+    if comm is None or not comm.remote or _is_elsewhere(comm):
+        return members_of(comm)
+    return RankSet.parse(comm.remote)
+
+
 def _receive(
     source: Peer | None, tag: Tag | None, comm: Communicator | None, world: RankSet
 ) -> Need | None:
@@ -280,9 +287,7 @@ def _receive(
         return None
     if isinstance(source, int):
         return Need("message", RankSet([source]), peer=source, tag=tag, communicator=comm)
-    members = members_of(comm)
-    if comm is not None and comm.remote:
-        members = RankSet.parse(comm.remote)
+    members = _partners(comm)
     targets = world if members is None else members
     known = source == ANY_SOURCE and members is not None
     return Need(
@@ -297,9 +302,7 @@ def _send(
         return None
     if isinstance(dest, int):
         return Need("receiver", RankSet([dest]), peer=dest, tag=tag, communicator=comm)
-    members = members_of(comm)
-    if comm is not None and comm.remote:
-        members = RankSet.parse(comm.remote)
+    members = _partners(comm)
     targets = world if members is None else members
     return Need(
         "receiver", targets, every=False, peer=None, tag=tag, communicator=comm, is_known=False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.gdb import full_values, iterators
+from pgdb.backend.gdb import cpp_parts, full_values
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate
@@ -70,7 +70,7 @@ async def evaluated(gdb: GdbSession, expression: str) -> str:
     """Return the text of an expression's value, or of GDB's error."""
     record = await full_values.evaluate(gdb, Evaluate(expression=expression), 0)
     if isinstance(record, Failure):
-        other = await iterators.with_parts(gdb, expression, record)
+        other = await cpp_parts.with_parts(gdb, expression, record)
         if other is None:
             return f"error: {record.message}"
         record = await full_values.evaluate(gdb, Evaluate(expression=other), 0)

@@ -418,12 +418,12 @@ def test_a_death_before_is_no_reason_for_the_end_of_a_rank_that_the_user_kills()
     state.start_run(5, ALL)
     kill = replace(KILLED, run=5)
     assert reported(state, ("2", Exit(code=3, run=5))) == [""]
-    state.begin_kill(ranks("0"))
+    state.killed |= ranks("0")
     # The launcher ends rank 1 at the same moment.
     news = state.apply([EquivalenceClass[Event](ranks("0-1"), kill)])
     ends = [(str(each.ranks), each.record.after) for each in news if isinstance(each.record, Exit)]
     assert ends == [("0", ""), ("1", "2")]
-    state.begin_kill(ranks("3"))
+    state.killed |= ranks("3")
     state.start_run(6, ranks("3"))
     assert reported(state, ("3", replace(KILLED, run=6))) == ["2"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,8 @@ def test_a_request_is_reported_once_it_is_old(monkeypatch: pytest.MonkeyPatch) -
 
     async def check() -> None:
         traffic, dispatcher, display = Traffic(), Dispatcher(), Display()
-        with answer_wait.reported(traffic, dispatcher, display):
+        fakes: Any = (traffic, dispatcher, display)
+        with answer_wait.reported(*fakes):
             for _ in range(100):
                 await asyncio.sleep(0)
             assert not display.shown, "a young request is no news"

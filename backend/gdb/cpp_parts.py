@@ -1,4 +1,4 @@
-"""Parts of values of C++ that GDB prints, but does not find; see ``iterators_in_gdb.py``."""
+"""Parts of values of C++ that GDB prints, but does not find; see ``cpp_parts_in_gdb.py``."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ async def with_parts(gdb: GdbSession, expression: str, record: Failure) -> str |
     """
     if not record.message.startswith(_NOT_FOUND):
         return None
-    result = await gdb.send(call("iterators_in_gdb.rewrite", expression))
+    result = await gdb.send(call("cpp_parts_in_gdb.rewrite", expression))
     return (result.text.strip() or None) if result.kind == "done" else None
