@@ -1,6 +1,6 @@
 # make demo       find the bug of a hanging MPI program, all set-up included
 # make test       all checks and tests, all set-up included
-# make test-fast  the tests without real jobs, less than two minutes
+# make test-fast  the tests without real jobs, but for slow ones
 #
 # Needed: Python 3.11 or newer with venv, and a C compiler. GDB and MPI are those of the machine;
 # where it has none, pip installs wheels in this folder. Nothing outside of this folder changes.
