@@ -15,6 +15,7 @@ from pgdb.overlay.messages import FileKey
 from pgdb.records import Stop, Text
 from tests.support.deliveries import (
     DEADLINE_S,
+    WITH_SBD,
     Counts,
     build_id,
     counts,
@@ -59,7 +60,7 @@ def test_launch_stops_in_main_with_files_from_the_cache(builder: Builder, tmp_pa
     program = builder.build(mpi, "ring.c")
     for expected in (True, False):
         finished = run_pgdb(
-            *("launch", "--batch", "--sbd", f"--sbd-cache={tmp_path / 'cache'}"),
+            *("launch", "--batch", *WITH_SBD, f"--sbd-cache={tmp_path / 'cache'}"),
             *ex("bt", "info sbd", "kill"),
             *mpi.line(2, program),
             deadline_s=DEADLINE_S,

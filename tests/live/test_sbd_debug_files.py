@@ -12,7 +12,7 @@ import pytest
 
 from pgdb.files.file_sources import DEBUG_DIRECTORY
 from pgdb.ranks import RankSet
-from tests.support.deliveries import DEADLINE_S, build_id, cached, on_four_hosts
+from tests.support.deliveries import DEADLINE_S, WITH_SBD, build_id, cached, on_four_hosts
 from tests.support.hosts import Hosts
 from tests.support.jobs import Job
 from tests.support.programs import Builder, Program, find_mpi
@@ -103,7 +103,7 @@ def test_a_debug_file_that_the_first_host_alone_has(
         on_four_hosts(builder, four_hosts, program) as job,
     ):
         assert ranks_with_lines(job, four_hosts) == RankSet.parse("0-1")
-        sbd = ("--sbd", f"--sbd-cache={tmp_path / '%h'}")
+        sbd = (*WITH_SBD, f"--sbd-cache={tmp_path / '%h'}")
         assert ranks_with_lines(job, four_hosts, *sbd) == RankSet.parse("0-7")
         for each in four_hosts.names:
             copy = cached(tmp_path / each, program.path).with_suffix(".debug")
@@ -121,7 +121,7 @@ def test_a_debug_file_of_another_program_is_refused(
         only_on(four_hosts, "h1", place, by_link(other.path)),
         on_four_hosts(builder, four_hosts, program) as job,
     ):
-        sbd = ("--sbd", f"--sbd-cache={tmp_path / '%h'}")
+        sbd = (*WITH_SBD, f"--sbd-cache={tmp_path / '%h'}")
         assert ranks_with_lines(job, four_hosts, *sbd) == RankSet()
         for each in four_hosts.names:
             copy = cached(tmp_path / each, program.path)

@@ -17,6 +17,7 @@ import pytest
 from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from tests.support.deliveries import (
     DEADLINE_S,
+    WITH_SBD,
     cached,
     counts,
     files_read,
@@ -99,7 +100,7 @@ def test_all_that_has_a_file_is_killed_in_the_middle_of_its_transfer(
         mark = uuid.uuid4().hex
         front_end = four_hosts.popen(
             "h1",
-            [*PGDB, "attach", "--sbd", f"--sbd-cache={tmp_path / '%h'}", "--grace=2", job.pid],
+            [*PGDB, "attach", *WITH_SBD, f"--sbd-cache={tmp_path / '%h'}", "--grace=2", job.pid],
             env=environment(mark),
         )
         wait_under_way(tmp_path / "h3", large)
@@ -127,7 +128,7 @@ def in_a_chain(
     builder: Builder, hosts: Hosts, cache: Path, program: Program
 ) -> Iterator[tuple[Job, Terminal]]:
     """Begin to attach: each host has its files from the one before."""
-    line = [*PGDB, "attach", "--sbd", f"--sbd-cache={cache / '%h'}", "--fan-out=1"]
+    line = [*PGDB, "attach", *WITH_SBD, f"--sbd-cache={cache / '%h'}", "--fan-out=1"]
     with (
         on_four_hosts(builder, hosts, program) as job,
         Terminal(*hosts.command("h1", [*line, job.pid])) as terminal,

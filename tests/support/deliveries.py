@@ -15,6 +15,8 @@ from tests.support.programs import Builder, Program, find_mpi
 from tests.support.terminal import PGDB, Finished, ex, run_pgdb
 
 DEADLINE_S = 240.0
+WITH_SBD = ("--sbd", "--sbd-wait=200")
+"""Options of a session that delivers files, with time enough on a busy machine."""
 _LINE = re.compile(
     r"^  (\S+) \(\d+\): (\d+) cached, (\d+) received, (\d+) read here, (\d+) left to the GDBs$",
     re.M,
@@ -56,7 +58,7 @@ def resumed_bytes(finished: Finished) -> float:
 def look(job: Job, cache: Path | str, *more: object, on: tuple[str, ...] = PGDB) -> Finished:
     """Attach, look around and leave."""
     finished = run_pgdb(
-        *("attach", "--batch", "--sbd", f"--sbd-cache={cache}", *more),
+        *("attach", "--batch", *WITH_SBD, f"--sbd-cache={cache}", *more),
         *ex("bt", "print 40 + 2", "info sharedlibrary", "info sbd"),
         job.pid,
         command=on,
