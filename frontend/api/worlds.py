@@ -239,6 +239,11 @@ class Worlds:
         await self._recovery.extend(before, core.state.live & world.ranks)
         core.notifier.notify(WorldJoined(world=world))
         core.notifier.notify(RankEvents(classes=news))
+        if core.state.running - world.ranks and (held := core.state.stopped & world.ranks):
+            core.note(
+                f"[{held}] stopped: ranks that wait for them, as in MPI_Comm_spawn, go on when "
+                f"they run ('proc @world{world.number} continue')"
+            )
         failed = [each for each in gathered.classes if isinstance(each.record, Failure)]
         if failed:
             core.note(f"world {world.number}: {_reasons(failed)}; 'reattach' tries again")

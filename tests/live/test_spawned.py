@@ -15,7 +15,7 @@ import pgdb
 from pgdb.jobs import procfs
 from pgdb.ranks import RankSet
 from tests.support.processes import status, wait_until
-from tests.support.programs import Builder, Mpi, find_mpi
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import (
     DEADLINE_S,
     PGDB,
@@ -60,6 +60,11 @@ def spawner(request: pytest.FixtureRequest, builder: Builder) -> Iterator[subpro
         finally:
             process.terminate()
             process.communicate(timeout=DEADLINE_S)
+
+
+def processes_of(program: Program) -> list[int]:
+    path = str(program.path)
+    return [pid for pid in procfs.all_pids() if procfs.executable(pid) == path]
 
 
 def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[bytes]) -> None:
@@ -230,15 +235,48 @@ def test_spawned_ranks_are_attached_to_when_ranks_stop(
         assert str(session.set) == "0-3"
         session.continue_(wait=False)
         wait_until(lambda: 2 in joined, "world 2 joins", SEARCH_DEADLINE_S)
+        # Its ranks may be stopped within MPI_Init, where the parents wait for them. Ranks that
+        # were behind the breakpoint when PGDB saw them come to it once more.
+        session.ranks("@world2").continue_(wait=False)
         session.wait()
         assert str(session.set) == "0-6" and session.worlds.keys() == {0, 1, 2}
-        # Ranks that were behind the breakpoint when PGDB saw them come to it once more.
-        session.ranks("@world2").continue_()
         assert not [each for each in notes if "not in the session" in each], notes
         lines = {each.record.frames[-1].line for each in session.backtrace().classes}
         assert lines == {program.line("waiting")}
         values = session.evaluate("rank").values
         assert values == {0: 0, 1: 1, 2: 0, 3: 1, 4: 0, 5: 1, 6: 2}
+
+
+def test_ranks_that_wait_for_a_stopped_world_are_said_to(builder: Builder) -> None:
+    """The children are attached to before their MPI_Init, and the parents wait for them."""
+    mpi = find_mpi("openmpi")
+    program = builder.build(mpi, "spawns.c", "-DLATE")
+    notes: list[str] = []
+
+    def listen(notification: pgdb.Notification) -> None:
+        if notification.kind == "notice":
+            notes.append(notification.text)
+
+    expected = (
+        "[2-3] stopped: ranks that wait for them, as in MPI_Comm_spawn, go on when they run "
+        "('proc @world1 continue')"
+    )
+    before = {*processes_of(program)}
+    with pgdb.launch(mpi.line(2, program), on_event=listen, spawned="attach") as session:
+        session.execute(f"break {program.at('waiting')}")
+        session.execute(f"tbreak {program.at('spawn')} if count == 3")
+        session.continue_(wait=False)
+        wait_until(lambda: len({*processes_of(program)} - before) == 4, "the children are there")
+        session.ranks("1").interrupt()
+        wait_until(lambda: expected in notes, "the note", SEARCH_DEADLINE_S)
+        session.ranks("1").continue_(wait=False)
+        session.ranks("@world1").execute("set variable late = 0")
+        session.ranks("@world1").continue_(wait=False)
+        session.wait()
+        lines = {
+            str(each.ranks): each.record.frames[-1].line for each in session.backtrace().classes
+        }
+        assert lines == {"0-1": program.line("spawn"), "2-3": program.line("waiting")}
 
 
 @pytest.mark.parametrize("name", ["openmpi", "openmpi5"])
@@ -275,12 +313,7 @@ def test_spawned_ranks_run_on_when_the_session_that_holds_them_is_killed(
 ) -> None:
     mpi: Mpi = find_mpi("openmpi")
     program = builder.build(mpi, "spawns.c")
-
-    def running() -> list[int]:
-        path = str(program.path)
-        return [pid for pid in procfs.all_pids() if procfs.executable(pid) == path]
-
-    before = {*running()}
+    before = {*processes_of(program)}
     with Terminal(*PGDB, "launch", "--spawned", "hold", *mpi.line(2, program)) as terminal:
         terminal.expect(PROMPT)
         terminal.line("continue &")
@@ -289,10 +322,12 @@ def test_spawned_ranks_run_on_when_the_session_that_holds_them_is_killed(
         # All aggregators detach, and nothing holds the ranks of the next MPI_Comm_spawn.
         wait_until(
             lambda: (
-                len({*running()} - before) == sum(SIZES)
-                and all(status(pid, "TracerPid") == "0" for pid in {*running()} - before)
+                len({*processes_of(program)} - before) == sum(SIZES)
+                and all(
+                    status(pid, "TracerPid") == "0" for pid in {*processes_of(program)} - before
+                )
             ),
             "all ranks run free",
             LOSS_DEADLINE_S,
         )
-        assert all(not foreign_code(pid) for pid in {*running()} - before)
+        assert all(not foreign_code(pid) for pid in {*processes_of(program)} - before)

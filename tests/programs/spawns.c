@@ -1,6 +1,7 @@
 /* Two ranks start 2 further ranks with MPI_Comm_spawn, and then 3; all of them wait.
  *
- * Each prints a line when it begins to wait. */
+ * Each prints a line when it begins to wait. Built with -DLATE, the children call
+ * MPI_Init when they are allowed to. */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,6 +13,11 @@ int main(int argc, char **argv)
     int rank, world = argc > 1;
     volatile int go_on = 1;
 
+#ifdef LATE
+    volatile int late = argc > 1;
+    while (late)
+        usleep(1000);
+#endif
     MPI_Init(&argc, &argv);
     MPI_Comm_get_parent(&parent);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
