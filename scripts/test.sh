@@ -87,7 +87,7 @@ case $what in
     fast)
         say "pytest, without real jobs"
         run_tests "not mpi and not gdb and not hosts and not slurm and not slow" \
-            --numprocesses "$workers" --dist loadgroup
+            --numprocesses "$workers" --dist loadgroup --hypothesis-profile "few examples"
         ;;
     only)
         setup_live

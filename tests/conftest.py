@@ -64,6 +64,10 @@ hypothesis.settings.register_profile(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+# ``make test-fast`` uses it.
+hypothesis.settings.register_profile(
+    "few examples", hypothesis.settings.get_profile("shared machine"), max_examples=10
+)
 hypothesis.settings.load_profile("shared machine")
 
 MPIS = ("openmpi", "mpich")

@@ -56,6 +56,7 @@ def looks(path: Path) -> Iterator[str]:
             yield from (each.name for each in node.names if each.name in SETTABLE["time"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted(MAY))
 def test_waits_go_by_the_clock_that_cannot_be_set(package: str) -> None:
     found = {

@@ -11,6 +11,7 @@ import pytest
 from tests.support.programs import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_failed_tests_are_written_once_each(tmp_path: Path, workers: int) -> None:
     """CI repeats up to three failed tests: ids that stood there twice were too many."""

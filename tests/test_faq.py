@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 FAQ = ROOT / "docs" / "guide" / "faq.md"
 # Shorter texts are found in any message; a longer one can end in what the page leaves out.
@@ -28,6 +30,7 @@ def is_of(message: str, texts: set[str]) -> bool:
     return any(text in part or part in text for part in parts for text in texts)
 
 
+@pytest.mark.slow
 def test_questions_are_about_messages_that_there_are() -> None:
     shown = re.findall(r"^\| `([^`]+)` \|", FAQ.read_text("utf-8"), re.M)
     # A line with ranks in front can be all GDB's.

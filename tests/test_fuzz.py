@@ -52,6 +52,7 @@ def test_every_folder_of_inputs_belongs_to_a_target() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
 
 
+@pytest.mark.slow
 @every_target
 def test_some_hundred_inputs_do_no_harm(name: str) -> None:
     outcome = Watch(TARGETS[name]).run(600, seed=1)
@@ -59,6 +60,7 @@ def test_some_hundred_inputs_do_no_harm(name: str) -> None:
     assert outcome.inputs == 600
 
 
+@pytest.mark.slow
 @every_target
 def test_made_up_inputs_do_no_harm(name: str) -> None:
     target = TARGETS[name]
@@ -103,6 +105,7 @@ def reader_of(behaviour: dict[bytes, object]) -> Target:
     return Target("made-up", "nothing", run, (KeyError,), (b"a", b"b"))
 
 
+@pytest.mark.slow
 def test_the_watch_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "STUCK_S", 1.0)
 

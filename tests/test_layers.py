@@ -346,6 +346,7 @@ def faults(modules: Mapping[str, str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_import_keeps_the_rules() -> None:
     modules = sources()
     assert len(modules) > 20, "the sources were not found"
@@ -361,6 +362,7 @@ def test_every_module_in_the_tables_is_there() -> None:
     assert named <= set(modules)
 
 
+@pytest.mark.slow
 def test_every_rule_between_folders_is_used() -> None:
     modules = sources()
     edges = {
@@ -378,10 +380,12 @@ def test_every_rule_between_folders_is_used() -> None:
     assert {(own, other) for own, others in COMPOSITION.items() for other in others} <= edges
 
 
+@pytest.mark.slow
 def test_no_cycle_of_imports() -> None:
     assert cycle_in(sources()) == []
 
 
+@pytest.mark.slow
 def test_mi_commands_stand_in_one_folder() -> None:
     assert mi_commands('ask(f"-stack-list-frames {n}", "a -data-evaluate")') == [
         "-stack-list-frames "
@@ -409,6 +413,7 @@ def test_table_of_third_parties_is_what_is_installed() -> None:
         assert {line.split(">=")[0] for line in lines} == packages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [

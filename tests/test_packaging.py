@@ -244,6 +244,7 @@ def test_the_sdist_is_whole_and_its_tests_pass(unpacked: Path) -> None:
     assert " passed" in ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "../frontend"], ids=["no link", "a file"])
 def test_a_checkout_without_links_is_reported_in_one_line(tmp_path: Path, text: str | None) -> None:
     for name in ("pgdb", "tests"):

@@ -109,6 +109,7 @@ def files() -> list[Path]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_sentences_keep_the_rules(path: Path) -> None:
     source = path.read_text(encoding="utf-8")

@@ -126,6 +126,7 @@ def rebuild(path: Path) -> None:
     other.rename(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [remove, rebuild])
 @pytest.mark.parametrize("part", ["program", "library"])
 @pytest.mark.parametrize("when", ["before it is acquired", "afterwards"])

@@ -6,9 +6,12 @@ import asyncio
 import subprocess
 import sys
 
+import pytest
+
 from pgdb.backend.gdb.process_watch import ProcessWatch
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_when_it_is_free_has_no_debugger() -> None:
     """A rank can die of a signal as soon as it is free, before the end of its GDB is noticed."""
 

@@ -217,6 +217,7 @@ def address(library: ctypes.CDLL, name: str) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_those_of_the_processor(library: ctypes.CDLL, name: str) -> None:
     function = getattr(library, name)

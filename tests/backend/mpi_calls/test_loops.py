@@ -124,6 +124,7 @@ def loop(library: ctypes.CDLL, function: str) -> Loop:
     return loop_of(ProcessImage(os.getpid()), 0, [frame], owner)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", LOOPS)
 def test_loop_is_proven_or_nothing_is_said(library: ctypes.CDLL, function: str) -> None:
     assert loop(library, function) == LOOPS[function]

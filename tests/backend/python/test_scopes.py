@@ -26,6 +26,7 @@ def value(process: PythonProcess, function: str, text: str) -> str:
     return found.shown(address)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", interpreters())
 def test_a_variable_of_an_enclosing_function_hides_a_global(python: str) -> None:
     with running(python, PROGRAM) as process:

@@ -32,6 +32,7 @@ def shown(task: Task) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", interpreters())
 def test_tasks_have_their_names_and_frames_and_say_what_they_await(python: str) -> None:
     found = sorted((each.words, shown(each)) for each in tasks_of(python))

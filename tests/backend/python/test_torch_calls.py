@@ -43,6 +43,7 @@ def read(python: str, name: str) -> MpiCall | None:
         return call_of(process.frames, (), process.interpreter)
 
 
+@pytest.mark.slow
 @needs_reader
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_call_has_its_group_and_its_peers(name: str) -> None:
@@ -55,6 +56,7 @@ def test_a_call_has_its_group_and_its_peers(name: str) -> None:
     assert peers == (wanted.root, wanted.dest, wanted.source, wanted.tag)
 
 
+@pytest.mark.slow
 @needs_reader
 @pytest.mark.parametrize("python", interpreters())
 def test_the_group_is_read_in_each_interpreter(python: str) -> None:

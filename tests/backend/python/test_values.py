@@ -132,6 +132,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", interpreters())
 def test_values_of_each_interpreter(python: str) -> None:
     with running(python) as process:
@@ -230,6 +231,7 @@ def test_arrays_of_numpy() -> None:
                 value(process, text)
 
 
+@pytest.mark.slow
 def test_tables_of_pandas() -> None:
     pytest.importorskip("pandas")
     expected = {

@@ -39,6 +39,7 @@ def threads_of(process: PythonProcess, line: str) -> list[PythonThread]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not reader.program(), reason="py-spy is not installed")
 @pytest.mark.parametrize("python", interpreters())
 @pytest.mark.parametrize(

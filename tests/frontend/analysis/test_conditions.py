@@ -94,6 +94,7 @@ def test_what_is_an_expression(text: str) -> None:
     assert parse(text).kind == "same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word",
     [

@@ -224,6 +224,7 @@ def test_arrays_of_many_ranks_are_reduced_and_not_read() -> None:
     assert sum(count for kind, count in odd.asked if kind == "ReadBlock") < 20
 
 
+@pytest.mark.slow
 def test_many_different_arrays_are_not_taken_for_their_addresses() -> None:
     ranks = Ranks(*[[float(rank), -1.0 if rank == 1999 else 1.0] for rank in range(2000)])
     assert ranks.check("x >= 0").failed == RankSet([1999])

@@ -239,6 +239,7 @@ def test_classes_count_and_not_ranks() -> None:
     assert len(explained(job, watch).edges) < 10_000
 
 
+@pytest.mark.slow
 def test_a_ring_of_many_classes_is_one_cycle() -> None:
     ranks = 3_000
     job: Job = {str(rank): recv((rank + 1) % ranks) for rank in range(ranks)}

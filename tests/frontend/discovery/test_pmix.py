@@ -227,6 +227,7 @@ def error_of(pid: int, timeout_s: float = 60.0) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["", "refuse once"])
 def test_ranks_in_order(launch: Launch, what: str) -> None:
     with launch(what) as pid:
@@ -238,6 +239,7 @@ def test_ranks_that_have_ended_are_left_out(launch: Launch) -> None:
         assert pmix.query_job(pid, 30.0) == RANKS[:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "reason"),
     [
@@ -255,6 +257,7 @@ def test_reasons(launch: Launch, what: str, reason: str) -> None:
         assert error_of(pid) == expected
 
 
+@pytest.mark.slow
 def test_no_answer_in_time(launch: Launch, tmp_path: Path) -> None:
     with launch("hang") as pid:
         assert "no answer within 1.5 s" in error_of(pid, 1.5)
@@ -262,6 +265,7 @@ def test_no_answer_in_time(launch: Launch, tmp_path: Path) -> None:
         assert list(processes_with(f"TMPDIR={tmp_path}")) == [pid]
 
 
+@pytest.mark.slow
 def test_who_asks_looks_for_libraries_in_no_working_directory(
     launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,11 +285,13 @@ def test_who_asks_looks_for_libraries_in_no_working_directory(
     assert paths == {str(tmp_path)}
 
 
+@pytest.mark.slow
 def test_connection_that_is_lost_is_made_again(launch: Launch) -> None:
     with launch("late once") as pid:
         assert pmix.query_job(pid, 12.0) == RANKS
 
 
+@pytest.mark.slow
 def test_answer_counts_though_the_library_does_not_end(launch: Launch) -> None:
     with launch("stay") as pid:
         assert pmix.query_job(pid, 6.0) == RANKS

@@ -286,6 +286,7 @@ def test_starved_sessions_are_a_warning_with_its_remedy(
     assert not is_warning or f"{loaded_s:.1f} s" in found.message
 
 
+@pytest.mark.slow
 def test_the_trial_of_the_scheduler_is_made_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

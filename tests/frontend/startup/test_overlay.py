@@ -78,6 +78,7 @@ def test_where_mpi_does_not_come_up_it_is_done_without(connect: bool, words: str
     assert raised.overlay.failed == {}
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_launcher_that_gets_nowhere_is_given_up(
     monkeypatch: pytest.MonkeyPatch, connect: bool

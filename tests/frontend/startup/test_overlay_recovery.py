@@ -55,6 +55,7 @@ async def only(raised: Raised, *nodes: int) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("connect", [False, True])
 @pytest.mark.parametrize("lost", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
 def test_the_place_of_a_lost_aggregator_is_filled_anew(
@@ -77,6 +78,7 @@ def test_the_place_of_a_lost_aggregator_is_filled_anew(
     run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0), (2, 1, 0)])
 def test_one_lost_aggregator_after_the_other_comes_back(
@@ -101,6 +103,7 @@ def test_one_lost_aggregator_after_the_other_comes_back(
     run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
 
 
+@pytest.mark.slow
 @BOTH
 def test_an_aggregator_that_lives_is_called_back(
     monkeypatch: pytest.MonkeyPatch, connect: bool
@@ -134,6 +137,7 @@ def test_an_aggregator_that_lives_is_called_back(
     run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
 
 
+@pytest.mark.slow
 @BOTH
 def test_those_below_a_first_one_that_hangs_come_back_soon(
     monkeypatch: pytest.MonkeyPatch, connect: bool
@@ -154,6 +158,7 @@ def test_those_below_a_first_one_that_hangs_come_back_soon(
     run(FakeSite(), test, connect=connect, fan_out=1, grace_s=DEADLINE_S)
 
 
+@pytest.mark.slow
 @BOTH
 def test_with_one_that_lives_come_those_below_it(
     monkeypatch: pytest.MonkeyPatch, connect: bool
@@ -190,6 +195,7 @@ def test_an_aggregator_that_hangs_does_not_answer(monkeypatch: pytest.MonkeyPatc
     run(FakeSite(), test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("connect", [False, True])
 def test_the_reason_of_an_empty_place_is_reported(
     monkeypatch: pytest.MonkeyPatch, connect: bool

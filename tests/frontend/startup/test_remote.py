@@ -115,6 +115,7 @@ GREETINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("greeting", GREETINGS)
 def test_what_the_hosts_shell_says_first_is_not_minded(tmp_path: Path, greeting: str) -> None:
     run(tmp_path, nothing, text=f"{greeting}; echo note >&2; {RUNS}")

@@ -83,6 +83,7 @@ def fake_pip(status: int, said: str, lines: list[tuple[str, ...]]) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_wheels_are_fetched_for_another_python(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

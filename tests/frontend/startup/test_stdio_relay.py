@@ -97,6 +97,7 @@ def test_a_file_is_written_to_directly(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--help",), ("nosuch", "x"), ("doctor", "--json")])
 def test_the_program_says_all_before_it_ends(words: tuple[str, ...]) -> None:
     line = [sys.executable, "-m", "pgdb", *words]

@@ -118,6 +118,7 @@ class _Side:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same_loop", [True, False])
 def test_both_sides_of_a_comparison_share_the_time(
     loop_thread: LoopThread, same_loop: bool

@@ -90,6 +90,7 @@ def test_empty_sets_take_room_as_well(tmp_path: Path, monkeypatch: pytest.Monkey
         recording_file.decode(bomb)
 
 
+@pytest.mark.slow
 def test_a_file_that_would_take_very_much_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path)
@@ -103,6 +104,7 @@ def test_a_file_that_would_take_very_much_memory_is_refused(tmp_path: Path) -> N
     assert "job.pgdb: it would take more than 160 MiB of memory" in printed
 
 
+@pytest.mark.slow
 def test_no_change_of_a_file_leads_to_anything_but_an_answer_or_an_error(tmp_path: Path) -> None:
     path = tmp_path / "job.pgdb"
     recorded(path)

@@ -224,6 +224,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[HangingDisk]:
     disk.go_on()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_file_system_that_hangs_costs_a_command_its_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: HangingDisk

@@ -130,6 +130,7 @@ def test_a_program_that_cannot_be_killed_is_not_waited_for(
     run(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prints", [False, True])
 @pytest.mark.parametrize("script", ["exit 4", "exec sleep 600"])
 def test_a_launcher_of_aggregators(

@@ -86,6 +86,7 @@ def test_other_lines_are_left_alone(words: list[str], pipe: int) -> None:
 FULL = "pgdb: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("words", "status", "said"),

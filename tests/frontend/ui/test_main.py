@@ -66,6 +66,7 @@ def test_what_only_attach_can_do_is_refused_for_launch(
     assert reported in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_input_from_a_pipe_without_a_writer_is_waited_for_until_the_start_has_to_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

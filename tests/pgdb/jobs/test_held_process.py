@@ -89,6 +89,7 @@ def test_bytes_that_are_no_text_pass_through_the_environment(session: HoldSessio
     assert release(process) == b"NAME=\xff\xfe\0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C.UTF-8"}], ids=["C", "UTF-8"])
 def test_bytes_that_are_no_text_pass_through_the_arguments(
     session: HoldSession, environment: dict[str, str]
@@ -97,6 +98,7 @@ def test_bytes_that_are_no_text_pass_through_the_arguments(
     assert finish(process) == b"caf\xe9\n"
 
 
+@pytest.mark.slow
 def test_a_directory_whose_name_is_no_text(session: HoldSession, tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(odd)

@@ -54,6 +54,7 @@ def test_it_runs_its_program_after_the_deadline(session: HoldSession) -> None:
     assert time.monotonic() - began >= 0.3
 
 
+@pytest.mark.slow
 def test_it_runs_its_program_when_the_front_end_goes_away(session: HoldSession) -> None:
     process = session.start("echo", "hello")
     with session.accept():
@@ -72,6 +73,7 @@ def test_what_the_front_end_says_is_no_release(session: HoldSession) -> None:
         assert release(process) == b"hello\n"
 
 
+@pytest.mark.slow
 def test_a_front_end_that_cannot_be_reached_leaves_the_rank_to_the_aggregator(
     session: HoldSession,
 ) -> None:
@@ -118,6 +120,7 @@ def test_the_addresses_of_the_front_end_are_tried_in_order(session: HoldSession)
                 release(process)
 
 
+@pytest.mark.slow
 def test_an_address_that_does_not_answer_costs_three_seconds(session: HoldSession) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as silent:
         # The queue of the listener is full, so the kernel does not answer a further connection.

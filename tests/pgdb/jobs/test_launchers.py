@@ -167,6 +167,7 @@ def test_each_family_has_its_own_options(place, family, text):
     assert line.doubts == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TABLES)
 def test_every_option_of_the_tables_can_be_read(place, family):
     table = launch_lines.TABLES[family]

@@ -88,6 +88,7 @@ def test_signal_to_the_watcher_alone_reaches_the_program() -> None:
     assert process.returncode == 3
 
 
+@pytest.mark.slow
 def test_program_does_not_outlive_a_watcher_that_is_killed() -> None:
     code = "echo $$; exec sleep 1000"
     with subprocess.Popen(
@@ -166,6 +167,7 @@ def test_output_by_rank_is_a_terminal_where_it_was_one() -> None:
     os.close(ours)
 
 
+@pytest.mark.slow
 def test_output_of_a_process_that_is_left_passes_and_the_end_is_not_held_up(
     tmp_path: Path,
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_program_names_its_own_rank_while_it_runs(port: str) -> None:
     assert live_environment(pid) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_rank", [True, False], ids=["names", "order"])
 def test_the_processes_of_multiprocessing_spawn_are_ranks(
     port: str, tmp_path: Path, has_rank: bool

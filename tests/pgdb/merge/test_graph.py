@@ -93,6 +93,7 @@ def test_round_trip_of_many_classes_of_few_templates(
     assert sent(classes) == tuple(classes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_round_trip_of_every_kind(kind: type) -> None:
     @given(RECORDS[kind])
@@ -197,6 +198,7 @@ def test_addresses_in_strings_do_not_stand_in_the_way() -> None:
     assert sent(classes) == tuple(classes)
 
 
+@pytest.mark.slow
 def test_a_long_text_costs_no_more_than_its_length() -> None:
     # One path kept for every line would be two thousand million items, which no memory holds.
     def of_lines(count: int) -> tuple[EquivalenceClass[Record], ...]:

@@ -62,6 +62,7 @@ SETS: dict[str, Callable[[], RankSet]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_comes_back(name: str) -> None:
     ranks = SETS[name]()
@@ -141,6 +142,7 @@ def test_labels_of_any_number_of_sets_come_back(count: int) -> None:
     assert labelled(sets) == sets
 
 
+@pytest.mark.slow
 def test_labels_of_very_many_sets_come_back() -> None:
     sets = tuple(RankSet([rank]) for rank in range(1 << 16, 2 * (1 << 16) + 5))
     assert labelled(sets) == sets
@@ -218,6 +220,7 @@ def test_a_million_ranks_of_which_every_fifth_is_elsewhere_take_less_than_2_KiB(
     assert reply_bytes(sets, map(stack_of, range(5))) < 2048
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "weights"),
     [

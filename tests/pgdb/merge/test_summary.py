@@ -231,6 +231,7 @@ def arrays(kind: type) -> st.SearchStrategy[Any]:
     return st.lists(element, max_size=40).map(lambda values: numpy.array(values, kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _DTYPES, ids=lambda kind: kind.__name__)
 def test_an_array_is_the_sum_of_its_elements(kind: type) -> None:
     @given(arrays(kind), st.sampled_from([0, 7, 100_000]))
@@ -266,6 +267,7 @@ def big_arrays() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", big_arrays())
 def test_a_big_array_is_the_sum_of_its_elements(name: str) -> None:
     values = big_arrays()[name]

@@ -215,6 +215,7 @@ def test_sending_on_a_closed_link_is_no_error() -> None:
     run(test)
 
 
+@pytest.mark.slow
 def test_heartbeats_keep_an_idle_link_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_module, "HEARTBEAT_S", 0.05)
     monkeypatch.setattr(channel_module, "LOSS_S", 0.4)
@@ -375,6 +376,7 @@ def test_a_peer_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     run(test)
 
 
+@pytest.mark.slow
 def test_heartbeats_are_not_sent_behind_other_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_module, "HEARTBEAT_S", 0.4)
     sent: list[object] = []

@@ -51,6 +51,7 @@ def is_closed(each: socket.socket) -> bool:
 BEGUN = b"\x16\x03\x01\x02\x00\x01"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_bytes", [b"", BEGUN], ids=["silent", "begun"])
 def test_connections_that_say_nothing_do_not_keep_others_out(
     first_bytes: bytes, monkeypatch: pytest.MonkeyPatch

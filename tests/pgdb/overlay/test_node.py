@@ -241,6 +241,7 @@ def test_what_a_rank_prints_or_that_it_runs_on_does_not_end_the_window() -> None
     run(test, count=1)
 
 
+@pytest.mark.slow
 def test_notices_reach_the_top_once_for_each_host() -> None:
     async def test(nodes: Tree) -> None:
         for number in (3, 4):

@@ -60,6 +60,7 @@ daemon.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -107,6 +108,7 @@ asyncio.run(daemon._run(None))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "expected"),
     [(EVERYTHING, "True False"), (FRONT_END, "True True"), (AGGREGATOR, "True True")],

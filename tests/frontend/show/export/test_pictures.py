@@ -12,6 +12,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.show.export import pictures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", pictures.FORMATS)
 def test_pictures(tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib")
