@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,22 +109,37 @@ def _why_invalid(condition: str) -> str:
 
 
 def doubt_about(pid: int, wanted: Mapping[str, Any]) -> str:
-    """Return that a line is behind the end of its file, empty if it is not, or if that is unknown.
+    """Return that a file has no such line or name, empty if it has, or if that is unknown.
 
-    Another file can have the same name, so that this is no error.
+    Another file can have the same name, and a module gets names from elsewhere, so that this is no
+    error.
     """
     file, line = str(wanted.get("file", "")), int(wanted.get("line", 0))
+    words = str(wanted.get("function", "")).split(".")
+    file = file or f"{words[0]}.py"
     script = interpreted_script(pid)
-    named = script if os.path.basename(script) == file else file
+    folder, base = os.path.split(script)
+    named = script if base == file else file
+    if len(words) > 1 and folder and base != file:
+        named = f"{folder}/{file}"  # Python looks for modules beside the script
     try:
         with open_regular(path_of(pid, named)) as opened:
             data = opened.read(_MOST_OF_SCRIPT_BYTES + 1)
     except OSError:
         return ""
+    if len(data) > _MOST_OF_SCRIPT_BYTES:
+        return ""
+    absent = [each for each in words[1:] if not _is_word_in(each, data)]
+    if absent:
+        return f"{os.path.basename(file)} does not have the name '{absent[0]}'"
     count = len(data.splitlines())
-    if len(data) > _MOST_OF_SCRIPT_BYTES or line <= count:
+    if line <= count:
         return ""
     return f"{os.path.basename(file)} has {count} line{'s' * (count != 1)}"
+
+
+def _is_word_in(word: str, data: bytes) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", data.decode("utf-8", "replace")) is not None
 
 
 class PythonBreakpoints:
@@ -257,12 +273,15 @@ class PythonBreakpoints:
         if not any(each.number in self.slots for each in made):
             return list(made)
         report = self.agent.report()
-        places, problems = report.get("places"), report.get("problems")
-        places = places if isinstance(places, dict) else {}
-        problems = problems if isinstance(problems, dict) else {}
+        places, problems, absences = (
+            found if isinstance(found := report.get(each), dict) else {}
+            for each in ("places", "problems", "absences")
+        )
         general = str(report.get("problem") or "")
         return [
-            self._shown(each, places, problems, general) if each.number in self.slots else each
+            self._shown(each, places, problems, absences, general)
+            if each.number in self.slots
+            else each
             for each in made
         ]
 
@@ -271,6 +290,7 @@ class PythonBreakpoints:
         made: Breakpoint,
         places: Mapping[Any, Any],
         problems: Mapping[Any, Any],
+        absences: Mapping[Any, Any],
         general: str,
     ) -> Breakpoint:
         slot = self.slots[made.number]
@@ -296,4 +316,6 @@ class PythonBreakpoints:
                 file = os.path.basename(str(path))
                 return replace(plain, function=str(function), file=file, line=line)
         why = problem or self.reason(made.number)
+        if not problem and self.agent.is_armed and (absence := absences.get(slot)):
+            why = f"{UNKNOWN}; at PGDB's last look {absence}"
         return replace(plain, location_count=0, what=f"{location} ({why})")

@@ -32,6 +32,7 @@ from pgdb.backend.python.agent_points import (
     Point,
     Step,
     begins,
+    def_line,
     exception_text,
     frames_of,
     is_ours,
@@ -89,6 +90,7 @@ class Agent:
             "generation": self.generation,
             "places": {each.slot: each.place for each in points if each.place},
             "problems": {each.slot: each.problem for each in points if each.problem},
+            "absences": {each.slot: each.absence() for each in points if not each.place},
             "problem": self.problem,
             "event": self.event,
         }
@@ -187,7 +189,7 @@ class Agent:
                 line = point.matches(code, module)
                 if line:
                     found.setdefault(line, []).append(point)
-                    shown = line if line > 0 else code.co_firstlineno
+                    shown = line if line > 0 else def_line(code)
                     name = getattr(code, "co_qualname", code.co_name)
                     point.place = (code.co_filename, shown, name)
                     self.write()
@@ -289,7 +291,7 @@ class Agent:
 
     def stop(self, slots: list[int], frame: Any) -> None:
         """Let GDB stop here, and do what PGDB wants afterwards."""
-        if self.event != self.reported:
+        if self.event != self.reported or not all(each.place for each in self.points.values()):
             self.write()
         pages: dict[int, int] = {}
         for slot in slots:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from opcode import opname
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 NAME = "<pgdb>"
@@ -24,6 +25,11 @@ _MOST_LOCALS = 200
 _PLAIN = (int, float, bool, str, bytes, type(None))
 _OF_FUNCTION = 1  # CO_OPTIMIZED
 _OF_COROUTINE = 0x380  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
+_MOST_WRAPPERS, _MOST_AT_LEVEL = 6, 100
+"""Number of wrappers around each other, and of values beside each other, that are looked at."""
+_MOST_SOURCE = 1 << 24
+MOST_DECORATORS = 200
+"""Number of lines in which the ``def`` behind decorators is looked for."""
 _VALUE_OF_GENERATOR = "async_generator_wrapped_value"
 """Type of a value that an asynchronous generator yields to its caller."""
 
@@ -88,6 +94,8 @@ class Point:
         self.place: tuple[str, int, str] | None = None
         self.problem = ""
         self.real_lines: dict[str, int] = {}
+        self.known: tuple[Any, Any] = (None, None)
+        """The value that the function's name had last, and its code."""
         if self.text:
             try:
                 self.condition = compile(self.text.strip(), NAME, "eval", dont_inherit=True)
@@ -114,10 +122,15 @@ class Point:
                 self.problem = f"{name} has no code at line {self.line} or later"
         if not line:
             return 0
-        if line == code.co_firstlineno and not code.co_name.startswith("<module"):
-            # The line of "def" stands for the function; a lambda or a comprehension belongs to
-            # the line around it.
-            return -1 if is_function(code) else 0
+        begins_at = code.co_firstlineno
+        if is_function(code) and begins_at <= line <= begins_at + MOST_DECORATORS:
+            # The line of "def" and those of its decorators stand for the function.
+            body = min((each for each in lines_of(code) if each > begins_at), default=line + 1)
+            if line == begins_at or (line < body and line <= def_line(code)):
+                return -1
+        if line == begins_at and not code.co_name.startswith("<module"):
+            # A lambda or a comprehension belongs to the line around it.
+            return 0
         return line if line in lines_of(code) else 0
 
     def is_named(self, code: Any, module: str) -> bool:
@@ -140,14 +153,142 @@ class Point:
             name = ".".join(words[:count])
             found: Any = sys.modules.get("__main__" if name in ("", main_stem()) else name)
             for word in words[count:]:
-                found = vars(found).get(word) if hasattr(found, "__dict__") else None
-                found = getattr(found, "__func__", found)
-                found = getattr(found, "fget", None) or found
-            for _ in range(10):
-                found = getattr(found, "__wrapped__", found)
-            if hasattr(found, "__code__"):
-                return found.__code__
+                found = member_of(found, word)
+            if found is None:
+                continue
+            if found is not self.known[0]:
+                self.known = (found, code_of(found, words[-1]))
+            if self.known[1] is not None:
+                return self.known[1]
         return None
+
+    def absence(self) -> str:
+        """Return what the loaded modules lack of the place, empty if nothing."""
+        if not self.function:
+            names = [getattr(each, "__file__", None) for each in list(sys.modules.values())]
+            files = [each for each in names if isinstance(each, str)]
+            ends = (self.file, "/" + self.file)
+            is_there = any(each == ends[0] or each.endswith(ends[1]) for each in files)
+            return "" if is_there else f"no module of a file {self.file} was loaded"
+        if self.resolved() is not None:
+            return ""
+        words = self.function.split(".")
+        found, count = None, len(words)
+        while found is None and count:
+            count -= 1
+            name = ".".join(words[:count])
+            found = sys.modules.get("__main__" if name == main_stem() else name)
+        if found is None:
+            return f"no module '{words[0]}' was loaded"
+        for word in words[count:]:
+            inner = member_of(found, word)
+            if inner is None:
+                return f"'{name}' had no '{word}'"
+            found, name = inner, f"{name}.{word}"
+        if isinstance(found, type):
+            return f"'{name}' was a class; name a function of it, such as {name}.__init__"
+        return f"'{name}' was no function of Python"
+
+
+def member_of(value: Any, name: str) -> Any:
+    """Return an attribute of a module, a class or an object; None if it has none.
+
+    A class has those of its bases. No code of the program is executed.
+    """
+    places = type.mro(value) if isinstance(value, type) else [value]
+    for each in places:
+        if hasattr(each, "__dict__") and name in vars(each):
+            return vars(each)[name]
+    return None
+
+
+def code_of(value: Any, name: str) -> Any:
+    """Return the code of the function *name* that a value is, or that it wraps as a decorator does.
+
+    A wrapper need not say what it wraps: the function is then in a variable of its own. A value
+    without such a function has the code of the last function that it names, None if it has none.
+    """
+    seen: set[int] = set()
+    level = [value]
+    for _ in range(_MOST_WRAPPERS):
+        inner: list[Any] = []
+        for each in level[:_MOST_AT_LEVEL]:
+            if id(each) in seen or type(each) in _PLAIN:
+                continue
+            seen.add(id(each))
+            if type(each) is FunctionType and each.__code__.co_name == name:
+                return each.__code__
+            inner += [named_by(each), *kept_in(each)]
+        level = inner
+    code = None
+    for _ in range(_MOST_WRAPPERS):
+        code = value.__code__ if type(value) is FunctionType else code
+        value = named_by(value)
+    return code
+
+
+def named_by(value: Any) -> Any:
+    """Return what a wrapper says that it wraps, None if it says nothing."""
+    if type(value) in (staticmethod, classmethod, MethodType):
+        return value.__func__
+    if type(value) is property:
+        return value.fget
+    if type(value).__module__ == "functools" and type(value).__name__ == "partial":
+        return value.func
+    return own_names(value).get("__wrapped__")
+
+
+def kept_in(value: Any) -> list[Any]:
+    """Return the values in which a wrapper can keep a function that it does not name."""
+    if type(value) in (list, tuple):
+        return list(value[:_MOST_AT_LEVEL])
+    found = list(own_names(value).values())[:_MOST_AT_LEVEL]
+    for cell in (value.__closure__ or ()) if type(value) is FunctionType else ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            pass
+    return found
+
+
+def own_names(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object has itself; none of a module or a class."""
+    if isinstance(value, (type, ModuleType)):
+        return {}
+    try:
+        names = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return names if type(names) is dict else {}
+
+
+def def_line(code: Any) -> int:
+    """Return the line of the word ``def`` of a function, which is behind its decorators."""
+    first: int = code.co_firstlineno
+    try:
+        with open(code.co_filename, "rb") as file:
+            lines = file.read(_MOST_SOURCE).splitlines()[first - 1 : first - 1 + MOST_DECORATORS]
+    except (OSError, ValueError):
+        return first
+    return first + lines_to_def(lines, code.co_name)
+
+
+def lines_to_def(lines: list[bytes], name: str) -> int:
+    """Return the number of lines of decorators in front of the ``def`` of a function.
+
+    >>> lines_to_def([b"@timed", b"def step(u):", b"    return u"], "step")
+    1
+    >>> lines_to_def([b"def step(u):", b"    return u"], "step")
+    0
+    """
+    if not lines or not lines[0].lstrip().startswith(b"@"):
+        return 0
+    for number, line in enumerate(lines):
+        words = line.replace(b"(", b" ").replace(b"[", b" ").split()
+        words = words[1:] if words[:1] == [b"async"] else words
+        if words[:1] in ([b"def"], [b"class"]):
+            return number if words[:2] == [b"def", name.encode()] else 0
+    return 0
 
 
 def main_stem() -> str:

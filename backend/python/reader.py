@@ -13,11 +13,16 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from pgdb.backend.python.agent_points import MOST_DECORATORS, lines_to_def
+from pgdb.backend.python.agent_points import NAME as AGENT
 from pgdb.patterns import pattern
+from pgdb.regular_files import open_regular
 
 DEADLINE_S = 10.0
 """Time that py-spy has for one process; it takes some hundredths of a second."""
@@ -148,7 +153,7 @@ class Reader:
             return Reading(why=f"{NOT_SHOWN}{path}: {error.strerror}; {GET}")
         if status:
             return Reading(why=_why_failed(errors.decode("utf-8", "replace")))
-        return decoded(output, _directory(pid))
+        return await asyncio.to_thread(_behind_decorators, decoded(output, _directory(pid)), pid)
 
 
 async def answer_of(words: Sequence[str], deadline_s: float) -> tuple[int, bytes, bytes]:
@@ -210,6 +215,34 @@ def _thread(each: Mapping[str, Any], directory: str) -> PythonThread:
         {**frame, "filename": _whole(str(frame["filename"]), directory)} for frame in frames
     ]
     return msgspec.convert({**each, "frames": converted}, PythonThread)
+
+
+def _behind_decorators(reading: Reading, pid: int) -> Reading:
+    """Return a reading in which functions that have just begun are at their ``def``.
+
+    The interpreter has them at their first decorator, which reads as if that were executed.
+    """
+    threads = []
+    for thread in reading.threads:
+        frames = list(thread.frames)
+        at = next((at for at, each in enumerate(frames) if each.filename != AGENT), -1)
+        if at >= 0 and (more := _lines_to_def(pid, frames[at])):
+            frames[at] = replace(frames[at], line=frames[at].line + more)
+            thread = replace(thread, frames=tuple(frames))
+        threads.append(thread)
+    return replace(reading, threads=tuple(threads))
+
+
+def _lines_to_def(pid: int, frame: PythonFrame) -> int:
+    path = frame.filename
+    if not path.startswith("/") or frame.line < 1:
+        return 0
+    try:
+        with open_regular(f"/proc/{pid}/root{path}") as file:
+            lines = list(islice(file, frame.line - 1, frame.line - 1 + MOST_DECORATORS))
+    except OSError:
+        return 0
+    return lines_to_def(lines, frame.name.rpartition(".")[2])
 
 
 def _whole(name: str, directory: str) -> str:

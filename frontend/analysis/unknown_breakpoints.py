@@ -1,17 +1,19 @@
-"""Answers about breakpoints of which some ranks have none: no error, if another rank has it."""
+"""Answers about breakpoints and displays that some ranks do not have: no error, if another rank has
+the breakpoint, or if the display is to come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.merge.classes import Merger
 from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
 from pgdb.records import Done, Failure, Record, Text
 
-_COMPLAINT = pattern(r"No (?:break|trace)point number [0-9.]+\.\Z")
+_COMPLAINT = pattern(r"No (?:breakpoint|tracepoint|display) number [0-9.]+\.\Z")
 
 
 def known_to_some(answer: Answer) -> Answer:
@@ -35,6 +37,23 @@ def known_to_some(answer: Answer) -> Answer:
     for each in answer.classes:
         merger.add(each.ranks, _without(each.record, hidden), each.slots, each.columns)
     return replace(answer, classes=merger.classes)
+
+
+def known_as_put_off(answer: Answer, displays: Mapping[int, RankSet]) -> Answer:
+    """Return an answer without the complaints about displays that are to begin later.
+
+    :param displays: the ranks of each such display, by its number.
+    """
+    for number, ranks in displays.items():
+        merger: Merger[Record] = Merger()
+        for each in answer.classes:
+            if here := each.ranks & ranks:
+                hidden = {f"No display number {number}."}
+                merger.add(here, _without(each.record, hidden), each.slots, each.columns)
+            if rest := each.ranks - ranks:
+                merger.add(rest, each.record, each.slots, each.columns)
+        answer = replace(answer, classes=merger.classes)
+    return answer
 
 
 def _complaints(record: Record) -> Iterator[str]:

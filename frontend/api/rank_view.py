@@ -17,7 +17,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import where
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.analysis.unknown_breakpoints import known_to_some
+from pgdb.frontend.analysis.unknown_breakpoints import known_as_put_off, known_to_some
 from pgdb.frontend.api import gdb_commands, verdicts
 from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.api.rank_groups import RankGroups
@@ -183,8 +183,11 @@ class RankView(RankGroups):
         """Run a GDB command that does not change the session's state."""
         line = for_ranks(line, len(self.set))
         operation = Console(command=line, display=self._session.settings.display_number(line))
-        ranks = self.set & self._session.settings.ranks_with_displays(line) or self.set
-        return await self._session.ask(line, operation, ranks, timeout_s=timeout_s, of_ended=True)
+        settings = self._session.settings
+        put_off = settings.put_off_in(line)
+        ranks = self.set & settings.ranks_with_displays(line) or self.set
+        answer = await self._session.ask(line, operation, ranks, timeout_s=timeout_s, of_ended=True)
+        return known_as_put_off(answer, put_off)
 
     async def gather(self, said: Answer, directory: Path | str) -> list[GatheredFile]:
         """Copy the files that a command has written on the hosts to a directory of this host.

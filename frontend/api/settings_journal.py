@@ -28,7 +28,6 @@ _KEPT = frozenset(
 _ASSIGNMENT = pattern(r"set\s+(?:var\w*\s|[^A-Za-z$]|\w+\s*[-+*/%&|^]?=|\w*(?:->|[\[.(]))")
 _FRAME_INFO = pattern(r"set\s+p(?:r|ri|rin|rint)?\s+frame-i\w*\s+(\S+)\s*\Z")
 _MOST_CALLS = pattern(r"set\s+max-u[a-z-]*\s+(?:=\s*)?(\S+)\s*\Z")
-_ENDS_DISPLAYS = pattern(r"(?:undisplay|delete\s+disp\w*)\s*\Z")
 _CHANGES_DISPLAYS = pattern(
     r"(?:undisplay|(?P<word>delete|disable|enable)\s+disp\w*)"
     r"(?:\s+(?P<numbers>\d+(?:-\d+)?(?:\s+\d+(?:-\d+)?)*))?\s*\Z"
@@ -123,13 +122,22 @@ class SettingsJournal:
             if (rest := each.ranks - ranks if each.operation is kept.operation else each.ranks)
         ]
 
-    def _drop_put_off(self, line: str) -> None:
-        """Forget the displays that were put off and that an ``undisplay`` names."""
-        if _ENDS_DISPLAYS.match(line):
-            self._put_off.clear()
-        elif line.startswith(("undisplay", "del")):
-            named = _displays_in(line)
-            self._put_off = [each for each in self._put_off if each.display not in named]
+    def put_off_in(self, line: str) -> dict[int, RankSet]:
+        """Return the displays that were put off and that a command names, with their ranks."""
+        named = _displays_in(line)
+        return {each.display: each.ranks for each in self._put_off if each.display in named}
+
+    def _change_put_off(self, line: str) -> None:
+        """Delete, disable or enable the displays that were put off and that a command names."""
+        if (change := _CHANGES_DISPLAYS.match(line)) is None:
+            return
+        numbers, left = _displays_in(line), []
+        for each in self._put_off:
+            if numbers and each.display not in numbers:
+                left.append(each)
+            elif change["word"] in ("disable", "enable"):
+                left.append(replace(each, is_disabled=change["word"] == "disable"))
+        self._put_off = left
 
     def take(
         self,
@@ -141,7 +149,7 @@ class SettingsJournal:
         classes = tuple(classes)
         if not isinstance(operation, Console | Script):
             return
-        self._drop_put_off(line)
+        self._change_put_off(line)
         if (change := _CHANGES_DISPLAYS.match(line)) is not None:
             self._change_displays(change["word"] or "delete", _displays_in(line), _done_on(classes))
             return

@@ -135,6 +135,25 @@ def test_a_display_of_python_begins_again_after_a_restart(mpi: Mpi, tmp_path: Pa
     assert record(done, "display")["text"] == "1: py:half = 4"
 
 
+@pytest.mark.mpi
+def test_a_display_that_is_to_begin_after_a_restart_can_be_deleted(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    require_arming(sys.executable)
+    script = tmp_path / "twice.py"
+    script.write_text("def work(step):\n    half = step // 2\n    return half\n\n\nwork(8)\n")
+    done = run_json(
+        "launch",
+        *ex("break twice.py:3", "continue", "display py:half", "display py:step", "restart"),
+        *ex("undisplay 1", "undisplay 7", "continue", "info display", "kill"),
+        *mpi.line(RANKS, sys.executable, str(script)),
+    )
+    assert record(done, "undisplay 1").get("text", "") == ""
+    assert record(done, "undisplay 7")["text"] == "No display number 7."
+    shown = record(done, "info display")["text"]
+    assert "py:step" in shown and "py:half" not in shown
+
+
 def test_python_of_ended_ranks_is_answered_with_their_end(mpi: Mpi, tmp_path: Path) -> None:
     script = tmp_path / "short.py"
     script.write_text("from mpi4py import MPI\nloss = 1.5\nMPI.COMM_WORLD.Barrier()\n")

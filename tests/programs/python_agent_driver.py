@@ -45,6 +45,37 @@ def numbers(count):
         left -= 1
 
 
+def counted(function):
+    def inner(*values):
+        return function(*values)
+
+    return inner
+
+
+def marked(text):
+    def mark(function):
+        function.text = text
+        return function
+
+    return mark
+
+
+class Later(Thing):
+    level = 1
+
+    @property
+    @marked(
+        "a height",
+    )
+    def height(self):
+        return self.level
+
+
+@counted
+def wrapped(value):
+    return value
+
+
 def fails():
     raise ValueError("no value")
 
@@ -85,6 +116,7 @@ else:
     result = outer(3)
     leaf(5)
     list(numbers(2))
+    wrapped(Later().height)
     worker = threading.Thread(target=leaf, args=(7,))
     worker.start()
     worker.join()

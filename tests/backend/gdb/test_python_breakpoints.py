@@ -18,6 +18,7 @@ def pid(tmp_path: Path) -> Iterator[int]:
     script = tmp_path / "sub" / "train.py"
     script.parent.mkdir()
     script.write_text("print('ready', flush=True)\n\ninput()\n")
+    (tmp_path / "sub" / "beside.py").write_text("def f(): pass")
     (tmp_path / "other.py").write_text("x = 1")
     line, pipe = [sys.executable, "sub/train.py"], subprocess.PIPE
     with subprocess.Popen(line, cwd=tmp_path, stdin=pipe, stdout=pipe) as process:
@@ -44,5 +45,20 @@ def test_a_line_behind_the_end_of_its_file_is_doubted(
     assert doubt_about(pid, {"file": file, "line": line}) == doubt
 
 
-def test_a_function_is_not_doubted(pid: int) -> None:
-    assert doubt_about(pid, {"function": "train.step"}) == ""
+@pytest.mark.parametrize(
+    ("function", "doubt"),
+    [
+        ("train.print", ""),
+        ("train.step", "train.py does not have the name 'step'"),
+        ("train.prin", "train.py does not have the name 'prin'"),
+        ("train.Grid.print", "train.py does not have the name 'Grid'"),
+        ("beside.f", ""),
+        ("beside.g", "beside.py does not have the name 'g'"),
+        ("json.dumps", ""),
+        ("absent.f", ""),
+    ],
+)
+def test_a_name_that_its_module_does_not_have_is_doubted(
+    pid: int, function: str, doubt: str
+) -> None:
+    assert doubt_about(pid, {"function": function}) == doubt

@@ -141,6 +141,51 @@ def test_a_function_is_hit_at_its_begin_once_per_call(python: str, tmp_path: Pat
     assert set(ast.literal_eval(found["report"])["places"]) == {2, 3, 4}
 
 
+@EVERY_PYTHON
+def test_a_decorated_function_is_hit_in_place_of_what_wraps_it(python: str, tmp_path: Path) -> None:
+    """The wrapper of ``wrapped`` does not say what it wraps."""
+    wrapped, height = line_of("def wrapped(value):"), line_of("def height(self):")
+    points = {
+        "2": {"function": "__main__.wrapped"},
+        "3": at(wrapped),
+        "4": {"function": f"{DRIVER.stem}.Later.height"},
+        "5": {"function": "__main__.Later.twice"},
+    }
+    found = run(python, tmp_path, order(1, points))
+    hits = [(slots, function) for slots, function, _ in places(found)]
+    assert hits[0] == ((5,), "twice")
+    assert hits[1:] == [((4,), "height"), ((2, 3), "wrapped")]
+    known = ast.literal_eval(found["report"])["places"]
+    assert [known[each][1] for each in (2, 3, 4)] == [wrapped, wrapped, height]
+
+
+@EVERY_PYTHON
+def test_a_place_that_is_nowhere_is_reported_with_what_is_missing(
+    python: str, tmp_path: Path
+) -> None:
+    points = {
+        "2": {"function": "__main__.nothing"},
+        "3": {"function": f"{DRIVER.stem}.Thing.thrice"},
+        "4": {"function": "nowhere.run"},
+        "5": {"function": "__main__.Thing"},
+        "6": {"function": "__main__.fails"},
+        "7": {"file": "nowhere.py", "line": 3},
+        "8": {"function": "__main__.outer"},
+        "9": {"function": "os.getpid"},
+    }
+    found = run(python, tmp_path, order(1, points))
+    report = ast.literal_eval(found["report"])
+    assert set(report["places"]) == {6, 8}
+    assert report["absences"] == {
+        2: "'__main__' had no 'nothing'",
+        3: f"'{DRIVER.stem}.Thing' had no 'thrice'",
+        4: "no module 'nowhere' was loaded",
+        5: "'__main__.Thing' was a class; name a function of it, such as __main__.Thing.__init__",
+        7: "no module of a file nowhere.py was loaded",
+        9: "'os.getpid' was no function of Python",
+    }
+
+
 @pytest.mark.slow
 @EVERY_PYTHON
 def test_the_line_of_def_is_the_function_and_a_line_without_code_the_next_one(

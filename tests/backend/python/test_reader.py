@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,13 @@ def output(**changes: object) -> bytes:
     return json.dumps([thread | changes]).encode()
 
 
-def read(program: Path, monkeypatch: pytest.MonkeyPatch, deadline_s: float = 60.0) -> Reading:
+def read(
+    program: Path, monkeypatch: pytest.MonkeyPatch, deadline_s: float = 60.0, pid: int = 1
+) -> Reading:
     reader.program.cache_clear()
     monkeypatch.setenv("PGDB_PYSPY", str(program))
     try:
-        return asyncio.run(Reader(deadline_s=deadline_s).read(1))
+        return asyncio.run(Reader(deadline_s=deadline_s).read(pid))
     finally:
         reader.program.cache_clear()
 
@@ -137,3 +140,27 @@ def test_failures_of_py_spy(
 
 def test_a_program_that_cannot_be_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No such file" in read(tmp_path / "absent", monkeypatch).why
+
+
+def test_a_decorated_function_that_begins_is_at_its_def(tmp_path: Path) -> None:
+    source = tmp_path / "solve.py"
+    source.write_text(
+        "@timed(\n    n=1,\n)\ndef solve(n):\n    return n\nclass A:\n  @p\n  def b(): 1\n"
+    )
+    agent = FRAME | {"name": "stop", "filename": "<pgdb>"}
+    begins = FRAME | {"filename": str(source), "line": 1}
+    of_class = begins | {"name": "A", "line": 7}
+    within = begins | {"line": 5}
+    found = {}
+    for name, frames in {
+        "begins": [agent, begins, begins],
+        "class": [of_class],
+        "within": [within],
+    }.items():
+        written = tmp_path / f"{name}.json"
+        written.write_bytes(output(frames=frames))
+        program = script(tmp_path / name, f"cat {written}")
+        with pytest.MonkeyPatch.context() as patched:
+            reading = read(program, patched, pid=os.getpid())
+        found[name] = [each.line for each in reading.threads[0].frames]
+    assert found == {"begins": [7, 4, 1], "class": [7], "within": [5]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.unknown_breakpoints import known_to_some
+from pgdb.frontend.analysis.unknown_breakpoints import known_as_put_off, known_to_some
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Done, Failure, Record, Text
@@ -50,3 +50,15 @@ def left(records: Records) -> Records:
 )
 def test_a_number_is_unknown_if_no_rank_has_it(records: Records, expected: Records | None) -> None:
     assert left(records) == (records if expected is None else expected)
+
+
+def test_a_display_that_is_to_begin_later_is_no_unknown_one() -> None:
+    complaint = Text(text="No display number 1.\nNo display number 7.")
+    of_all = EquivalenceClass[Record](RankSet.parse("0-3"), complaint)
+    answer = Answer("undisplay 1 7", RankSet.parse("0-3"), (of_all,))
+    found = known_as_put_off(answer, {1: RankSet.parse("0-1,5")})
+    assert {str(each.ranks): each.record for each in found.classes} == {
+        "0-1": Text(text="No display number 7."),
+        "2-3": complaint,
+    }
+    assert known_as_put_off(answer, {}) is answer

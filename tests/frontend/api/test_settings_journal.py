@@ -115,6 +115,11 @@ def test_displays_wait_for_their_variables() -> None:
     journal.display_came(second, RankSet([1]))
     assert journal.put_off[1].ranks == RankSet([0])
     gone = EquivalenceClass[Record](ranks=RANKS, record=Failure(message="No display number 1."))
+    assert journal.put_off_in("undisplay 1-9") == {1: RankSet([0]), 2: RankSet([0])}
+    journal.take("disable display 2", Console(command="disable display 2"), [gone])
+    assert [each.is_disabled for each in journal.put_off] == [False, True]
+    journal.take("enable display", Console(command="enable display"), [gone])
+    assert [each.is_disabled for each in journal.put_off] == [False, False]
     journal.take("undisplay 1", Console(command="undisplay 1"), [gone])
     assert [each.line for each in journal.put_off] == ["display j"]
     journal.take("undisplay", Console(command="undisplay"), [gone])
