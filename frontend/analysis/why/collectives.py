@@ -37,8 +37,8 @@ _DIFFERENCES: dict[Difference, str] = {
 _MIXED_UP = "the communicators differ, so that one was taken for another"
 _MOST_NAMED = 3
 _SOMEBODY_PASSED = Step(
-    "a member may leave a call with a root before others have made it, so that the calls do not "
-    "show who left it out; the flight recorder counts the calls of each rank"
+    "a member may leave a call with a root, or a scan, before others have made it, so that the "
+    "calls do not show who left it out; the flight recorder counts the calls of each rank"
 )
 _WHICH_ROOT = Step(
     "no root is that of most ranks in the call: most programs have the first rank as root, and the "
