@@ -101,7 +101,8 @@ def is_bare(kind: gdb.Type) -> bool:
 
 def strings_of(value: gdb.Value) -> Strings | None:
     """Return the array of strings at a structure without members; None if there is none."""
-    if value.address is None or gdb.lookup_type("long").sizeof != 8:
+    # GDB knows a type "long" in a frame of Fortran only if some library has debug information of C.
+    if value.address is None or gdb.Value(0).type.sizeof != 8:
         return None
     memory = gdb.selected_inferior()
     at = int(value.address)

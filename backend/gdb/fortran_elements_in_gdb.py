@@ -321,8 +321,8 @@ def _string_element(array: gdb.Value, kind: gdb.Type, indices: list[int]) -> gdb
     string = first.dereference().type
     if not string.sizeof:
         raise gdb.GdbError("the length of the strings is not known")
-    characters = first.cast(gdb.lookup_type("long")) + offset * string.sizeof
-    return characters.cast(string.pointer()).dereference()
+    characters = int(first) + offset * string.sizeof
+    return gdb.Value(characters).cast(string.pointer()).dereference()
 
 
 class _Object(gdb.Function):  # type: ignore[misc]

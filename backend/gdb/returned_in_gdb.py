@@ -60,7 +60,7 @@ def _data(kind: gdb.Type, frame: gdb.Frame) -> bytes | None:
 
 
 def _half(value: gdb.Value) -> int:
-    return int(value.cast(gdb.lookup_type("long"))) & _HALF
+    return int(value.cast(gdb.Value(0).type)) & _HALF
 
 
 def _is_quadruple(kind: gdb.Type) -> bool:

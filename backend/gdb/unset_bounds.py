@@ -107,6 +107,7 @@ async def with_strings(gdb: GdbSession, listed: Variables) -> Variables:
             result = await gdb.send(console(f"output {item.name}"))
             if result.kind == "done" and result.text:
                 item = msgspec.structs.replace(item, value=result.text.rstrip("\n"))
+                (item,) = await with_bounds(gdb, (item,))
         items.append(item)
     return msgspec.structs.replace(listed, items=tuple(items))
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pgdb.backend.gdb import queries, unset_bounds
 from pgdb.backend.gdb.fortran_elements import with_elements, with_parser_words
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
+from pgdb.records import Variables
 from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
@@ -182,6 +184,21 @@ def test_values_and_types_of_parts_are_those_of_the_language(program: Path) -> N
             assert await shown(gdb, IN_C) == IN_C
             await gdb.send(console("up"))
             assert await shown(gdb, IN_FORTRAN) == IN_FORTRAN
+            await gdb.send(console("kill"))
+
+    asyncio.run(check())
+
+
+def test_listed_arrays_of_strings_have_their_bounds(program: Path) -> None:
+    async def check() -> None:
+        async with started() as (gdb, listener, _):
+            await run_to(gdb, listener, program, "look")
+            await gdb.send(console("up 2"))
+            listed = await queries.variables(gdb, "locals")
+            assert isinstance(listed, Variables)
+            found = await unset_bounds.with_strings(gdb, listed)
+            (titles,) = [each for each in found.items if each.name == "titles"]
+            assert (titles.value, titles.bounds) == ("('one', 'two')", "0")
             await gdb.send(console("kill"))
 
     asyncio.run(check())
