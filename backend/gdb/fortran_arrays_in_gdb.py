@@ -36,6 +36,9 @@ _OPTIMIZED_OUT = "<optimized out>"
 _MARKS = {True: ("(", ")", " ", ", ", ", ..."), False: ("{", "}", ", ", " ", "...")}
 """Of Fortran and of C: brackets, what separates rows, what precedes a repeat, the cut end."""
 
+_OF_C = ("char8_t", "char16_t", "char32_t")
+"""Characters of C and C++ that are characters to GDB; it takes ``char`` for an integer."""
+
 
 def _innermost(kind: gdb.Type) -> gdb.Type:
     while kind.code == gdb.TYPE_CODE_ARRAY:
@@ -44,12 +47,17 @@ def _innermost(kind: gdb.Type) -> gdb.Type:
 
 
 def is_string(kind: gdb.Type) -> bool:
-    """Return whether a type is of a string: GDB makes an array of one that it has the length of."""
+    """Return whether a type is of a string of Fortran.
+
+    GDB makes an array of a string that it has the length of.
+    """
     kind = kind.strip_typedefs()
     if kind.code == gdb.TYPE_CODE_STRING:
         return True
-    is_array = kind.code == gdb.TYPE_CODE_ARRAY
-    return bool(is_array and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR)
+    if kind.code != gdb.TYPE_CODE_ARRAY:
+        return False
+    element = kind.target().strip_typedefs()
+    return bool(element.code == gdb.TYPE_CODE_CHAR and element.name not in _OF_C)
 
 
 def _is_row(kind: gdb.Type) -> bool:

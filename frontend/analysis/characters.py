@@ -1,6 +1,7 @@
-"""Arrays of characters that are compared with numbers: read from memory as the numbers they are.
+"""Arrays that GDB prints in words, compared with numbers: read from memory as numbers.
 
-GDB prints an array of ``unsigned char`` or ``int8_t`` as a string, whatever it holds.
+GDB prints an array of ``unsigned char`` or ``int8_t`` as a string, whatever it holds, and the
+elements of an enumeration by name.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pgdb.errors import CommandError, NotRecordedError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
-from pgdb.frontend.analysis.element_checks import is_number, text_of
+from pgdb.frontend.analysis.element_checks import holds_enumerators, is_number, text_of
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -31,12 +32,12 @@ async def read_none(expression: str, ranks: RankSet) -> Arrays:
 async def as_numbers(
     answer: Answer, sides: Sequence[tuple[str, Answer]], read: ReadNumbers
 ) -> Answer:
-    """Return *answer* with arrays of characters as numbers, if all *sides* are numbers.
+    """Return *answer* with characters and enumerators as numbers, if all *sides* are numbers.
 
     A value that cannot be read as numbers, such as a ``std::string``, stays as it is.
     """
     bounds = [each for _, side in sides for each in side.classes]
-    texts = [each for each in answer.classes if _has_characters(each)]
+    texts = [each for each in answer.classes if _has_characters(each) or holds_enumerators(each)]
     if not texts or not all(is_number(text_of(each.filled)) for each in bounds):
         return answer
     ranks = RankSet.union(each.ranks for each in texts)

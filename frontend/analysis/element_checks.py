@@ -32,6 +32,8 @@ _TRUTH = {"true": 1, ".TRUE.": 1, "false": 0, ".FALSE.": 0}
 _OF_NAMES = ("==", "!=")
 _NAME = pattern(r"[A-Za-z_][\w:]*\Z|\([A-Za-z_][\w:]*(?: \| [A-Za-z_][\w:]*)+\)\Z")
 """An enumerator, or several of an enumeration of flags."""
+_ENUMERATOR = pattern(r"\(?[A-Za-z_][^\s()]*(?: [^()]*\)|\))?\Z")
+"""Enumerators, also with a value that has no name: ``(READ | unknown: 0x8)``."""
 _COMPLEX = pattern(r"\S+ [-+] \S+i\Z|\(\S+,\S+\)\Z")
 
 
@@ -62,6 +64,16 @@ def text_of(record: Record) -> str:
 def is_number(text: str) -> bool:
     """Return whether a text is a number, or a truth value."""
     return _number(text) is not None
+
+
+def holds_enumerators(each: EquivalenceClass[Record]) -> bool:
+    """Return whether a value is an array or a container with enumerators among its elements."""
+    array = plain(node_of(each)) if isinstance(each.record, Value) else None
+    if array is None or isinstance(array, Leaf):
+        return False
+    found = leaves(((RankSet([0]), array),))
+    texts = {text for each in found.values() for _, text in each} - _TRUTH.keys()
+    return any(_ENUMERATOR.match(each) and exact_of(each) is None for each in texts)
 
 
 def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:

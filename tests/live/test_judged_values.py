@@ -115,12 +115,18 @@ OF_SMALL_NUMBERS = {
     "rows < 6": "rows[2][1] = 6",
     "many < 7": "many[4711] = 7",
     "cell.kinds == 0": "cell.kinds[3] = 9",
+    "modes in 0..4": "modes[4] = 5",
+    "modes <= 4": "modes[4] = 5",
+    "modes != 5": "modes[4] = 5",
+    "grid < 4": "grid[1][2] = 9",
+    "all_modes == 0": "all_modes[750] = 2",
+    "all_modes == NONE": "all_modes[750] = WRITE",
 }
 """Conditions that hold on rank 0, and the place that fails on rank 1."""
 
 
-def test_arrays_of_one_byte_are_numbers_beside_numbers(mpi: Mpi, build: Build) -> None:
-    """GDB shows them as strings."""
+def test_arrays_in_words_are_numbers_beside_numbers(mpi: Mpi, build: Build) -> None:
+    """GDB shows arrays of one-byte types as strings, and enumerators by name."""
     program = build("small_numbers.c")
     commands = (
         "set stop-on-error off",
