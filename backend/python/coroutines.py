@@ -11,7 +11,8 @@ import msgspec
 from pgdb.backend.python.objects import Objects, UnknownError
 from pgdb.backend.python.reader import PythonFrame
 
-_WITH_FRAME = ("coroutine", "generator", "async_generator")
+WITH_FRAME = ("coroutine", "generator", "async_generator")
+"""Types of the objects that have a frame of their own."""
 _WRAPPERS = (
     "coroutine_wrapper",
     "async_generator_asend",
@@ -43,6 +44,8 @@ class Waiting(msgspec.Struct, frozen=True):
     awaited: int = 0
     """Address of the object that it waits for; 0 if it waits for none."""
     is_running: bool = False
+    frame_at: int = 0
+    """Address of the frame, where its variables are."""
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -79,7 +82,7 @@ def chain(objects: Objects, address: int) -> Chain:
         if kind in _FUTURE_ITERATORS:
             address = objects.word(address + _FIRST_FIELD)
             break
-        found = waiting(objects, address) if kind in _WITH_FRAME else None
+        found = waiting(objects, address) if kind in WITH_FRAME else None
         if found is None:
             break
         frames.append(found.frame)
@@ -122,7 +125,7 @@ def _with_frame(objects: Objects, frame: int, code: int) -> Waiting:
         line=line_in_locations(table, first, at // 2),
     )
     if previous:
-        return Waiting(shown, is_running=True)
+        return Waiting(shown, is_running=True, frame_at=frame)
     locals_at = frame + (80 if minor >= 14 else 72)
     if minor >= 14:
         top = objects.word(frame + 64)
@@ -134,8 +137,8 @@ def _with_frame(objects: Objects, frame: int, code: int) -> Waiting:
             break
         awaited = objects.word(place) & ~_TAGS
         if type_or_nothing(objects, awaited):
-            return Waiting(shown, awaited)
-    return Waiting(shown)
+            return Waiting(shown, awaited, frame_at=frame)
+    return Waiting(shown, frame_at=frame)
 
 
 def _with_frame_object(objects: Objects, address: int) -> Waiting | None:
@@ -164,8 +167,8 @@ def _with_frame_object(objects: Objects, address: int) -> Waiting | None:
         line=first if at < 0 else line,
     )
     if is_running:
-        return Waiting(shown, is_running=True)
-    return Waiting(shown, objects.word(top - 8) if top > bottom else 0)
+        return Waiting(shown, is_running=True, frame_at=frame)
+    return Waiting(shown, objects.word(top - 8) if top > bottom else 0, frame_at=frame)
 
 
 def _bytes(objects: Objects, address: int) -> bytes:

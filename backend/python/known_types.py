@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable
 
-from pgdb.backend.python import coroutines
 from pgdb.backend.python.objects import Objects, UnknownError
 
 _WORD_DIGITS = 19
@@ -130,16 +128,6 @@ def _builtin(objects: Objects, address: int) -> str | None:
     return f"<built-in function {_builtin_name(objects, address)}>"
 
 
-def _coroutine(objects: Objects, address: int) -> str | None:
-    """Return the text of a generator or a coroutine, with the line at which it waits."""
-    found = coroutines.waiting(objects, address)
-    if found is None:
-        return None
-    frame = found.frame
-    file = os.path.basename(frame.filename)
-    return f"<{objects.type_name(address)} {frame.name} at {file}:{frame.line}>"
-
-
 def _module(objects: Objects, address: int) -> str | None:
     name = objects.find(objects.items(objects.word(address + 16)), "__name__")
     return None if name is None else f"<module '{objects.text(name)}'>"
@@ -149,13 +137,10 @@ _KNOWN: dict[str, Callable[[Objects, int], str | None]] = {
     "PosixPath": _path,
     "PurePosixPath": _path,
     "UUID": _uuid,
-    "async_generator": _coroutine,
     "builtin_function_or_method": _builtin,
-    "coroutine": _coroutine,
     "decimal.Decimal": decimal_of,
     "ellipsis": lambda objects, address: "Ellipsis",
     "NotImplementedType": lambda objects, address: "NotImplemented",
     "function": _function,
-    "generator": _coroutine,
     "module": _module,
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from pgdb.backend.python import known_types, moments, numpy_scalars
+from pgdb.backend.python import coroutines, known_types, moments, numpy_scalars, scopes
 from pgdb.backend.python.objects import Objects, UnknownError
 from pgdb.patterns import pattern
 
@@ -190,6 +191,8 @@ class _Text:
         if "collections.deque" in bases:
             elements = _each(objects.of_deque(address, self._most + 1))
             return f"{short}([", elements, self._end("]", address)
+        if name in coroutines.WITH_FRAME:
+            return self._coroutine_form(address, name)
         match name:
             case "range":
                 first, last, step = objects.words(address + 16, 3)
@@ -203,6 +206,23 @@ class _Text:
         if (held := known_types.parts_of(objects, address, name)) is not None:
             return held[0], _each(held[1]), held[2]
         return self._attributes_form(address, short)
+
+    def _coroutine_form(self, address: int, name: str) -> tuple[str, _Parts, str] | None:
+        """Return the form of a generator or a coroutine: the line at which it waits, and its
+        variables, which are in the whole text alone where it is in another object."""
+        found = coroutines.waiting(self._objects, address)
+        if found is None:
+            return None
+        frame = found.frame
+        before = f"<{name} {frame.name} at {os.path.basename(frame.filename)}:{frame.line}"
+        own = {} if found.is_running else scopes.scope_of(self._objects, found.frame_at).own
+        variables = {each: value for each, value in own.items() if value and each[:1] != "."}
+        if not variables:
+            return before, (), ">"
+        if self._around and not self._is_whole:
+            self.is_cut = True
+            return before, (), ">"
+        return f"{before}, ", _named(variables.items()), ">"
 
     def _tuple_form(self, address: int, name: str, short: str) -> tuple[str, _Parts, str]:
         objects = self._objects

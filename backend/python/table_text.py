@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from pgdb.backend.python.tables import Column, Table
 
 _MISSING = "<NA>"
 _UNKNOWN = "<unknown>"
+_MOST_LABELS = 10_000
 Numbers = Callable[[ArrayPlace, int], list[str]]
 """Returns the texts of the first numbers of an array."""
 
@@ -23,6 +24,8 @@ def column_place(objects: Objects, column: Column) -> ArrayPlace:
 
     :raises UnknownError: if it has none, or if some values are missing.
     """
+    if column.levels:
+        raise NoNumbersError("its values are numbers of labels")
     if not column.values:
         raise NoNumbersError("its values are not those of an array of NumPy")
     place = arrays.find(objects, column.values)
@@ -93,6 +96,10 @@ def _labels(objects: Objects, table: Table) -> list[str]:
 
 def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tuple[list[str], int]:
     """Return the texts of the first values of a column, and the number of all."""
+    if column.numbers is not None:
+        return [str(each) for each in column.numbers[:most]], len(column.numbers)
+    if column.levels:
+        return _labelled(objects, column, most, numbers)
     if not column.values:
         return [_UNKNOWN], 0
     try:
@@ -108,6 +115,31 @@ def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tu
         hidden = objects.read(mask.address, min(mask.count, most))
         texts = [_MISSING if no else each for each, no in zip(texts, hidden, strict=False)]
     return texts, place.count
+
+
+def _labelled(
+    objects: Objects, column: Column, most: int, numbers: Numbers
+) -> tuple[list[str], int]:
+    """Return the labels whose numbers a column has, or the tuples of them."""
+    parts, count = [], 0
+    for index, codes in column.levels:
+        place = arrays.find(objects, codes) if codes else None
+        if place is None:
+            return [_UNKNOWN], 0
+        chosen = [int(each) for each in numbers(place, most)]
+        count = place.count
+        wanted = min(max(chosen, default=-1) + 1, _MOST_LABELS)
+        known = _values(objects, tables.index_column(objects, index), wanted, numbers)[0]
+        parts.append([_label(known, each) for each in chosen])
+    if not column.is_of_tuples:
+        return parts[0], count
+    return [f"({', '.join(each)})" for each in zip(*parts, strict=True)], count
+
+
+def _label(known: Sequence[str], number: int) -> str:
+    if number < 0:
+        return _MISSING
+    return known[number] if number < len(known) else _UNKNOWN
 
 
 def place_of(objects: Objects, address: int) -> ArrayPlace | None:

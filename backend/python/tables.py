@@ -1,4 +1,4 @@
-"""Series and DataFrames of pandas: their columns, found in memory.
+"""Series, DataFrames, indices and arrays of pandas: their columns, found in memory.
 
 The fields of pandas' own types of C move between its versions. They are found by the types of the
 objects in them.
@@ -29,15 +29,21 @@ class Column(msgspec.Struct, frozen=True):
     """The row of the array that has the values, None where it has one dimension."""
     mask: int = 0
     """Address of the array that says which values are missing, 0 for none."""
+    levels: tuple[tuple[int, int], ...] = ()
+    """For values that are numbers of labels: the addresses of the index with the labels and of the
+    array with the numbers; several for tuples of labels."""
+    is_of_tuples: bool = False
+    numbers: range | None = None
+    """The values of an index that has no array for them."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A Series, whose only column is 0, or a DataFrame."""
+    """A DataFrame; or a Series, an index or an array, whose only column is 0."""
 
     name: str
     """Name of the type."""
     labels: int
-    """Address of the index that has the labels of the columns; 0 for a Series."""
+    """Address of the index that has the labels of the columns; 0 where there is one."""
     columns: dict[int, Column]
     """Columns by their number."""
     has_numbered_rows: bool
@@ -51,6 +57,8 @@ def find(objects: Objects, address: int) -> Table | None:
     """
     name = objects.type_name(address).rpartition(".")[2]
     bases = {each.rpartition(".")[2] for each in objects.bases(address)}
+    if "ExtensionArray" in bases or {"Index", "PandasObject"} <= bases:
+        return _alone(objects, address, name, is_index="Index" in bases)
     if not {"NDFrame", "PandasObject"} <= bases or not bases & {"Series", "DataFrame"}:
         return None
     manager = objects.own_attributes(address).get("_mgr")
@@ -73,6 +81,50 @@ def find(objects: Objects, address: int) -> Table | None:
         columns=dict(sorted(columns.items())),
         has_numbered_rows=_is_numbered(objects, indices[-1]),
     )
+
+
+def _alone(objects: Objects, address: int, name: str, *, is_index: bool) -> Table | None:
+    """Return an index or an array as a table of one column, None if its layout is not known."""
+    column = index_column(objects, address) if is_index else array_column(objects, address)
+    if not (column.values or column.levels or column.numbers is not None):
+        return None
+    return Table(name=name, labels=0, columns={0: column}, has_numbered_rows=True)
+
+
+def index_column(objects: Objects, index: int) -> Column:
+    """Return the values of an index."""
+    own = objects.own_attributes(index)
+    if (steps := own.get("_range")) is not None and objects.type_name(steps) == "range":
+        ends = (objects.integer(each) for each in objects.words(steps + 16, 3))
+        return Column(0, None, numbers=range(*ends))
+    levels, codes = own.get("_levels"), own.get("_codes")
+    if levels is not None and codes is not None:
+        pairs = zip(objects.elements(levels), objects.elements(codes), strict=True)
+        arrays = ((level, _array_of(objects, code)) for level, code in pairs)
+        return Column(0, None, levels=tuple(arrays), is_of_tuples=True)
+    held = own.get("_data")
+    return array_column(objects, held) if held is not None else Column(0, None)
+
+
+def array_column(objects: Objects, held: int) -> Column:
+    """Return the values of an array of NumPy or of pandas; none where they are of another kind."""
+    if array := _array_of(objects, held):
+        return Column(array, None)
+    if objects.type_name(held).rpartition(".")[2] == "Categorical":
+        kind = _part(objects, held, lambda each: _short(objects, each) == "CategoricalDtype")
+        codes = _part(objects, held, lambda each: objects.type_name(each) == "numpy.ndarray")
+        index = objects.own_attributes(kind).get("_categories") if kind else None
+        if index and codes:
+            return Column(0, None, levels=((index, codes),))
+        return Column(0, None)
+    own = objects.own_attributes(held)
+    if "_mask" in own and "_data" in own:
+        return Column(own["_data"], None, own["_mask"])
+    return Column(0, None)
+
+
+def _short(objects: Objects, address: int) -> str:
+    return objects.type_name(address).rpartition(".")[2]
 
 
 def labels(objects: Objects, index: int) -> int | tuple[int, ...] | None:
@@ -103,15 +155,11 @@ def _columns(objects: Objects, block: int, *, is_alone: bool) -> Iterator[tuple[
     places = _part(objects, block, lambda each: objects.type_name(each) == _PLACEMENT)
     if not held:
         raise UnknownError("the values of a table were not found")
-    array = _array_of(objects, held)
-    own = objects.own_attributes(held) if not array else {}
-    mask = 0
-    if "_mask" in own and "_data" in own:
-        array, mask = own["_data"], own["_mask"]
-    dimensions = objects.word(array + 24) & 0xFFFFFFFF if array else 1
+    column = array_column(objects, held)
+    dimensions = objects.word(column.values + 24) & 0xFFFFFFFF if column.values else 1
     numbers = (0,) if is_alone else _numbers(objects, places)
     for row, number in enumerate(numbers):
-        yield number, Column(array, row if dimensions > 1 else None, mask)
+        yield number, msgspec.structs.replace(column, row=row if dimensions > 1 else None)
 
 
 def _numbers(objects: Objects, placement: int) -> tuple[int, ...]:

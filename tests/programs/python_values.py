@@ -167,7 +167,14 @@ def tables():
     epoch, second, missing_time = pd.Timestamp(0), pd.Timestamp(7, unit="s"), pd.NaT
     precise, no_span = pd.Timedelta(nanoseconds=1_000_002), pd.Timedelta(0)
     zoned = pd.Timestamp("2026-06-01 03:04", tz=datetime.timezone(datetime.timedelta(hours=2)))
-    partly = pd.DataFrame({"a": [1, 2], "c": pd.Categorical(["x", "y"])})
+    kinds = pd.Categorical(["x", "y", None, "x"], categories=["y", "x"])
+    partly = pd.DataFrame({"a": [1, 2], "c": kinds[:2], "i": pd.interval_range(0, 2)})
+    by_kind = pd.Series(kinds)
+    index, by_name = pd.Index([3, 1]), pd.Index(["r", "s"])
+    counted, days = pd.RangeIndex(1, 9, 3), pd.DatetimeIndex(["2026-01-01", None])
+    pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 2), ("a", 2)])
+    sorts, sparse = pd.CategoricalIndex(["b", "a"]), pd.arrays.SparseArray([0, 1])
+    whole, spans = pd.array([1, None], dtype="Int64"), pd.to_timedelta([1], unit="h")
     wait()
     return locals()
 

@@ -161,7 +161,8 @@ def test_values_of_each_interpreter(python: str) -> None:
         assert bound.startswith("<bound method ") and "__init__ of <Plain at 0x" in bound
         lines = PROGRAM.read_text().splitlines()
         waits_at = lines.index("        yield number") + 1
-        assert value(process, "waiting") == f"<generator counting at python_values.py:{waits_at}>"
+        waiting = f"<generator counting at python_values.py:{waits_at}"
+        assert re.fullmatch(rf"{waiting}, number=\d+>", value(process, "waiting"))
         assert value(process, "ended").startswith("<generator at 0x")
         assert value(process, "bare").startswith("<Empty object at 0x")
         chance = r"<Chance gauss_next=None, a=1, super=<_random\.Random at 0x\w+>>"
@@ -257,15 +258,29 @@ def test_tables_of_pandas() -> None:
         "no_span": "Timedelta('0 days 00:00:00')",
         "zoned": "Timestamp('2026-06-01 03:04:00', "
         "tzinfo=datetime.timezone(datetime.timedelta(seconds=7200)))",
-        "partly": "DataFrame of 2 rows = {a = {1, 2}, c = {<unknown>}}",
+        "partly": "DataFrame of 2 rows = {a = {1, 2}, c = {'x', 'y'}, i = {<unknown>}}",
+        "kinds": "Categorical = {'x', 'y', <NA>, 'x'}",
+        "by_kind": "Series = {'x', 'y', <NA>, 'x'}",
+        "index": "Index of int64, shape (2,) = {3, 1}",
+        "index[1]": "1",
+        "by_name": "Index = {'r', 's'}",
+        "counted": "RangeIndex = {1, 4, 7}",
+        "pairs": "MultiIndex = {('a', 1), ('b', 2), ('a', 2)}",
+        "sorts": "CategoricalIndex = {'b', 'a'}",
+        "whole": "IntegerArray = {1, <NA>}",
     }
     with running(sys.executable, "pandas") as process:
         process.look()
         assert {each: value(process, each) for each in expected} == expected
+        assert value(process, "days") == "DatetimeIndex = {2026-01-01T00:00:00.000000, NaT}"
+        assert value(process, "spans").startswith("TimedeltaIndex = {3600")
+        assert value(process, "sparse").startswith("<SparseArray ")
         assert value(process, "dates").startswith("Series = {2026-01-01T00:00:00.000000")
         for text, why in {
             "table['z']": "no column 'z'",
             "named[0]": "labels of the rows are 0, 1, 2",
+            "kinds[0]": "no array of numbers: its values are numbers of labels",
+            "counted[0]": "no array of numbers",
             "series[3]": "index 3 is outside of 3 elements",
         }.items():
             with pytest.raises(UnknownError, match=why):
