@@ -177,7 +177,7 @@ class _Drawing:
     ) -> None:
         # The elements of arrays with several indices are counted where one axis is for all.
         self._first = lower[0] if len(lower) == 1 else 0
-        self._lower = lower if len(lower) == 2 else (0, 0)
+        self._lower = (lower[0], lower[1]) if len(lower) == 2 else (0, 0)
         self._by_rank = by_rank
         self._ranks = list(by_rank)
         self._title = title
@@ -243,7 +243,7 @@ class _Drawing:
         elif self._is_matrix and self._wanted != "heat" and len(self._ranks) == 1:
             names = ("first index", "second index")
             matrix = self._by_rank[self._ranks[0]]
-            pictures.save_heat(path, matrix, title=self._title, axes_names=names)
+            pictures.save_heat(path, matrix, title=self._title, axes_names=names, first=self._lower)
         else:
             matrix, absent = self._matrix()
             pictures.save_heat(
@@ -253,6 +253,7 @@ class _Drawing:
                 axes_names=("rank", "index"),
                 missing=absent,
                 rows=self._ranks,
+                first=(0, self._first),
             )
 
     def _flat(self) -> NDArray[Any]:

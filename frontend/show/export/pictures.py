@@ -85,24 +85,29 @@ def save_heat(
     axes_names: tuple[str, str],
     missing: Any = None,
     rows: Sequence[int] = (),
+    first: tuple[int, int] = (0, 0),
 ) -> None:
     """Draw a matrix as a heat map; missing elements are white, NaN is red.
 
+    :param rows: names of the rows, which then count from 0 in *first*.
+    :param first: indices of the first row and of the first column.
     :raises CommandError: if the file cannot be written.
     """
     import numpy
 
     matrix = plots.numbers(values)
     absent = numpy.zeros(matrix.shape, bool) if missing is None else numpy.asarray(missing)
+    top, left = first[0] - 0.5, first[1] - 0.5
+    edges = (left, left + matrix.shape[1], top + matrix.shape[0], top)
 
     def draw(axes: Axes) -> None:
         shown = numpy.ma.masked_array(matrix, mask=absent | ~numpy.isfinite(matrix))
-        image = axes.imshow(shown, aspect="auto", interpolation="nearest")
+        image = axes.imshow(shown, aspect="auto", interpolation="nearest", extent=edges)
         strange = ~absent & ~numpy.isfinite(matrix)
         if strange.any():
             red = numpy.zeros((*matrix.shape, 4))
             red[strange] = (1, 0, 0, 1)
-            axes.imshow(red, aspect="auto", interpolation="nearest")
+            axes.imshow(red, aspect="auto", interpolation="nearest", extent=edges)
         if axes.figure is not None:
             axes.figure.colorbar(image, ax=axes)
         axes.set_ylabel(axes_names[0])

@@ -16,6 +16,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome, Shown
+from pgdb.frontend.show.export import pictures
 from pgdb.frontend.show.text import render
 from pgdb.ranks import RankSet
 
@@ -111,14 +112,14 @@ def test_a_map_that_does_not_return_is_given_up(tmp_path: Path) -> None:
 
 
 class FortranDispatcher(FakeDispatcher):
-    """A dispatcher with two ranks, whose array has the lower bounds of a declaration."""
+    """A dispatcher with a few ranks, whose array has the lower bounds of a declaration."""
 
-    def __init__(self, shape: tuple[int, ...], lower: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], lower: tuple[int, ...], ranks: int = 2) -> None:
         super().__init__()
-        self._shape, self._lower = shape, lower
+        self._shape, self._lower, self._ranks = shape, lower, ranks
 
     async def array(self, expression: str) -> Arrays:
-        by_rank = {rank: numpy.ones(self._shape) for rank in range(2)}
+        by_rank = {rank: numpy.ones(self._shape) for rank in range(self._ranks)}
         return Arrays(expression, RankSet(by_rank), by_rank, lower=self._lower)
 
 
@@ -135,6 +136,32 @@ def test_the_labels_of_a_drawing_are_the_indices_of_fortran(
 ) -> None:
     outcome = asyncio.run(typed(FortranDispatcher(shape, lower), line))
     assert outcome.text is not None and labels in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks", "shape", "lower", "first"),
+    [
+        ("plot a", 2, (14,), (-1,), (0, -1)),
+        ("plot b", 1, (3, 2), (5, -2), (5, -2)),
+        ("plot b", 2, (3, 2), (5, -2), (0, 0)),  # elements over one axis
+        ("plot c", 1, (3, 2), (), (0, 0)),
+    ],
+)
+def test_a_heat_map_in_a_file_has_the_indices_of_fortran(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    ranks: int,
+    shape: tuple[int, ...],
+    lower: tuple[int, ...],
+    first: tuple[int, int],
+) -> None:
+    found: list[object] = []
+    monkeypatch.setattr(pictures, "check", lambda path: None)
+    monkeypatch.setattr(pictures, "save_heat", lambda *args, **named: found.append(named["first"]))
+    dispatcher = FortranDispatcher(shape, lower, ranks)
+    asyncio.run(typed(dispatcher, f"{line} -o {tmp_path}/a.png"))
+    assert found == [first]
 
 
 def test_expand_after_plot_is_about_the_plot() -> None:

@@ -38,6 +38,27 @@ def test_pictures(tmp_path: Path, suffix: str) -> None:
         assert path.read_bytes().startswith(magic)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "across", "down"),
+    [((0, 0), (-0.5, 3.5), (2.5, -0.5)), ((5, -2), (-2.5, 1.5), (7.5, 4.5))],
+)
+def test_a_heat_map_counts_from_the_first_indices(
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[int, int],
+    across: tuple[float, float],
+    down: tuple[float, float],
+) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.add_subplot()
+    monkeypatch.setattr(pictures, "_save", lambda path, title, draw: draw(axes))
+    matrix = numpy.arange(12.0).reshape(3, 4)
+    matrix[1, 1] = numpy.nan
+    pictures.save_heat(Path("u.png"), matrix, title="t", axes_names=("a", "b"), first=first)
+    assert (axes.get_xlim(), axes.get_ylim()) == (across, down)
+    assert all(each.get_extent() == [*across, *down] for each in axes.images)
+
+
 def test_pictures_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"must end in \.png, \.svg or \.pdf"):
         pictures.check(tmp_path / "u.gif")
