@@ -10,6 +10,7 @@ from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.class_pairs import Partition
 from pgdb.frontend.analysis.diff import leaves
+from pgdb.frontend.analysis.paths import place_of
 from pgdb.frontend.analysis.plain_values import (
     are_equal_strings,
     bits_of,
@@ -79,6 +80,7 @@ def holds_enumerators(each: EquivalenceClass[Record]) -> bool:
 def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
     """Return the ranks that fail a comparison of elements, grouped by the first failing element."""
     members: dict[Failing, list[RankSet]] = {}
+    expression = answer.command.partition(" ")[2]
     partitions = [(sign, Partition(side.classes)) for sign, side in sides]
     checked: list[RankSet] = []
     for mine in answer.classes:
@@ -90,7 +92,7 @@ def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
                 for theirs, both in partition.split(ranks)
             ]
         for ranks, others in groups:
-            failing = _first_element(mine, others)
+            failing = _first_element(mine, others, expression)
             if failing is not None:
                 members.setdefault(failing, []).append(ranks)
         checked += (ranks for ranks, _ in groups)
@@ -107,7 +109,9 @@ def elements(answer: Answer, sides: list[tuple[str, Answer]]) -> list[Failing]:
 
 
 def _first_element(
-    mine: EquivalenceClass[Record], others: list[tuple[str, EquivalenceClass[Record]]]
+    mine: EquivalenceClass[Record],
+    others: list[tuple[str, EquivalenceClass[Record]]],
+    expression: str,
 ) -> Failing | None:
     """Return the first element that fails a comparison, without ranks; None if all pass."""
 
@@ -145,7 +149,7 @@ def _first_element(
                 return refused("the two arrays have different shapes")
             passes = _passes(value, sign, bound)
             if isinstance(passes, str):
-                return refused(f"{path} {passes}")
+                return refused(f"{place_of(expression, path)} {passes}")
             if not passes:
                 bad.append((path, value))
     if bad:
