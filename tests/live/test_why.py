@@ -229,15 +229,15 @@ def is_stopped(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "activity", "marker"),
+    ("kind", "activity", "marker", "said"),
     [
-        ("join", "sleeping", "helper"),
-        ("own", "deadlock", "own"),
-        ("circle", "deadlock", "circle"),
+        ("join", "sleeping", "helper", "sleeps"),
+        ("own", "deadlock", "own", "waits for a lock that it holds itself"),
+        ("circle", "deadlock", "circle", "is in a deadlock of threads"),
     ],
 )
 def test_the_thread_that_keeps_a_rank_from_coming_is_named(
-    build: Build, mpi: Mpi, kind: str, activity: str, marker: str
+    build: Build, mpi: Mpi, kind: str, activity: str, marker: str, said: str
 ) -> None:
     program = build("inner_waits.c")
     with pgdb.launch(mpi.line(RANKS, program, kind)) as session:
@@ -257,7 +257,6 @@ def test_the_thread_that_keeps_a_rank_from_coming_is_named(
         assert party.status.activity == activity
         # Threads of the MPI library have lower numbers than those of the program.
         assert bool(party.status.thread) == (kind != "own"), only.text
-        said = "waits for a lock that it holds itself" if activity == "deadlock" else "sleeps"
         assert f"for rank 1, which {said}" in only.text
 
 

@@ -25,6 +25,7 @@ pytestmark = [
 ]
 PROGRAM = ROOT / "tests" / "programs" / "python_waits.py"
 HOLDER = ROOT / "tests" / "programs" / "python_holder.py"
+CROSSED = ROOT / "tests" / "programs" / "python_crossed_locks.py"
 LEAVES = ROOT / "tests" / "programs" / "python_leaves.py"
 HEALTHY = ROOT / "tests" / "why" / "py_healthy_farm.py"
 RANKS = 3
@@ -37,9 +38,9 @@ def line_of(text: str, program: Path = PROGRAM) -> int:
 
 
 @contextmanager
-def waiting_job(mpi: Mpi, program: Path = PROGRAM) -> Iterator[int]:
+def waiting_job(mpi: Mpi, program: Path = PROGRAM, *words: str) -> Iterator[int]:
     """Run the program until all ranks have said that they are ready; yield the launcher's pid."""
-    line = mpi.line(RANKS, sys.executable, str(program))
+    line = mpi.line(RANKS, sys.executable, str(program), *words)
     mark = f"PGDB_WAITING_JOB={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
     job = subprocess.Popen(
@@ -98,6 +99,32 @@ def test_a_rank_that_needs_a_lock_has_the_wait_of_the_thread_that_holds_it(mpi: 
         (verdict,) = session.why().verdicts
     assert verdict.kind == "missing-from-collective" and verdict.ranks == pgdb.RankSet([2])
     assert "waits for another thread of its own in queue.Queue.get in thread" in verdict.text
+
+
+@pytest.mark.parametrize("kind", ["Lock", "RLock"])
+def test_two_threads_with_the_locks_of_each_other_are_a_deadlock_of_threads(
+    mpi: Mpi, kind: str
+) -> None:
+    with waiting_job(mpi, CROSSED, kind) as pid, pgdb.attach(pid) as session:
+        found: list[MpiCallStatus] = []
+
+        def is_in_deadlock() -> bool:
+            session.continue_(wait=False)
+            session.interrupt()
+            status = session.mpi_calls().for_rank(1)
+            found[:] = [status] if isinstance(status, MpiCallStatus) else []
+            return bool(found) and found[0].activity == "deadlock"
+
+        wait_until(is_in_deadlock, "both threads of rank 1 wait")
+        (status,) = found
+        assert status.thread and isinstance(status.where, CallSite)
+        assert (status.where.function, status.where.line) == (
+            "work",
+            line_of("with SECOND", CROSSED),
+        )
+        (verdict,) = session.why().verdicts
+    assert verdict.kind == "missing-from-collective" and verdict.ranks == pgdb.RankSet([1])
+    assert "for rank 1, which is in a deadlock of threads in thread" in verdict.text
 
 
 def test_a_rank_that_has_left_python_has_no_place_in_the_interpreter(mpi: Mpi) -> None:

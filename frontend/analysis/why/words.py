@@ -38,6 +38,7 @@ _ACTIVITIES = {
     "exiting": "is ending",
     "": "is outside MPI",
 }
+_OF_THREADS = "is in a deadlock of threads"
 _INSIDE = {
     **dict.fromkeys(
         ("wait", "wait3", "wait4", "waitid", "waitpid", "system"), "waits for a child process"
@@ -275,6 +276,11 @@ def _of_count(predicate: str, count: int) -> str:
 def _outside(status: MpiCallStatus) -> str:
     """Return the work of a rank outside MPI."""
     text = _ACTIVITIES[status.activity]
+    if status.activity == "deadlock" and status.thread:
+        # The first thread waits, directly or not, for one that has what it waits for.
+        return (
+            f"{_OF_THREADS}{f' in {status.inside}' * bool(status.inside)} in thread {status.thread}"
+        )
     if status.activity == "sleeping" and status.sleeps_s is not None:
         text += f" for {sleep(status.sleeps_s)}"
     if status.inside:

@@ -43,7 +43,9 @@ def status(said: MpiCallStatus) -> str:
         if said.state == "no_mpi" and said.note:
             text = "no call of MPI recognized"
         if said.activity:
-            text += f", {_ACTIVITIES.get(said.activity, said.activity)}"
+            is_of_threads = said.activity == "deadlock" and bool(said.thread)
+            activity = _ACTIVITIES.get(said.activity, said.activity)
+            text += f", {'in a deadlock of threads' if is_of_threads else activity}"
             text += f" ({said.inside})" * bool(said.inside)
             text += f" on {said.waits_on}" * bool(said.waits_on)
             text += f" in thread {said.thread}" * bool(said.thread)
