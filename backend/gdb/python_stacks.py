@@ -36,7 +36,7 @@ from pgdb.backend.python.reader import (
     Reader,
     Reading,
 )
-from pgdb.errors import CommandError
+from pgdb.errors import CommandError, PgdbError
 from pgdb.patterns import pattern
 from pgdb.process_maps import Mapping, read_mappings
 from pgdb.records import Failure, Frame, Record, Stack, Variable
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 PYTHON, UNKNOWN = "python", "unknown"
 _LEFT_OUT = "..."
+_OBJECT = pattern(r"<[^<>]+ at (0x[0-9a-f]+)>\Z")
 _SCALAR = pattern(r"[-+]?[\d.][\w.+-]*\Z|nan\Z|inf\Z|True\Z|False\Z|None\Z|(?:b?[\"'])")
 _LONGEST = 60
 NO_PYTHON = "The rank has no Python interpreter."
@@ -268,6 +269,19 @@ class PythonStacks:
         except OSError as error:
             raise CommandError(f"its memory cannot be read: {error.strerror}") from None
         return Interpreter(PageCache(partial(read_some, pid)), at, minor)
+
+    def value_of(self, pid: int, text: str) -> str:
+        """Return the value of an object of which the agent in the rank has said the address.
+
+        The text is returned as it is for another text, and for an object that cannot be read.
+        """
+        if (match := _OBJECT.match(text)) is None:
+            return text
+        try:
+            shown = self.interpreter_of(pid).value_at(int(match[1], 16))
+        except (PgdbError, ValueError, RecursionError):
+            return text
+        return on_one_line(shown)
 
     def tasks_table_of(self, pid: int) -> int:
         """Return the address of asyncio's table of offsets, 0 if there is none."""

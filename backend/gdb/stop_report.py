@@ -151,12 +151,12 @@ class StopReports:
         if self._report:
             return replace(stop, reason="sanitizer-report", breakpoint=0, meaning="", hit="")
         if self._python is not None:
-            return self._at_python(stop, self._python)
+            return self._at_python(stop, self._python, pid)
         if self._death is None:
             return stop
         return replace(stop, reason="death", breakpoint=self._breakpoints.deaths.number, meaning="")
 
-    def _at_python(self, stop: Stop, hit: Hit) -> Stop:
+    def _at_python(self, stop: Stop, hit: Hit, pid: int) -> Stop:
         """Return the stop at which the agent in the rank reports a hit."""
         number = self._breakpoints.python.number_of(hit.slot)
         match hit.kind:
@@ -175,8 +175,10 @@ class StopReports:
         reason = _REASONS_OF_RUNS.get(self._word, "end-stepping-range")
         detail = ""
         if hit.kind == "finish" and hit.text:
-            is_raised = hit.text.startswith("! ")
-            detail = f"raised {hit.text[2:]}" if is_raised else f"value returned: {hit.text}"
+            if hit.text.startswith("! "):
+                detail = f"raised {hit.text[2:]}"
+            else:
+                detail = f"value returned: {self._stacks.python.value_of(pid, hit.text)}"
         return replace(stop, reason=reason, breakpoint=0, hit="", event="", detail=detail)
 
     def _with_values(self, stop: Stop, payload: dict[str, Any]) -> Stop:

@@ -273,6 +273,11 @@ class Interpreter:
         """Return the value of an object that is no array of numbers."""
         return self.shown_in_part(address, most).text
 
+    def value_at(self, address: int) -> str:
+        """Return the value of any object, also of an array of numbers."""
+        most = array_text.MOST_SHOWN
+        return (self._array_in_container(address, most) or self.shown_in_part(address, most)).text
+
     def shown_in_part(self, address: int, most: int, *, is_whole: bool = False) -> Shown:
         """Return the value of an object, and whether some of its elements are left out.
 

@@ -121,6 +121,34 @@ def test_a_value_of_python_is_displayed_at_each_stop_in_its_function() -> None:
 
 
 @pytest.mark.mpi
+def test_finish_shows_the_value_of_an_object(mpi: Mpi, tmp_path: Path) -> None:
+    require_arming(sys.executable)
+    script = tmp_path / "gives.py"
+    lines = ("import array", "")
+    pair = ("def pair(n):", "    return {'n': n, 'm': [7]}")
+    many = ("def many(n):", "    return array.array('d', [n] * 2)")
+    plain = ("class Plain: pass", "def gives():", "    return Plain()")
+    calls = ("pair(3)", "many(1.5)", "gives()")
+    script.write_text("\n".join((*lines, *pair, *many, *plain, *calls)))
+    done = run_json(
+        "launch",
+        *ex("break gives.py:4", "break gives.py:6", "break gives.py:9"),
+        *ex(*("continue", "finish") * 3, "kill"),
+        *mpi.line(RANKS, sys.executable, str(script)),
+    )
+    said = {
+        each["detail"]
+        for line in done.of_type("stop")
+        for each in line["classes"]
+        if "value returned" in each.get("detail", "")
+    }
+    words = " ".join(sorted(said))
+    assert "value returned: {'n': 3, 'm': [7]}" in words
+    assert "value returned: array.array of float64, shape (2,) = {1.5, 1.5}" in words
+    assert "value returned: <Plain object at " in words
+
+
+@pytest.mark.mpi
 def test_a_display_of_python_begins_again_after_a_restart(mpi: Mpi, tmp_path: Path) -> None:
     require_arming(sys.executable)
     script = tmp_path / "twice.py"
