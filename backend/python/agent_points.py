@@ -174,7 +174,7 @@ class Point:
             return ""
         words = self.function.split(".")
         found, count = None, len(words)
-        while found is None and count:
+        while found is None and count > 1:
             count -= 1
             name = ".".join(words[:count])
             found = sys.modules.get("__main__" if name == main_stem() else name)

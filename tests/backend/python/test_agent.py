@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pgdb.backend.python import injection
+from pgdb.backend.python import agent_points, injection
 from tests.support.programs import ROOT
 from tests.support.python_jobs import version
 from tests.support.pythons import interpreters
@@ -325,3 +326,11 @@ def test_steps_stay_with_the_function_that_yields_awaits_or_raises(
     events = [ast.literal_eval(each["report"])["event"] for each in found["hits"]]
     values = [each["text"] for each in events if each.get("kind") == "finish"]
     assert values == ["'no number is left'", "None", "12", "! ValueError: 1"]
+
+
+def test_a_module_is_missing_before_the_program_has_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    wanted = agent_points.Point(2, {"function": "nowhere.run"})
+    assert wanted.absence() == "no module 'nowhere' was loaded"
