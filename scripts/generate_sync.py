@@ -1,8 +1,8 @@
 """Write the calls of the synchronous API, from the asynchronous one.
 
-Run ``python scripts/generate_sync.py`` after a change of a signature or a docstring: they exist
-once, in ``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py`` of
-``frontend/api``.
+Run ``python scripts/generate_sync.py`` after a change of a signature, a docstring or a setting:
+they exist once, in ``rank_data.py``, ``rank_groups.py``, ``rank_view.py``, ``session.py`` and
+``options.py`` of ``frontend/api``.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ HEAD = '''\
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_groups.py``, ``rank_view.py``, ``session.py`` and ``options.py``, and
+run it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -73,6 +74,13 @@ from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that become fields of :class:`SessionOptions`, which describes them."""
+
+'''
+
+RANKS = '''
 
 class Ranks:
     """Some ranks of a session, and the calls on them.
@@ -139,8 +147,27 @@ def generate() -> str:
     """Return the text of the generated module."""
     parts = (("rank_data", "RankData"), ("rank_groups", "RankGroups"), ("rank_view", "RankView"))
     calls = "".join(text for file, name in parts for text in _members(*_class(f"{file}.py", name)))
-    text = HEAD + calls + BETWEEN + "".join(_members(*_class("session.py", "Session")))
+    text = (
+        HEAD
+        + _options()
+        + RANKS
+        + calls
+        + BETWEEN
+        + "".join(_members(*_class("session.py", "Session")))
+    )
     return text.rstrip() + "\n"
+
+
+def _options() -> str:
+    """Return the keyword arguments of sessions, of the types that ``SessionOptions`` declares."""
+    _, owner = _class("options.py", "SessionOptions")
+    # attach() and open_cores() have `ranks` by themselves, since they take text too.
+    return "".join(
+        f"    {node.target.id}: {_quoted(ast.unparse(node.annotation))}\n"
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        if node.target.id != "ranks"
+    )
 
 
 def _class(file: str, name: str) -> tuple[str, ast.ClassDef]:

@@ -1,14 +1,15 @@
 """The calls of the synchronous API.
 
 Generated from the asynchronous API by ``scripts/generate_sync.py``: change that, or
-``rank_data.py``, ``rank_groups.py``, ``rank_view.py`` and ``session.py``, and run it.
+``rank_data.py``, ``rank_groups.py``, ``rank_view.py``, ``session.py`` and ``options.py``, and
+run it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -36,6 +37,56 @@ from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
 from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that become fields of :class:`SessionOptions`, which describes them."""
+
+    world: str
+    spawned: str
+    core_gdbs: int
+    program: str
+    launcher: str
+    mpi_record: bool
+    mpicc: str
+    timeout_s: float
+    start_timeout_s: float
+    max_hold_s: float
+    stop_on_error: bool
+    look_at_running: bool
+    stop_mode: str
+    stop_on_report: bool
+    stop_before_death: bool
+    array_limit_bytes: int
+    varprint_depth: int
+    varprint_children: int
+    compare_pointers: str
+    gdb: str
+    gdb_commands: tuple[str, ...]
+    host: str
+    ssh: tuple[str, ...]
+    listen: str
+    connect: bool
+    overlay_launcher: tuple[str, ...]
+    python_glue: tuple[str, ...]
+    aggregators: int
+    fan_out: int
+    wire_up: str
+    grace_s: float
+    remote_python: str
+    ship: bool
+    nursery: bool
+    guard: bool
+    sbd: bool
+    sbd_cache: str
+    sbd_cache_bytes: int
+    sbd_cache_age_s: float
+    sbd_wait_s: float
+    log: str
+    log_values: bool
+    record: str
+    script_log: str
+    verbose: bool
 
 
 class Ranks:

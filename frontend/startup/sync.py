@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
@@ -23,8 +23,8 @@ from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.sync_generated import Options, SessionCalls
 from pgdb.frontend.api.sync_generated import Ranks as Ranks
-from pgdb.frontend.api.sync_generated import SessionCalls
 from pgdb.frontend.startup import replay as recording
 from pgdb.frontend.startup import start
 from pgdb.frontend.startup.job import StreamName
@@ -37,56 +37,6 @@ if TYPE_CHECKING:
 OnOutput = Callable[[StreamName, bytes], None]
 OnEvent = Callable[[Notification], None]
 OnStep = Callable[[str], None]
-
-
-class Options(TypedDict, total=False):
-    """Keyword arguments that become fields of :class:`SessionOptions`, which describes them."""
-
-    aggregators: int
-    fan_out: int
-    gdb: str
-    gdb_commands: tuple[str, ...]
-    program: str
-    start_timeout_s: float
-    timeout_s: float
-    grace_s: float
-    max_hold_s: float
-    listen: str
-    connect: bool
-    host: str
-    ssh: tuple[str, ...]
-    overlay_launcher: tuple[str, ...]
-    python_glue: tuple[str, ...]
-    remote_python: str
-    ship: bool
-    wire_up: str
-    nursery: bool
-    core_gdbs: int
-    guard: bool
-    sbd: bool
-    sbd_cache: str
-    sbd_cache_bytes: int
-    sbd_cache_age_s: float
-    sbd_wait_s: float
-    array_limit_bytes: int
-    varprint_depth: int
-    varprint_children: int
-    compare_pointers: str
-    stop_on_error: bool
-    look_at_running: bool
-    stop_mode: str
-    stop_on_report: bool
-    stop_before_death: bool
-    spawned: str
-    mpi_record: bool
-    mpicc: str
-    world: str
-    launcher: str
-    log: str
-    log_values: bool
-    record: str
-    script_log: str
-    verbose: bool
 
 
 class HasDescriptor(Protocol):

@@ -73,7 +73,7 @@ def test_every_option_is_a_keyword_argument() -> None:
     wanted = {field.name: field.type for field in fields(SessionOptions)}
     # attach() has `ranks` by itself, since it takes text; a launched job is taken whole.
     del wanted["ranks"]
-    found: dict[str, ForwardRef] = sync.Options.__annotations__
+    found: dict[str, ForwardRef] = sync_generated.Options.__annotations__
     assert {name: each.__forward_arg__ for name, each in found.items()} == wanted
 
 
