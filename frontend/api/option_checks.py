@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.system import durations
 from pgdb.patterns import pattern
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.options import SessionOptions
+    from pgdb.frontend.api.setting import Setting
 
 MOST_AGGREGATORS = 256
 """Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
@@ -69,7 +74,7 @@ def in_seconds_or_off(value: float) -> str:
     return f"{value:g} s" if value else "off"
 
 
-def check_gdb_commands(lines: tuple[str, ...]) -> None:
+def _check_gdb_commands(lines: tuple[str, ...]) -> None:
     """Refuse commands that GDB cannot carry out before it has a program.
 
     :raises UsageError: if there is one.
@@ -79,15 +84,30 @@ def check_gdb_commands(lines: tuple[str, ...]) -> None:
             raise UsageError(f"--gdb-command {line!r}: {why}")
 
 
-def refuse_both_ends(option: str) -> NoReturn:
-    """Refuse an option that makes the front end call, beside one that makes it listen.
+def check_together(options: SessionOptions, settings: Iterable[Setting]) -> None:
+    """Refuse options that exclude each other, and options without an effect.
 
-    :raises UsageError: always.
+    :raises UsageError: if there are some.
     """
-    raise UsageError(f"--listen and {option} exclude each other: one end of a link listens")
+    if options.sbd:
+        _check_sbd_cache(options.sbd_cache, options.gdb_commands)
+    else:
+        for each in settings:
+            # An environment variable is for all sessions, those without --sbd too.
+            if each.only_with and not each.environment:
+                if getattr(options, each.key) != each.default:
+                    raise UsageError(f"{each.option} ({each.key}) needs --sbd (sbd)")
+    _check_gdb_commands(options.gdb_commands)
+    if options.listen and options.calls:
+        option = "--host" if options.host else "--connect"
+        raise UsageError(f"--listen and {option} exclude each other: one end of a link listens")
+    if options.log_values and not options.log:
+        raise UsageError("--log-values needs --log FILE")
+    if not options.ssh:
+        raise UsageError("--ssh names no command; leave it out for ssh")
 
 
-def check_sbd_cache(cache: str, commands: tuple[str, ...]) -> None:
+def _check_sbd_cache(cache: str, commands: tuple[str, ...]) -> None:
     """Refuse a cache of delivered files that GDB would not find.
 
     :raises UsageError: if it is one.

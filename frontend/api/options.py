@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from msgspec import structs
 
-from pgdb.errors import UsageError
 from pgdb.frontend.api import option_checks
 from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
 from pgdb.frontend.api.interface_options import SETTLE as SETTLE
 from pgdb.frontend.api.setting import (
+    RUN_TOO,
     Setting,
     days,
     declared_in,
@@ -55,7 +55,7 @@ class SessionOptions:
     ranks: RankSet | None = setting(
         None,
         option="--ranks",
-        modes=("attach", "launch", "core"),
+        modes=("attach", "launch", "core", "run"),
         value="SET",
         read=ranks,
         help="debug these ranks only, such as 0-3,8; the others run on",
@@ -94,7 +94,7 @@ class SessionOptions:
     program: str = setting(
         "",
         option="--program",
-        modes=("attach", "launch"),
+        modes=("attach", "launch", "run"),
         value="NAME",
         is_name=True,
         help="base name of the ranks' program, where wrappers start it",
@@ -103,7 +103,7 @@ class SessionOptions:
         "auto",
         option="--launcher",
         environment="PGDB_LAUNCHER",
-        modes=("launch",),
+        modes=("launch", "run"),
         choices=LAUNCHERS,
         help="the kind of launcher that the line begins with, where its name or '--version' does "
         "not show it; other: any program that ends up in one of these",
@@ -111,14 +111,14 @@ class SessionOptions:
     mpi_record: bool = switch_setting(
         False,
         option="--mpi-record",
-        modes=("launch",),
+        modes=("launch", "run"),
         help="record the MPI calls of the ranks, which 'why' then reads; the recorder is built "
         "with the MPI's own mpicc at the first time",
     )
     mpicc: str = setting(
         "",
         option="--mpicc",
-        modes=("launch",),
+        modes=("launch", "run"),
         value="PROGRAM",
         is_name=True,
         help="the MPI's C compiler, for --mpi-record; by default the mpicc beside the launcher, or "
@@ -127,6 +127,7 @@ class SessionOptions:
     timeout_s: float = setting(
         60.0,
         option="--timeout",
+        modes=RUN_TOO,
         name="timeout",
         value="SECONDS",
         read=seconds,
@@ -138,6 +139,7 @@ class SessionOptions:
     start_timeout_s: float = setting(
         120.0,
         option="--start-timeout",
+        modes=RUN_TOO,
         value="SECONDS",
         read=seconds,
         show=in_seconds,
@@ -232,11 +234,17 @@ class SessionOptions:
         "addresses are equal too",
     )
     gdb: str = setting(
-        "gdb", option="--gdb", value="GDB", is_name=True, help="the GDB to run on every rank"
+        "gdb",
+        option="--gdb",
+        modes=RUN_TOO,
+        value="GDB",
+        is_name=True,
+        help="the GDB to run on every rank",
     )
     gdb_commands: tuple[str, ...] = setting(
         (),
         option="--gdb-command",
+        modes=RUN_TOO,
         value="COMMAND",
         is_repeated=True,
         show=joined,
@@ -262,6 +270,7 @@ class SessionOptions:
     listen: str = setting(
         "",
         option="--listen",
+        modes=RUN_TOO,
         value="ADDRESS",
         is_name=True,
         help="address of this host that the job's hosts can reach; by default the routes decide",
@@ -269,12 +278,14 @@ class SessionOptions:
     connect: bool = setting(
         False,
         option="--connect",
+        modes=RUN_TOO,
         show=on_or_off,
         help="the front end calls the aggregators, where their hosts cannot reach this one",
     )
     overlay_launcher: tuple[str, ...] = setting(
         (),
         option="--overlay-launcher",
+        modes=RUN_TOO,
         value="COMMAND",
         read=words,
         show=joined,
@@ -297,6 +308,7 @@ class SessionOptions:
     aggregators: int = setting(
         1,
         option="--aggregators",
+        modes=RUN_TOO,
         value="N",
         read=integer,
         check=option_checks.is_aggregator_count,
@@ -306,6 +318,7 @@ class SessionOptions:
     fan_out: int = setting(
         DEFAULT_FAN_OUT,
         option="--fan-out",
+        modes=RUN_TOO,
         value="K",
         read=integer,
         check=option_checks.is_count,
@@ -315,6 +328,7 @@ class SessionOptions:
     wire_up: str = setting(
         "auto",
         option="--wire-up",
+        modes=RUN_TOO,
         choices=WIRE_UPS,
         help="how aggregators find each other: by mpi, direct (without MPI), or auto",
     )
@@ -331,6 +345,7 @@ class SessionOptions:
     remote_python: str = setting(
         "",
         option="--remote-python",
+        modes=RUN_TOO,
         value="PATH",
         is_name=True,
         help="Python for the aggregators, on other hosts too; by default the front end's",
@@ -344,6 +359,7 @@ class SessionOptions:
     nursery: bool = setting(
         True,
         option="--no-nursery",
+        modes=RUN_TOO,
         show=on_or_off,
         help="fork the ranks' GDBs from one that has read the symbols, where that is possible",
     )
@@ -403,6 +419,7 @@ class SessionOptions:
     log: str = setting(
         "",
         option="--log",
+        modes=RUN_TOO,
         value="FILE",
         is_name=True,
         help="log requests, answers and times, but no values; for bug reports",
@@ -430,6 +447,7 @@ class SessionOptions:
     verbose: bool = setting(
         False,
         option="--verbose",
+        modes=RUN_TOO,
         aliases=("-v",),
         show=on_or_off,
         help="show every step of the start, and how the ranks were found",
@@ -450,25 +468,7 @@ class SessionOptions:
     def __post_init__(self) -> None:
         for each in SESSION_SETTINGS:
             each.validate(getattr(self, each.key))
-        self._check_sbd()
-        option_checks.check_gdb_commands(self.gdb_commands)
-        if self.listen and self.calls:
-            option_checks.refuse_both_ends("--host" if self.host else "--connect")
-        if self.log_values and not self.log:
-            raise UsageError("--log-values needs --log FILE")
-        if not self.ssh:
-            raise UsageError("--ssh names no command; leave it out for ssh")
-
-    def _check_sbd(self) -> None:
-        """Refuse a cache that GDB would not find, and options without an effect."""
-        if self.sbd:
-            option_checks.check_sbd_cache(self.sbd_cache, self.gdb_commands)
-            return
-        for declared in SESSION_SETTINGS:
-            # An environment variable is for all sessions, those without --sbd too.
-            if declared.only_with and not declared.environment:
-                if getattr(self, declared.key) != declared.default:
-                    raise UsageError(f"{declared.option} ({declared.key}) needs --sbd (sbd)")
+        option_checks.check_together(self, SESSION_SETTINGS)
 
 
 SESSION_SETTINGS: tuple[Setting, ...] = tuple(

@@ -18,6 +18,11 @@ _T = TypeVar("_T")
 _DAY_S = 24 * 3600
 _KEY = "setting"
 
+JOB_MODES = ("attach", "launch", "core", "jobs", "doctor", "report")
+"""The subcommands that look for a job."""
+RUN_TOO = (*JOB_MODES, "run")
+"""The subcommands that look for a job, and the one that runs one without a prompt."""
+
 Reader = Callable[[str, str], Any]
 """Makes a value from a title (``--timeout``, ``set timeout``) and a text; raises UsageError."""
 
@@ -33,8 +38,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """The option of the command line; empty where there is none."""
     aliases: tuple[str, ...] = ()
     """Other names of the option."""
-    modes: tuple[str, ...] = ()
-    """The subcommands that have the option; empty for all that look for a job."""
+    modes: tuple[str, ...] = JOB_MODES
+    """The subcommands that have the option."""
     environment: str = ""
     """The environment variable that replaces the default."""
     name: str = ""
@@ -65,6 +70,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     def is_flag(self) -> bool:
         """Whether the option has no value."""
         return not self.value and not self.choices
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all subcommands that look for a job have the option."""
+        return set(JOB_MODES) <= set(self.modes)
 
     @property
     def is_inverted(self) -> bool:

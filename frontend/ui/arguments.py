@@ -7,7 +7,6 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptio
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
-from pgdb.frontend.ui import report_mode, run_arguments
+from pgdb.frontend.ui import job_arguments, report_mode, run_arguments
 from pgdb.frontend.ui.argument_actions import Named, Parser, Part, check_name
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
@@ -139,7 +138,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     return Arguments(
         mode=parsed.mode,
         target=getattr(parsed, "target", "") or "",
-        pids=_read_pids(pids) if pids is not None else (),
+        pids=job_arguments.read_pids(pids) if pids is not None else (),
         line=tuple(line),
         options=options,
         script=Script(parsed.parts),
@@ -233,7 +232,7 @@ def _of_report(parsed: argparse.Namespace) -> Arguments:
     given.pop(SETTLE.key, None)
     report = ReportArguments(
         attach=parsed.attach,
-        pids=_read_pids(pids) if pids is not None else (),
+        pids=job_arguments.read_pids(pids) if pids is not None else (),
         file=parsed.target,
         compare=tuple(parsed.compare or ()),
         output=tuple(parsed.output),
@@ -275,12 +274,7 @@ def make_parser() -> argparse.ArgumentParser:
         "attach", parents=[common], allow_abbrev=False, help="debug a running job"
     )
     _add_settings(attaching, "attach")
-    attaching.add_argument(
-        "--pids",
-        metavar="LIST",
-        help="the processes of the ranks: PID or HOST:PID with commas between, a file with these, "
-        "or - for standard input",
-    )
+    job_arguments.add_pids(attaching, "the processes of the ranks")
     attaching.add_argument(
         "target",
         nargs="?",
@@ -420,20 +414,15 @@ def _scripted() -> Parser:
 
 def _common(scripted: Parser) -> Parser:
     common = Parser(add_help=False, allow_abbrev=False, parents=[scripted])
-    common.add_argument(
-        "--exit-code",
-        choices=("pgdb", "job"),
-        default="pgdb",
-        help="the exit status: pgdb's own, or the launched job's (%(default)s)",
-    )
+    job_arguments.add_exit_code(common, "pgdb's own, or the launched job's")
     _add_settings(common, "")
     return common
 
 
 def _add_settings(parser: argparse.ArgumentParser, mode: str) -> None:
-    """Add the options of the settings that *mode* has; "" for those of all modes."""
+    """Add the options of the settings that *mode* alone has; "" for those of all modes."""
     for each in SETTINGS:
-        if each.option and (mode in each.modes if mode else not each.modes):
+        if each.option and (mode in each.modes and not each.is_common if mode else each.is_common):
             parser.add_argument(each.option, *each.aliases, **_argument(each))
 
 
@@ -480,18 +469,3 @@ def _target(text: str) -> str:
             f"{text!r} is no process id and no JOB[.STEP] of Slurm's; see 'pgdb jobs'"
         )
     return text
-
-
-def _read_pids(text: str) -> tuple[str, ...]:
-    """Return the entries of a list, of a file, or of standard input."""
-    if text == "-":
-        text = sys.stdin.read()
-    elif "/" in text or os.path.isfile(text):
-        try:
-            text = Path(text).read_text("utf-8")
-        except (OSError, UnicodeError) as error:
-            raise UsageError(f"--pids {text}: {error}") from None
-    entries = tuple(text.replace(",", " ").split())
-    if not entries:
-        raise UsageError("--pids has no process in it; write for example 4711,node2:812")
-    return entries

@@ -18,6 +18,7 @@ from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.show.display import StartProgress
 from pgdb.frontend.startup.start import attach
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.frontend.ui import job_arguments
 from pgdb.frontend.ui.cli_jobs import choose_job
 
 if TYPE_CHECKING:
@@ -58,12 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="make a report of a running job, which runs on: pid of mpirun, mpiexec or srun, or of "
         "a rank; or JOB[.STEP] of Slurm's; by default the only job there is",
     )
-    parser.add_argument(
-        "--pids",
-        metavar="LIST",
-        help="make a report of these processes: PID or HOST:PID with commas between, a file with "
-        "these, or - for standard input",
-    )
+    job_arguments.add_pids(parser, "make a report of these processes")
     parser.add_argument(
         "--compare", nargs=2, metavar=("A.json", "B.json"), help="show how two reports differ"
     )

@@ -9,34 +9,12 @@ from typing import Any
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.conditions import parse
-from pgdb.frontend.api.options import SETTINGS as ALL_SETTINGS
-from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.options import SETTINGS, SessionOptions
 from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import THEN, RunOptions, duration
 from pgdb.frontend.run.places import Place, pairs_of, read_place
+from pgdb.frontend.ui import job_arguments
 
-SETTINGS = (
-    "ranks",
-    "launcher",
-    "program",
-    "timeout_s",
-    "start_timeout_s",
-    "gdb",
-    "gdb_commands",
-    "listen",
-    "connect",
-    "overlay_launcher",
-    "aggregators",
-    "fan_out",
-    "wire_up",
-    "remote_python",
-    "nursery",
-    "mpi_record",
-    "mpicc",
-    "log",
-    "verbose",
-)
-"""Keys of the settings of a session that ``pgdb run`` has."""
 OPTION_NAMES = {"gdb": "--gdb-program"}
 """Options of settings whose name means something else here."""
 
@@ -46,8 +24,8 @@ def add_options(
 ) -> None:
     """Add the options of ``pgdb run`` to its parser; *argument* returns how a setting is read."""
     add = parser.add_argument
-    for each in ALL_SETTINGS:
-        if each.option and each.key in SETTINGS:
+    for each in SETTINGS:
+        if each.option and "run" in each.modes:
             add(OPTION_NAMES.get(each.key, each.option), *each.aliases, **argument(each))
     add(
         "-o",
@@ -75,12 +53,7 @@ def add_options(
         help="after a report: kill the job, let it continue, or hold it for 'pgdb attach' "
         "(%(default)s)",
     )
-    add(
-        "--exit-code",
-        choices=("pgdb", "job"),
-        default="pgdb",
-        help="the exit status: what has happened, or the job's own (%(default)s)",
-    )
+    job_arguments.add_exit_code(parser, "what has happened, or the job's own")
     add(
         "--gdb",
         dest="with_gdb",

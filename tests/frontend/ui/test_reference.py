@@ -16,6 +16,7 @@ from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SessionOptions
 from pgdb.frontend.ui import reference
 from pgdb.frontend.ui.arguments import make_parser, parse
 from pgdb.frontend.ui.main import main
+from pgdb.frontend.ui.run_arguments import OPTION_NAMES
 
 DOCS = Path(__file__).parent.parent.parent.parent / "docs"
 
@@ -137,7 +138,7 @@ def test_a_setting_is_declared_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["attach", "launch", "jobs", "doctor"])
+@pytest.mark.parametrize("mode", ["attach", "launch", "core", "jobs", "doctor", "run"])
 def test_every_option_is_in_the_help_of_its_modes(
     mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,8 +147,9 @@ def test_every_option_is_in_the_help_of_its_modes(
     shown = capsys.readouterr().out
     for each in SETTINGS:
         if each.option:
-            has = not each.modes or mode in each.modes
-            assert bool(re.search(rf"{each.option}(?![\w-])", shown)) is has, each.option
+            option = OPTION_NAMES.get(each.key, each.option) if mode == "run" else each.option
+            has = mode in each.modes
+            assert bool(re.search(rf"{option}(?![\w-])", shown)) is has, option
 
 
 def test_help_is_a_phrase() -> None:
