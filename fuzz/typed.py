@@ -14,6 +14,7 @@ from unittest.mock import patch
 from fuzz.common import ALL_RANKS, run_coroutine
 from pgdb.errors import CommandError, InternalError, PgdbError, RankSetError, UsageError
 from pgdb.frontend.api import gdb_blocks, gdb_commands
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
@@ -53,6 +54,7 @@ class _Nobody:
         ranks = tuple(RankProcess(rank, "node1", 4711 + rank, "/bin/app") for rank in ALL_RANKS)
         self.table = ProcTable(ranks, "nobody")
         self.options = SessionOptions()
+        self.interfaces = Interfaces()
         self.settings = SettingsJournal()
         self.recorder = Recorder()
 

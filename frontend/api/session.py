@@ -116,9 +116,7 @@ class Session(RankView):
         self.traffic.on_news = self._on_news
         self.stop_modes = self.traffic.stop_modes
         self.stop_modes.parse = self.parse_ranks
-        self.focus: Callable[[], RankSet] = lambda: self.set
-        """Returns the ranks of the stop mode ``focus``; a user interface sets it."""
-        self.stop_modes.focus = lambda: self.focus()
+        self.interfaces = self.stop_modes.interfaces
         self.recovery = Recovery(self._core, self.traffic, mode)
         self.ask = self.recovery.ask
         self.insert_breakpoint = BreakpointMaker(

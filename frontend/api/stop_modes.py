@@ -18,6 +18,7 @@ from pgdb.errors import PgdbError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.api.notifications import Events, RankEvents
 from pgdb.frontend.api.options import StopMode
@@ -78,8 +79,8 @@ class StopModes:
     def __init__(self, core: Core, traffic: Traffic) -> None:
         self._core = core
         self._traffic = traffic
-        self.focus: Callable[[], RankSet] = lambda: core.state.ranks
-        """Returns the ranks of the mode ``focus``; a user interface has a focus of its own."""
+        self.interfaces = Interfaces()
+        """The user interfaces, whose focus the mode ``focus`` is about."""
         self.parse: Callable[[str], RankSet] = RankSet.parse
         """Reads a rank set of the session."""
         self.delete: Callable[[int, RankSet], Awaitable[object]] = _keep
@@ -188,6 +189,7 @@ class StopModes:
                     return  # ranks that go on by themselves: an interrupt may have come before
                 self._interrupted = self._interrupted - ranks
                 self._goes_on[number] = _can_go_on(word)
+                self.interfaces.on_run(number)
                 while len(self._goes_on) > _MOST_RUNS:
                     del self._goes_on[next(iter(self._goes_on))]
             case _:
@@ -269,6 +271,7 @@ class StopModes:
         number = core.transport.next_id()
         core.state.continue_run(number, stop.run, ranks)
         self._goes_on[number] = True
+        self.interfaces.on_run(number, stop.run)
         started = RankSet()
         with contextlib.suppress(PgdbError):
             answer = await self._traffic.ask(
@@ -344,8 +347,8 @@ class StopModes:
         state = self._core.state
         if mode == "all":
             return state.running
-        if mode == "focus" and not ranks.isdisjoint(focus := self.focus()):
-            return state.running & focus
+        if mode == "focus":
+            return state.running & self.interfaces.focus(stop.run, ranks, state.ranks)
         return RankSet()
 
     async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:

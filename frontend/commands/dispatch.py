@@ -23,6 +23,7 @@ from pgdb.frontend.api import exit_status, gdb_commands
 from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_NO_ANSWER, EXIT_OK
 from pgdb.frontend.api.exit_status import Quit as Quit
 from pgdb.frontend.api.gdb_blocks import Nesting, not_finished
+from pgdb.frontend.api.interfaces import acting
 from pgdb.frontend.commands import (
     blocks,
     bodies,
@@ -201,7 +202,7 @@ class Dispatcher:
         """Carry out one line for *ranks*, and return its outcome."""
         # A line inside another line shares the deadline of that line.
         limit_s = None if deadline.is_given() else self.workspace.limit_s
-        with deadline.within(limit_s, for_stops=False):
+        with deadline.within(limit_s, for_stops=False), acting(self.workspace):
             return await self._dispatch(line, ranks)
 
     async def _dispatch(self, line: str, ranks: RankSet) -> Outcome:

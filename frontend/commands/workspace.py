@@ -75,7 +75,7 @@ class Workspace:
         run_timeout_s: float | None = None,
     ) -> None:
         self.session = session
-        session.focus = lambda: self.focus
+        session.interfaces.add(self)
         self._focus: RankSet | None = None  # all
         self.sets: dict[str, RankSet] = {}
         """The sets that ``defset`` has defined, by name."""
@@ -115,7 +115,7 @@ class Workspace:
         """Continue with the session of the job's next launch: focus, sets and answers stay."""
         focus = self.focus & session.set
         self.session = session
-        session.focus = lambda: self.focus
+        session.interfaces.add(self)
         self.user.known.clear()  # the new GDBs have not carried out the Python code
         if self._focus is not None:
             self.focus = focus or session.set

@@ -9,6 +9,7 @@ from typing import Any
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
@@ -58,6 +59,7 @@ class FakeSession:
         self.options = SessionOptions()
         self.settings = SettingsJournal()
         self.stop_modes = FakeStopModes()
+        self.interfaces = Interfaces()
         self.breakpoint_numbers = BreakpointNumbers()
         self.breakpoint_numbers.reached(1, ALL)
         self._asked = ALL

@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import (
     Notification,
@@ -42,6 +43,7 @@ class FakeSession:
         self.on_command: Callable[[], None] = lambda: None
         self.set = ALL
         self.asked = RankSet()
+        self.interfaces = Interfaces()
         self.options = SessionOptions()
         self.state = JobState(ALL)
         self.state.apply((EquivalenceClass(ranks=ALL, record=Stop(reason="breakpoint-hit")),))

@@ -66,6 +66,52 @@ def test_the_mode_focus_is_about_the_focus() -> None:
     run(test, "focus")
 
 
+def test_each_run_is_about_the_focus_of_the_user_interface_that_started_it() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        first, second = User(session), User(session)
+        await first.type("focus 0-1")
+        await second.type("focus 1-3")
+        await first.type("continue &")
+        await second.type("continue &")
+        assert session.state.running == ALL
+        job.hit("1")
+        await until(session, lambda: session.state.running == ranks("2-3"))
+        assert job.interrupted == ["0"]
+        job.hit("2")
+        await until(session, lambda: not session.state.running)
+        assert job.interrupted == ["0", "3"]
+
+    run(test, "focus", runs=False)
+
+
+def test_a_continuation_belongs_to_the_user_interface_of_the_run_before_it() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        first, second = User(session), User(session)
+        session.stop_modes.set_rule(1, members="0")
+        await first.type("focus 1-2")
+        await first.type("continue &")
+        await second.type("focus 2-3")
+        job.hit("2")  # it is no member: PGDB continues it
+        await until(session, lambda: job.resumed[1:])
+        job.hit("2", number=2)
+        await until(session, lambda: not session.state.running)
+        assert job.resumed == ["1-2", "2"] and job.interrupted == ["1"]
+
+    run(test, "focus", runs=False)
+
+
+def test_a_run_of_no_user_interface_is_about_each_focus_with_the_rank() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        first, second = User(session), User(session)
+        await first.type("focus 0-1")
+        await second.type("focus 2-3")
+        job.hit("3")
+        await until(session, lambda: session.state.running == ranks("0-1"))
+        assert job.interrupted == ["2"]
+
+    run(test, "focus")
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
 from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -62,6 +63,7 @@ class FakeSession:
 
     def __init__(self, **said: tuple[tuple[str, str], ...]) -> None:
         self.said = said
+        self.interfaces = Interfaces()
 
     def numbered_on(self, text: str) -> str:
         return text

@@ -13,6 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import line_completion
 from pgdb.frontend.api.gdb_blocks import parse
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.line_completion import Completed, complete_line, completed_of
 from pgdb.frontend.commands import completion
@@ -42,6 +43,7 @@ def make_workspace() -> Workspace:
         set=RankSet(range(4)),
         sets={"edge": RankSet([0])},
         last_breakpoint=2,
+        interfaces=Interfaces(),
         numbered_on=lambda text: text,
         named_set=lambda name: RankSet([3]),
         ranks=lambda ranks: ranks,

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.line_completion import Completed
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.completion import LineCompleter
@@ -138,7 +139,7 @@ def test_help_and_page_come_from_the_declaration() -> None:
     ],
 )
 def test_completion_comes_from_the_declaration(text: str, candidates: list[str]) -> None:
-    session = SimpleNamespace(set=RankSet([0]), sets={}, last_breakpoint=0)
+    session = SimpleNamespace(set=RankSet([0]), sets={}, last_breakpoint=0, interfaces=Interfaces())
 
     async def no_gdb(line: str, ranks: RankSet) -> Completed:
         return Completed()

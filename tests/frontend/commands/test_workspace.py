@@ -10,6 +10,7 @@ import pytest
 from pgdb.errors import CommandError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands import workspace as workspace_module
 from pgdb.frontend.commands.workspace import Workspace
@@ -24,7 +25,7 @@ class FakeSession(SimpleNamespace):
     """A session of eight ranks."""
 
     def __init__(self) -> None:
-        super().__init__(set=ALL, sets={}, state=JobState(ALL))
+        super().__init__(set=ALL, sets={}, state=JobState(ALL), interfaces=Interfaces())
 
     def numbered_on(self, text: str) -> str:
         return text

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import Outcome
@@ -42,6 +43,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.options = SessionOptions()
+        self.interfaces = Interfaces()
         self.set = RankSet()
 
 

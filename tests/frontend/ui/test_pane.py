@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
@@ -83,6 +84,7 @@ class FakeSession:
     def __init__(self, path: str) -> None:
         self.set = ALL
         self.asked = RankSet()
+        self.interfaces = Interfaces()
         self.traffic = FakeTraffic(path)
         self.state = JobState(ALL)
         self.programs = dict.fromkeys(ALL, "/job/work")
