@@ -390,6 +390,7 @@ def test_mi_commands_stand_in_one_folder() -> None:
     assert mi_commands('ask(f"-stack-list-frames {n}", "a -data-evaluate")') == [
         "-stack-list-frames "
     ]
+    assert mi_commands(r'write(b"-gdb-exit\n\xff")') == ["-gdb-exit\n\xff"]
     found = {module: mi_commands(source) for module, source in sources().items()}
     with_commands = {module for module, commands in found.items() if commands}
     assert with_commands

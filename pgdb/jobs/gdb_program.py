@@ -18,8 +18,9 @@ MINIMUM_GDB = (12, 1)
 """Oldest GDB with the features that PGDB uses: MI 3 with asynchronous attach, index cache settings.
 """
 _VERSION = pattern(r"(\d+)\.(\d+)\S*$")
-_MI_QUESTIONS = b"-data-evaluate-expression $_gdb_major*1000+$_gdb_minor\n-gdb-exit\n"
-_MI_ANSWER = pattern(r'^\^done,value="(\d+)"\s*$')
+_QUESTIONS = b"print $_gdb_major*1000+$_gdb_minor\nquit\n"
+_ANSWER = pattern(r"(?:^|\) )\$\d+ = (\d{4,6})\s*$")
+"""The answer to the first question, behind the prompt."""
 DEADLINE_S = 60.0
 _MOST_WORDS_BYTES = 1 << 16
 _MOST_LINES = 30
@@ -54,7 +55,7 @@ def check_gdb(word: str) -> str:
         ) from None
     except OSError as error:
         raise StartError(f"{path} cannot be run: {error}") from None
-    version = version_in(said) or _version_by_mi(path)
+    version = version_in(said) or _printed_version(path)
     if version is None and not said.strip():
         with contextlib.suppress(OSError, TimeoutError):
             errors = first_words([path, "--version"], DEADLINE_S, errors=True).strip()
@@ -74,19 +75,18 @@ def check_gdb(word: str) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def _version_by_mi(path: str) -> tuple[int, int] | None:
-    """Return the version that a program answers through MI, None if it is no GDB.
+def _printed_version(path: str) -> tuple[int, int] | None:
+    """Return the version that a program prints as a value, None if it is no GDB.
 
     A script around GDB need not understand ``--version``, and a debugger derived from GDB may
     print its own name and version alone.
     """
-    words = [path, "-nx", "-q", "--interpreter=mi3"]
     try:
-        said = first_words(words, DEADLINE_S, given=_MI_QUESTIONS)
+        said = first_words([path, "-nx", "-q"], DEADLINE_S, given=_QUESTIONS)
     except (OSError, TimeoutError):
         return None
     for line in said.splitlines():
-        if match := _MI_ANSWER.match(line):
+        if match := _ANSWER.search(line):
             return divmod(int(match[1]), 1000)
     return None
 

@@ -112,11 +112,11 @@ def sources() -> dict[str, str]:
 
 
 def mi_commands(source: str) -> list[str]:
-    """Return the strings of a source that begin as a GDB/MI command does."""
-    return [
-        node.value
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and MI_COMMAND.match(node.value)
-    ]
+    """Return the strings and bytes of a source that begin as a GDB/MI command does."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        value = node.value if isinstance(node, ast.Constant) else None
+        text = value.decode("latin-1") if isinstance(value, bytes) else value
+        if isinstance(text, str) and MI_COMMAND.match(text):
+            found.append(text)
+    return found

@@ -55,8 +55,13 @@ def test_an_old_gdb_is_refused_with_the_way_out(tmp_path: Path, version: str) ->
         check_gdb(str(path))
 
 
-def test_a_debugger_that_does_not_name_gdb_is_judged_by_its_answer_in_mi(tmp_path: Path) -> None:
+def test_a_debugger_without_the_name_gdb_is_judged_by_its_printed_version(
+    tmp_path: Path,
+) -> None:
     text = 'case $1 in --version) echo "Debugger 3.2";; *) exec gdb "$@";; esac'
+    assert check_gdb(str(gdb(tmp_path, text))) == check_gdb("gdb")
+    derived = 'exec gdb "$@" -ex "set prompt (cuda-gdb) "'
+    text = f'case $1 in --version) echo "Debugger 3.2";; *) {derived};; esac'
     assert check_gdb(str(gdb(tmp_path, text))) == check_gdb("gdb")
     silent = 'case $1 in --version) exit 3;; *) echo hello; exec gdb "$@";; esac'
     assert check_gdb(str(gdb(tmp_path, silent))) == check_gdb("gdb")
