@@ -149,8 +149,8 @@ class Syntax(msgspec.Struct, frozen=True):
     def parse(self, command: str, argument: str) -> Parsed:
         """Read the argument of *command*.
 
-        :raises UsageError: if an option is unknown, lacks its value or cannot have it, or if
-            options exclude each other.
+        :raises UsageError: if an option is unknown, lacks its value or cannot have it, has two
+            values, or if options exclude each other.
         """
         return _Parser(self, command, argument).parse()
 
@@ -249,6 +249,9 @@ class _Parser:
         if option.is_repeated:
             self._values[option.keyword] += (value,)
             return
+        # A flag says the same again, and a second value something else.
+        if option.value and self._given.get(option.keyword) is option:
+            raise UsageError(f"{title} is given twice; it takes one value")
         before = self._given.setdefault(option.keyword, option)
         if before is not option:
             names = [each.name for each in self._syntax.options if each.keyword == option.keyword]

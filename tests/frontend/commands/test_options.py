@@ -101,6 +101,7 @@ def test_the_json_line_is_the_struct() -> None:
         ("spread x --unit km", "spread: --unit takes s or m, not 'km'"),
         ("spread x --unit", "spread: --unit needs a value"),
         ("spread x --factor two", "spread: --factor 'two' is no number"),
+        ("spread --unit m x --unit=s", "spread: --unit is given twice; it takes one value"),
         ("spread x --units m", "spread: no option '--units'; there are --factor, --unit"),
     ],
 )
