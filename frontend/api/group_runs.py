@@ -35,8 +35,8 @@ GroupEnd = Literal[
 ]
 """The reason for which a group does not run again: all runs are complete, the ranks' ways have
 parted, some ranks still run, a rank has ended, a rank has stopped for an error, a rank has stopped
-for another reason (a breakpoint), the user has interrupted it, the time was over between two runs,
-GDB has refused the run, a rank is lost."""
+for another reason (a breakpoint; others may still run), the user has interrupted it, the time was
+over between two runs, GDB has refused the run, a rank is lost."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def free_ranks(session: Session, ranks: RankSet, command: str) -> tuple[RankSet,
 def end_of(answer: Answer, is_expected: Callable[[Stop], bool]) -> GroupEnd:
     """Return the reason for which ranks do not go on together; ``complete`` if they do.
 
-    A stop that is not expected is ``stopped``, if nothing worse has happened.
+    A stop that is not expected is ``stopped``, if nothing worse has happened: others may still run.
     """
     missing = answer.missing
     records = [each.record for each in answer.classes]
@@ -135,6 +135,6 @@ def end_of(answer: Answer, is_expected: Callable[[Stop], bool]) -> GroupEnd:
         return "error"
     if any(stop.reason == "interrupted" for stop in stops):
         return "interrupted"
-    if missing.running:
-        return "waiting"
-    return "complete" if all(map(is_expected, stops)) else "stopped"
+    if not all(map(is_expected, stops)):
+        return "stopped"
+    return "waiting" if missing.running else "complete"

@@ -121,7 +121,8 @@ class _Lockstep(GroupRun):
                 if end == "complete" and RankSet.union(way.ranks for way in ways) != self.ranks:
                     end = "lost"  # a rank was detached, or its debugger died, after its step
                 if end in ("complete", "stopped") and len(ways) > 1:
-                    end = "parted"
+                    if not self.answer.missing.running:
+                        end = "parted"
                 steps += end == "complete"
         return Lockstep(
             command=self._command,

@@ -28,7 +28,7 @@ from pgdb.frontend.system.shielding import to_its_end
 from pgdb.merge.classes import Merger
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
-from pgdb.records import Record
+from pgdb.records import Record, Stop
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -55,6 +55,8 @@ class Differ(msgspec.Struct, frozen=True):
     end: DifferEnd
     answer: Answer
     """Answer to the last run: the stops and ends, and the ranks that are missing."""
+    came: RankSet = RankSet()
+    """The ranks that have stopped at the place in the last run."""
     check: Check | None = None
     """The values at the last hit at which they were compared across ranks."""
     comparison: Comparison | None = None
@@ -180,6 +182,7 @@ class _Hits(GroupRun):
         """Run to *limit* hits of *at*, or until the values differ."""
         location = at or await self._here()
         hit = 0
+        came = RankSet()
         end: DifferEnd = "complete"
         if not at:
             end = await values.look()
@@ -192,6 +195,7 @@ class _Hits(GroupRun):
                             break
                         with deadline.renewed():
                             end = await self.run("continue", "", arrival.is_at)
+                            came = self._at(arrival)
                             if end == "complete":
                                 hit += 1
                                 end = await values.look()
@@ -205,9 +209,18 @@ class _Hits(GroupRun):
             hit=hit,
             end=end,
             answer=self.answer,
+            came=came,
             check=values.check,
             comparison=values.comparison,
             unrecorded=values.unrecorded,
+        )
+
+    def _at(self, arrival: Arrival) -> RankSet:
+        """Return the ranks that have stopped at the place."""
+        return RankSet.union(
+            each.ranks
+            for each in self.answer.classes
+            if isinstance(each.record, Stop) and arrival.is_at(each.record)
         )
 
     async def _here(self) -> str:

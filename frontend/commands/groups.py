@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import places_text
@@ -29,9 +30,10 @@ async def _hold(call: Call) -> Outcome:
     session = call.session
     held = session.ranks(ranks).hold()
     state = session.state
+    going = held & state.running
     rows = [(brackets(part), text) for part, text in (
         (held & state.stopped, "held"),
-        (held & state.running, "runs on; held from its next stop on ('interrupt' stops it)"),
+        (going, _runs_on(going)),
         (held & state.lost, "lost; held when 'reattach' has attached to it"),
         (ranks & state.held - held, "held already"),
     ) if part]  # fmt: skip
@@ -61,6 +63,13 @@ async def _release(call: Call) -> Outcome:
     )]  # fmt: skip
     text = "\n".join(line.rstrip() for line in table(rows, Layout()))
     return Shown(text, sets=(free,), line=json_lines.held(free, held_for, released=True))
+
+
+def _runs_on(ranks: RankSet) -> str:
+    """Return the words about ranks that run when they are held."""
+    runs = by_number(ranks, "runs", "run")
+    its, it = by_number(ranks, "its", "their"), by_number(ranks, "it", "them")
+    return f"{runs} on; held from {its} next stop on ('interrupt' stops {it})"
 
 
 def _ranks(call: Call) -> RankSet:

@@ -32,6 +32,8 @@ def lockstep(found: Lockstep, read_source: ReadSource = no_source, width: int = 
             event_text.events(cast("list[EquivalenceClass[Event]]", stops), read_source, width)
         )
     lines.append(reason_of(found))
+    if found.end != "waiting":
+        lines += _left(found.answer)
     return "\n".join(line for line in lines if line)
 
 
@@ -73,6 +75,13 @@ def reason_of(found: Lockstep) -> str:
 
 def differ(found: Differ, width: int = 0) -> str:
     """Return how a run from hit to hit has ended, with the values that differ."""
+    lines = [_differ(found, width)]
+    if found.end != "waiting":
+        lines += _left(found.answer)
+    return "\n".join(lines)
+
+
+def _differ(found: Differ, width: int) -> str:
     hits = "1 hit" if found.hit == 1 else f"{found.hit} hits"
     where = f"hit {found.hit} of {found.location}" if found.hit else f"here, at {found.location}"
     after = f"after {hits} of {found.location}"
@@ -103,15 +112,7 @@ def differ(found: Differ, width: int = 0) -> str:
                 all_ = f"the last of {hits}"
             return f"{found.expression} is {as_} on [{found.ranks}] at {all_} of {found.location}"
         case "waiting":
-            out = found.answer.missing.running
-            came = found.ranks - out
-            runs = by_number(out, "runs", "run")
-            return (
-                f"[{out}] still {runs} {after}; [{came}] came and may be waited for in MPI; 'wait' "
-                f"waits longer, 'interrupt' stops [{out}]"
-                if came
-                else f"[{out}] still {runs} {after}; 'interrupt' stops [{out}]"
-            )
+            return _hit_awaited(found, after)
         case "interrupted" | "timeout":
             how = "interrupted" if found.end == "interrupted" else "the time of the command is over"
             if not found.hit and found.check is None and found.comparison is None:
@@ -122,8 +123,12 @@ def differ(found: Differ, width: int = 0) -> str:
         case "lost":
             missing = found.answer.missing
             return f"the run ends {after}: [{missing.late | missing.lost}] lost or silent"
-    ends = _ends_of(found.answer, lambda record: not _is_at_hit(found, record))
-    return f"the run ends {after}: {ends or 'a rank has failed'}"
+    answer = found.answer
+    # Ranks at the hit are no reason for the end.
+    others = tuple(each for each in answer.classes if not each.ranks <= found.came)
+    ends = _ends_of(replace(answer, classes=others), lambda record: True)
+    came = f"; [{found.came}] came" if found.came else ""
+    return f"the run ends {after}: {ends or 'a rank has failed'}{came}"
 
 
 def barrier_news(news: BarrierNews) -> str:
@@ -206,8 +211,32 @@ def _waiting(found: Lockstep, after: str) -> str:
     )
 
 
-def _is_at_hit(found: Differ, record: object) -> bool:
-    return isinstance(record, Stop) and found.end != "stopped" and not is_error(record)
+def _hit_awaited(found: Differ, after: str) -> str:
+    missing = found.answer.missing
+    if not (out := missing.running):
+        return f"the wait was over {after}, and the last ranks came behind it"
+    runs, them = by_number(out, "runs", "run"), by_number(out, "it", "them")
+    why = f"; [{found.came}] came and may be waited for in MPI" if found.came else ""
+    if missing.held:
+        why += f"; {_held_back(missing.held)}"
+    longer = "'wait' waits longer, " if found.came else ""
+    return f"[{out}] still {runs} {after}{why}; {longer}'interrupt' stops {them}"
+
+
+def _left(answer: Answer) -> list[str]:
+    """Return the ranks that still run, and those that were left out."""
+    lines, missing = [], answer.missing
+    if out := missing.running:
+        runs, them = by_number(out, "runs", "run"), by_number(out, "it", "them")
+        why = f"; {_held_back(missing.held)}" if missing.held else ""
+        lines.append(f"[{out}] still {runs}{why}; 'wait' waits longer, 'interrupt' stops {them}")
+    elif missing.held:
+        lines.append(f"[{missing.held}] held")
+    return lines
+
+
+def _held_back(held: RankSet) -> str:
+    return f"[{held}] {by_number(held, 'is', 'are')} held and may be waited for in MPI"
 
 
 def _ends_of(answer: Answer, holds: Callable[[object], bool]) -> str:

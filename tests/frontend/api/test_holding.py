@@ -235,6 +235,18 @@ def test_the_prompt_holds_and_releases() -> None:
     run(test)
 
 
+def test_ranks_that_run_when_they_are_held_are_told_by_their_number() -> None:
+    async def test(job: HeldJob, session: Session) -> None:
+        user = User(session)
+        await session.ranks("1-2").run("continue", wait=False)
+        assert (await user.type("hold all")).splitlines() == [
+            "[0,3] held",
+            "[1-2] run on; held from their next stop on ('interrupt' stops them)",
+        ]
+
+    run(test)
+
+
 def test_the_answer_names_the_held_ranks() -> None:
     async def test(job: HeldJob, session: Session) -> None:
         user = User(session)

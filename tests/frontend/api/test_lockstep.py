@@ -116,6 +116,32 @@ def test_the_end_of_a_lockstep_has_each_place_once() -> None:
     assert text.endswith(": [0-7] Breakpoint 4, f () at a.c:2")
 
 
+def test_a_rank_that_has_stopped_elsewhere_has_not_completed_the_step() -> None:
+    job = MovingJob(paths([at(2)], r6=[None], r7=[at(9, "g", breakpoint=4)]))
+    found, _ = stepped(job, "next", 2, settle_s=0.0)
+    assert (found.end, found.steps) == ("stopped", 0)
+    assert meeting_text.lockstep(found).splitlines()[-2:] == [
+        "the lockstep ends after 0 steps, at f at a.c:1: [7] Breakpoint 4, g () at a.c:9; "
+        "[0-5] f at a.c:2",
+        "[6] still runs; 'wait' waits longer, 'interrupt' stops it",
+    ]
+
+
+def test_a_lockstep_names_the_held_ranks() -> None:
+    texts = []
+
+    async def test(session: Session) -> None:
+        session.ranks("2-3").hold()
+        for count in (1, 2):
+            texts.append(meeting_text.lockstep(await session.lockstep("next", count)))
+
+    run(MovingJob(paths([at(2), at(3), at(4)])), test)
+    assert texts == [
+        "[0-1,4-7] stopped in f () at a.c:2\n[2-3] held",
+        "[0-1,4-7] stopped in f () at a.c:4\n2 steps, all together\n[2-3] held",
+    ]
+
+
 class Vanishing(MovingJob):
     """Ranks of which some cannot say where they are after a step."""
 

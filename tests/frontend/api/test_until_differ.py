@@ -154,6 +154,34 @@ def test_ranks_that_do_not_come_in_time_are_named() -> None:
     assert meeting_text.differ(found).startswith("[3] still runs after 1 hit of f; [0-2] came")
 
 
+def test_a_rank_that_has_stopped_elsewhere_has_not_come() -> None:
+    job = job_of("1", r1=[HIT, at(9, "g", breakpoint=8)], r2=[HIT, None])
+    found = found_by(job, at="f", settle_s=0.0)
+    assert (found.end, found.hit, str(found.came)) == ("stopped", 1, "0,3")
+    assert meeting_text.differ(found).splitlines() == [
+        "the run ends after 1 hit of f: [1] Breakpoint 8, g () at a.c:9; [0,3] came",
+        "[2] still runs; 'wait' waits longer, 'interrupt' stops it",
+    ]
+
+
+def test_held_ranks_are_named_at_every_end_of_a_run() -> None:
+    texts = []
+
+    async def test(session: Session) -> None:
+        session.ranks("2-3").hold()
+        found = await session.until_differ("x", at="f", limit=2, settle_s=0.0)
+        texts.append(meeting_text.differ(found))
+
+    for path in ([HIT, HIT], [HIT, None], [HIT, Exit(code=0)]):
+        run(job_of("1", r0=path), test)
+    assert texts == [
+        "x is the same on [0-1] at all 2 hits of f\n[2-3] held",
+        "[0] still runs after 1 hit of f; [1] came and may be waited for in MPI; "
+        "[2-3] are held and may be waited for in MPI; 'wait' waits longer, 'interrupt' stops it",
+        "the run ends after 1 hit of f: [0] exited normally; [1] came\n[2-3] held",
+    ]
+
+
 def test_no_run_to_a_hit_begins_after_the_time_limit() -> None:
     found = found_by(job_of("1"), at="f", timeout_s=0.0)
     assert (found.end, found.hit) == ("timeout", 0)
