@@ -18,14 +18,15 @@ from pgdb.backend.care import liveness
 from pgdb.backend.gdb.core_seats import Seats
 from pgdb.backend.gdb.loaded_core import LoadedCore
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.operations import LASTING, computes, prints_values
-from pgdb.backend.rank.protocol import NO_CAPABILITY, State
+from pgdb.backend.gdb.operations import computes, prints_values
+from pgdb.backend.rank.protocol import State
 from pgdb.backend.zygote.core_programs import program_of
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.cores.core_file import CoreFile, CoreFileError, environment_of_core, read_core
 from pgdb.cores.core_set import mismatch
 from pgdb.errors import GdbError, PgdbError
-from pgdb.overlay.messages import AnyOperation, Console, Detach, Interrupt, Kill, Resume, Script
+from pgdb.overlay.messages import AnyOperation, Console, Script
+from pgdb.overlay.operation import NO_CAPABILITY
 from pgdb.overlay.operations import ReadFile
 from pgdb.patterns import pattern
 from pgdb.records import Block, Event, Exit, Failure, Progress, Record, Stop
@@ -141,7 +142,7 @@ class CoreDebugger:
     ) -> Record:
         """Carry out one operation and return its answer; it is overdue after *timeout_s*."""
         del of_ended
-        if isinstance(operation, Kill | Interrupt | Detach | Resume):
+        if operation.needs_process:
             return Failure(message=NEEDS_PROCESS)
         if isinstance(operation, Console) and _TAKES_AWAY.match(operation.command):
             return Failure(message=NEEDS_PROCESS)
@@ -291,7 +292,7 @@ class CoreDebugger:
         loaded = await self._load()
         limit = None
         self._is_limited = False
-        if timeout_s is not None and isinstance(operation, LASTING):
+        if timeout_s is not None and operation.can_last:
             if prints_values(operation) or computes(operation):
                 loop = asyncio.get_running_loop()
                 limit = loop.call_later(_LIMIT_SHARE * timeout_s, self._interrupt, loaded)

@@ -29,7 +29,6 @@ from pgdb.backend.gdb.gpu_turns import GpuTurns
 from pgdb.backend.gdb.input_watch import LOST
 from pgdb.backend.gdb.interrupting import Interrupter
 from pgdb.backend.gdb.operations import (
-    LASTING,
     Operations,
     computes,
     prints_at_stops,
@@ -200,7 +199,7 @@ class GdbDebugger:
             limit = None
             if timeout_s is not None:
                 self._due_s = asyncio.get_running_loop().time() + timeout_s
-                if isinstance(operation, LASTING):
+                if operation.can_last:
                     limit = self._limit(operation, timeout_s)
             self._given_up = ""
             # "continue 2" sets an ignore count that its own run uses up, and its hits delete

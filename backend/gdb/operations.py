@@ -110,8 +110,6 @@ _FULL_STACK = pattern(r"(?:bt|backtrace|where|info (?:s|stack))\b.*[ -]full\b")
 _FRAME_ARGUMENTS_ARE = "print frame-arguments"
 _FRAME_ARGUMENTS = pattern(r"(?:set|show) p(?:r|rint)? frame-ar")
 _SHOWS_ARGUMENTS = (_FULL_STACK, _FRAME_ARGUMENTS)
-LASTING = (Console, Evaluate, SelectFrame, ListVariables, Script)
-"""Kinds of operations of which some print values or carry out code of the user's."""
 # GDB says nothing to it at its own prompt, but shows the frame to a program that uses MI.
 _SELECTS = pattern(r"sel[a-z-]*(?:\s|\Z)")
 _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")

@@ -16,15 +16,12 @@ from pgdb.backend.node.number_summary import sum_up
 from pgdb.backend.node.stack_answers import OnAnswer, StackAnswers, event_of, record_of
 from pgdb.backend.node.value_digest import digested, digested_stop, digested_variables
 from pgdb.backend.rank.protocol import (
-    NO_CAPABILITY,
-    Capability,
     DebuggerFactory,
     FactoryContext,
     HasEndedError,
     NeedsStopError,
     OpenFactory,
     RankDebugger,
-    capability_for,
 )
 from pgdb.errors import GdbError
 from pgdb.jobs import environment_scan, hold, procfs, rank_program
@@ -165,9 +162,8 @@ class Leaf:
         """Have *ranks* answer; each answer comes through the callbacks, in its own time."""
         if isinstance(request.operation, Acquire) and (running := ranks - self._held_ranks):
             self._shared.pause(self._pids[rank] for rank in running)
-        needed = capability_for(request.operation)
         for rank in ranks:
-            self._keep(asyncio.create_task(self._answer(request, rank, needed)))
+            self._keep(asyncio.create_task(self._answer(request, rank)))
 
     def states(self) -> tuple[EquivalenceClass[Event], ...]:
         """Return the current event of each rank, for a new parent."""
@@ -213,23 +209,23 @@ class Leaf:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, request: Request, rank: int, needed: Capability) -> None:
+    async def _answer(self, request: Request, rank: int) -> None:
         """Carry out a request on one rank."""
         try:
-            await self._do(request, rank, needed)
+            await self._do(request, rank)
         except Exception:
             # One request of one rank: the others go on, and the trace is in the log.
             LOG.exception("rank %d: %r failed", rank, request.operation)
             failed = Failure(message="internal error of PGDB; see the aggregator's log")
             self._on_answer(request.request_id, EquivalenceClass(RankSet([rank]), failed))
 
-    async def _do(self, request: Request, rank: int, needed: Capability) -> None:
+    async def _do(self, request: Request, rank: int) -> None:
         operation = request.operation
         if isinstance(operation, Recall):
             self._recall(request.request_id, operation, rank)
             return
         try:
-            record = await self._perform(request, self._debuggers[rank], needed)
+            record = await self._perform(request, self._debuggers[rank])
         except NeedsStopError:
             self._on_missing(request.request_id, Missing(running=RankSet([rank])))
             return
@@ -269,16 +265,14 @@ class Leaf:
         )
         self._on_answer(request.request_id, answer)
 
-    async def _perform(
-        self, request: Request, debugger: RankDebugger, needed: Capability
-    ) -> Record:
-        """Carry out a request with a debugger that needs a capability for it; return its answer."""
+    async def _perform(self, request: Request, debugger: RankDebugger) -> Record:
+        """Carry out a request with the debugger of a rank; return its answer."""
         operation, request_id = request.operation, request.request_id
         if isinstance(operation, Acquire):
             return await self._acquire(debugger, request_id)
         if isinstance(operation, Reattach):
             return await self._reattach(debugger, request_id)
-        if needed is not NO_CAPABILITY and needed not in debugger.capabilities:
+        if operation.needed not in debugger.capabilities:
             return Failure(message="the debugger of this rank can only look at it")
         if operation.is_urgent:
             return await debugger.perform(operation, request_id)

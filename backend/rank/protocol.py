@@ -6,25 +6,12 @@ A leaf knows this module and one :data:`OpenFactory`. GDB on a process is one im
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pgdb.overlay.breakpoint_operations import StartTrace, StopTrace
-from pgdb.overlay.messages import (
-    AdvanceBreakpoints,
-    AnyOperation,
-    BreakpointCommands,
-    ChangeBreakpoints,
-    Console,
-    InsertBreakpoint,
-    Interrupt,
-    Kill,
-    ListBreakpoints,
-    Resume,
-    Setup,
-)
+from pgdb.overlay.messages import AnyOperation, Setup
+from pgdb.overlay.operation import Capability
 from pgdb.records import Event, Exit, Record
 
 if TYPE_CHECKING:
@@ -42,34 +29,8 @@ class HasEndedError(Exception):
     """The end of the rank, and of its debugger."""
 
 
-class Capability(enum.Flag):
-    """A kind of operation that a debugger can carry out; all debuggers can look at the rank."""
-
-    RUN = enum.auto()
-    """Resume, interrupt and kill the rank."""
-    BREAKPOINTS = enum.auto()
-    """Set, change and list breakpoints."""
-
-
-NO_CAPABILITY = Capability(0)
-"""Capabilities that operations need which only look."""
 EVERYTHING = Capability.RUN | Capability.BREAKPOINTS
 """Capabilities of a debugger that controls a live process."""
-
-
-def capability_for(operation: AnyOperation) -> Capability:
-    """Return the capability that an operation needs, an empty one if every debugger has it."""
-    match operation:
-        case Resume() | Interrupt() | Kill() | Console(run=True):
-            return Capability.RUN
-        case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands():
-            return Capability.BREAKPOINTS
-        case StartTrace() | StopTrace():
-            return Capability.BREAKPOINTS
-        case AdvanceBreakpoints() | ListBreakpoints():
-            return Capability.BREAKPOINTS
-        case _:
-            return NO_CAPABILITY
 
 
 class RankDebugger(Protocol):

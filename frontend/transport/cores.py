@@ -6,31 +6,7 @@ from collections.abc import Callable
 
 from pgdb.errors import CommandError
 from pgdb.frontend.transport.overlay_transport import Aggregators, Calls, OverlayTransport
-from pgdb.overlay.breakpoint_operations import StartTrace, StopTrace
-from pgdb.overlay.messages import (
-    AnyOperation,
-    BreakpointCommands,
-    ChangeBreakpoints,
-    Detach,
-    InsertBreakpoint,
-    Interrupt,
-    Kill,
-    ListBreakpoints,
-)
-from pgdb.overlay.router import Gathered
-from pgdb.ranks import RankSet
-
-_NEED_A_PROCESS = (
-    BreakpointCommands,
-    ChangeBreakpoints,
-    Detach,
-    InsertBreakpoint,
-    Interrupt,
-    Kill,
-    ListBreakpoints,
-    StartTrace,
-    StopTrace,
-)
+from pgdb.overlay.messages import AnyOperation
 
 
 class CoreTransport(OverlayTransport):
@@ -40,30 +16,16 @@ class CoreTransport(OverlayTransport):
 
     def __init__(self, make_overlay: Callable[[Calls], Aggregators]) -> None:
         super().__init__(make_overlay)
-        self.ask = self._ask
+        self._root.check = check
 
-    def check(self, operation: AnyOperation, command: str) -> None:
-        """Check that an operation needs no process.
 
-        :raises CommandError: if it needs one.
-        """
-        if isinstance(operation, _NEED_A_PROCESS) or operation.sets_running:
-            raise CommandError(
-                f"'{command}' needs a process, and the ranks of this session are core files, which "
-                "can be looked at only"
-            )
+def check(operation: AnyOperation, command: str) -> None:
+    """Check that an operation needs no process.
 
-    async def _ask(
-        self,
-        request_id: int,
-        ranks: RankSet,
-        operation: AnyOperation,
-        timeout_s: float,
-        command: str = "",
-        *,
-        of_ended: bool = False,
-    ) -> Gathered:
-        self.check(operation, command)
-        return await self._root.ask(
-            request_id, ranks, operation, timeout_s, command, of_ended=of_ended
+    :raises CommandError: if it needs one.
+    """
+    if operation.needs_process:
+        raise CommandError(
+            f"'{command}' needs a process, and the ranks of this session are core files, which "
+            "can be looked at only"
         )

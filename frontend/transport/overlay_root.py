@@ -67,6 +67,8 @@ class Root(TreeNode):
         """Aggregators in the tree."""
         self.known: dict[int, Hello] = {}
         """Aggregators that are or were in the tree."""
+        self.check: Callable[[AnyOperation, str], None] = lambda operation, command: None
+        """Refuses operations that no rank can carry out."""
         self.on_delivered: Callable[[], None] = lambda: None
         """Called when the delivery of files has progressed."""
 
@@ -104,9 +106,9 @@ class Root(TreeNode):
     ) -> Gathered:
         """Ask *ranks*; return when all have answered, or when the tree's deadline has passed.
 
-        The *command* is for transports whose errors name it.
+        :raises PgdbError: if :attr:`check` refuses the operation; its error names the *command*.
         """
-        del command
+        self.check(operation, command)
         if not ranks:
             return Gathered(request_id=request_id, classes=(), missing=Missing())
         future: asyncio.Future[Gathered] = self._loop.create_future()

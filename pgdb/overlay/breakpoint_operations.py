@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from pgdb.overlay.operation import Logged, Operation
+from pgdb.overlay.operation import Capability, Logged, Operation
 
 BreakpointKind = Literal["", "watchpoint", "tracepoint"]
 """Breakpoints to list: all, or those of a kind."""
@@ -12,6 +12,7 @@ BreakpointKind = Literal["", "watchpoint", "tracepoint"]
 class InsertBreakpoint(Operation, frozen=True, kw_only=True):
     """Make breakpoints, watchpoints or catchpoints with a GDB command."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
@@ -24,6 +25,7 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
     """Delete, enable, disable … breakpoints by their job-wide numbers."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {
         "command": "as it is",
@@ -42,6 +44,7 @@ class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
 class BreakpointCommands(Operation, frozen=True, kw_only=True):
     """Attach GDB commands to breakpoints."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"numbers": "as it is", "commands": "count"}
 
@@ -52,6 +55,8 @@ class BreakpointCommands(Operation, frozen=True, kw_only=True):
 class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
     """Let the rank's next breakpoint have a number behind the last one of the job."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
+
     last: int
     """The last number that the job has used."""
 
@@ -59,6 +64,7 @@ class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
 class ListBreakpoints(Operation, frozen=True, kw_only=True):
     """List the job-wide breakpoints of the rank."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
     only_reads: ClassVar[bool] = True
 
     numbers: tuple[str, ...] = ()
@@ -70,6 +76,7 @@ class ListBreakpoints(Operation, frozen=True, kw_only=True):
 class StartTrace(Operation, frozen=True, kw_only=True):
     """Collect values at each hit of a place, without stopping the rank; answered with a Text."""
 
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
     logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expressions": "count"}
 
     number: int
@@ -85,6 +92,8 @@ class StartTrace(Operation, frozen=True, kw_only=True):
 
 class StopTrace(Operation, frozen=True, kw_only=True):
     """End a trace and forget its values."""
+
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
 
     number: int
 

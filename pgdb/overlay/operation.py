@@ -1,5 +1,6 @@
 """Base of the operations: the properties that each operation has."""
 
+import enum
 import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal, get_args, get_type_hints
@@ -11,6 +12,19 @@ from pgdb.patterns import pattern
 
 Logged = Literal["as it is", "expression", "command", "count"]
 """The way in which a log shows a field of an operation; see :mod:`pgdb.frontend.store.redact`."""
+
+
+class Capability(enum.Flag):
+    """A kind of operation that a debugger can carry out; all debuggers can look at the rank."""
+
+    RUN = enum.auto()
+    """Resume, interrupt and kill the rank."""
+    BREAKPOINTS = enum.auto()
+    """Set, change and list breakpoints."""
+
+
+NO_CAPABILITY = Capability(0)
+"""Capabilities that operations need which only look."""
 
 _WRONG_VALUE = pattern(r"Invalid enum value (.*) - at `\$\.(\w+)`", re.DOTALL)
 _WRONG_TYPE = pattern(r"Expected `([^`]*)`, got `([^`]*)` - at `\$\.(\w+)`")
@@ -26,10 +40,14 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
     only_reads: ClassVar[bool] = False
     """Whether it changes neither the rank nor its debugger."""
     needs_stopped_rank: ClassVar[bool] = False
+    capability: ClassVar[Capability] = NO_CAPABILITY
+    """The capability that it needs; one that sets the rank running needs RUN besides."""
     is_urgent: ClassVar[bool] = False
     """Whether it does not wait until earlier operations are complete."""
     is_about_breakpoints: ClassVar[bool] = False
     """Whether it must be repeated for a rank that gets a new debugger."""
+    can_last: ClassVar[bool] = False
+    """Whether it can print values of any size, or carry out code of the user's."""
     uses_frame: ClassVar[bool] = False
     """Whether the answer depends on the selected frame or thread."""
     keeps_answer: ClassVar[bool] = True
@@ -62,6 +80,16 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
     def sets_running(self) -> bool:
         """Whether it sets the rank running."""
         return False
+
+    @property
+    def needed(self) -> Capability:
+        """The capability that a debugger must have for it, an empty one if every debugger can."""
+        return self.capability | Capability.RUN if self.sets_running else self.capability
+
+    @property
+    def needs_process(self) -> bool:
+        """Whether there must be a process, which a core file is not."""
+        return self.needed is not NO_CAPABILITY
 
     @property
     def reads_kept_values(self) -> bool:

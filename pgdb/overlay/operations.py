@@ -17,7 +17,7 @@ from pgdb.overlay.breakpoint_operations import (
     StartTrace,
     StopTrace,
 )
-from pgdb.overlay.operation import Logged, Operation
+from pgdb.overlay.operation import Capability, Logged, Operation
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint
 from pgdb.patterns import pattern
 
@@ -57,6 +57,7 @@ class Evaluate(Operation, frozen=True, kw_only=True):
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
+    can_last: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression", "format": "as it is"}
 
@@ -229,6 +230,7 @@ class SelectFrame(Operation, frozen=True, kw_only=True):
     """Select another frame; answered with a Stack of the selected frame."""
 
     needs_stopped_rank: ClassVar[bool] = True
+    can_last: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
     command: str
@@ -246,6 +248,7 @@ class ListVariables(Operation, frozen=True, kw_only=True):
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
+    can_last: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"which": "as it is"}
 
@@ -267,6 +270,7 @@ class ListVariables(Operation, frozen=True, kw_only=True):
 class Console(Operation, frozen=True, kw_only=True):
     """Run one GDB command unchanged."""
 
+    can_last: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "command"}
 
@@ -324,6 +328,7 @@ class Explore(Operation, frozen=True, kw_only=True):
 class Script(Operation, frozen=True, kw_only=True):
     """Run several lines as one GDB script (``define``, ``python``, ``if`` …)."""
 
+    can_last: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"lines": "count"}
 
@@ -351,6 +356,7 @@ class Resume(Operation, frozen=True, kw_only=True):
 class Interrupt(Operation, frozen=True, kw_only=True):
     """Stop the rank if it runs; answered at once, the stop is an event."""
 
+    capability: ClassVar[Capability] = Capability.RUN
     is_urgent: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
 
@@ -360,12 +366,18 @@ class Detach(Operation, frozen=True, kw_only=True):
 
     outdates_answers: ClassVar[bool] = True
 
+    @property
+    def needs_process(self) -> bool:
+        """Whether there must be a process."""
+        return True
+
 
 class Kill(Operation, frozen=True, kw_only=True):
     """End the rank's process."""
 
     keeps_debugger: bool = False
     """Whether the debugger of a stopped rank stays, to answer from the program's file."""
+    capability: ClassVar[Capability] = Capability.RUN
     is_urgent: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from pgdb.backend.rank.protocol import (
     EVERYTHING,
-    Capability,
     FactoryContext,
     HasEndedError,
     NeedsStopError,
@@ -26,6 +25,7 @@ from pgdb.overlay.messages import (
     Kill,
     Resume,
 )
+from pgdb.overlay.operation import Capability
 from pgdb.records import (
     Breakpoint,
     BreakpointsMade,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pgdb.backend.node.leaf import Leaf
-from pgdb.backend.rank.protocol import EVERYTHING, Capability
+from pgdb.backend.rank.protocol import EVERYTHING
 from pgdb.errors import GdbError
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import (
@@ -28,6 +28,7 @@ from pgdb.overlay.messages import (
     Setup,
     Share,
 )
+from pgdb.overlay.operation import Capability
 from pgdb.ranks import RankSet
 from pgdb.records import (
     Event,

@@ -76,6 +76,7 @@ from pgdb.overlay.messages import (
     WantFiles,
     WantPart,
 )
+from pgdb.overlay.operation import NO_CAPABILITY, Capability
 from pgdb.overlay.operations import ReadFile
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Record, Running, Value
@@ -424,8 +425,26 @@ def test_properties_of_operations_do_not_travel_and_logged_fields_exist(
 ) -> None:
     sent = msgspec.msgpack.decode(msgspec.msgpack.encode(operation))
     properties = {"only_reads", "needs_stopped_rank", "is_urgent", "uses_frame", "keeps_answer"}
+    properties |= {"capability", "can_last"}
     assert properties.isdisjoint(sent) and {"logged", "outdates_answers"}.isdisjoint(sent)
     assert set(operation.logged) <= set(type(operation).__struct_fields__)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operations_name_the_capability_that_they_need(operation: AnyOperation) -> None:
+    match operation:
+        case Resume() | Interrupt() | Kill() | Console(run=True):
+            needed = Capability.RUN
+        case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands():
+            needed = Capability.BREAKPOINTS
+        case AdvanceBreakpoints() | ListBreakpoints() | StartTrace() | StopTrace():
+            needed = Capability.BREAKPOINTS
+        case _:
+            needed = NO_CAPABILITY
+    assert operation.needed == needed
+    assert operation.needs_process is (bool(needed) or isinstance(operation, Detach))
+    if operation.only_reads and not isinstance(operation, ListBreakpoints):
+        assert not operation.needs_process
 
 
 def test_operations_that_only_read_are_recorded_and_outdate_nothing() -> None:
