@@ -34,10 +34,6 @@ from pgdb.records import Frame, Stack, Threads
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "python_busy.py"
 CALLER, CALLBACK = "by_c_sort", "compare"
-OF_PROGRAM = frozenset(
-    "work by_c_sort compare by_sorted __lt__ by_regex replaced yielded inner encoded by_json added "
-    "nested by_reduce waits".split()
-)
 LONGEST_RUN_S = 0.02
 RANKS = 4
 

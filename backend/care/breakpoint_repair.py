@@ -213,11 +213,6 @@ def _release(held: dict[_Key, _Original]) -> None:
         held.popitem()[1].release()
 
 
-def repair(pid: int) -> Repair:
-    """Restore the bytes that breakpoint instructions replace in process *pid*, from its files."""
-    return RankText().repair(pid)
-
-
 def _made_code(pid: int) -> Iterator[Mapping]:
     """Yield the mappings with code of *pid* that no file has; none if they may not be read.
 

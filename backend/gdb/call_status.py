@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -62,8 +61,6 @@ from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
 from pgdb.patterns import pattern
 from pgdb.records import Frame, Record
-
-LOG = logging.getLogger(__name__)
 
 _INIT_SYMBOL = "&PMPI_Init"
 _LINKED = (

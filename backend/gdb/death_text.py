@@ -34,7 +34,6 @@ _TITLE = pattern(
     rb"\n?(?:Fortran runtime error|Operating system error|Internal Error|ERROR STOP):? \Z"
 )
 _LONGEST_TITLE = 32
-_ADDRESS = pattern(r"0x[0-9a-f]+")
 _MANGLED = pattern(rb"[\w.]+\Z")
 _TYPE = pattern(r"typeinfo for (.+)")
 # Itanium C++ ABI, section 2.2.1: the class of exceptions of GNU's C++, and the places in the header

@@ -96,8 +96,6 @@ class GdbDebugger:
     """The debugger of one rank; lives on the aggregator's event loop."""
 
     capabilities = EVERYTHING
-    machine_is_strict = False
-    """Whether an event that cannot happen raises; for tests."""
 
     def __init__(
         self,
@@ -113,7 +111,7 @@ class GdbDebugger:
     ) -> None:
         self.rank = rank
         self._turns = turns or GpuTurns()
-        self.machine = RankMachine(rank, is_strict=self.machine_is_strict)
+        self.machine = RankMachine(rank)
         self._executor = Executor(self.machine, notify=notify, stop_printing=self._stop_printing)
         self._process, self._gdb = self._executor.process, self._executor.gdb
         self._gdb_interrupt = self._executor.gdb_interrupt

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -38,8 +37,6 @@ from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint, passed_by
 from pgdb.records import Event, Exit, Output, Stop
-
-LOG = logging.getLogger(__name__)
 
 STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0

@@ -19,9 +19,8 @@ from pgdb.elf import Read
 from pgdb.jobs import procfs
 
 # struct rt_sigframe of x86-64: the stack pointer of the frame points to the ucontext, whose last
-# field is the mask of blocked signals before the handler; siginfo_t follows.
+# field is the mask of blocked signals before the handler.
 _MASK_OFFSET = 296
-_SIGNAL_OFFSET = 304
 _HIGHEST_SIGNAL = 64
 
 

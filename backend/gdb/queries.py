@@ -67,16 +67,11 @@ def failure(result: Result) -> Failure:
     return Failure(message=message, output=output.strip("\n"))
 
 
-async def evaluate(gdb: GdbSession, expression: str, letters: str) -> Record:
-    """Print the value of an expression, with GDB's format letters if there are any."""
-    record, _ = await evaluate_numbered(gdb, expression, letters)
-    return record
-
-
 async def evaluate_numbered(gdb: GdbSession, expression: str, letters: str) -> tuple[Record, int]:
     """Print the value of an expression; return it with its number in GDB's history.
 
-    The number is 0 if GDB's history does not have the value.
+    *letters* are GDB's format letters, if there are any. The number is 0 if GDB's history does not
+    have the value.
     """
     record, number = await numbered(gdb, _print_command(expression, letters))
     if number and isinstance(record, Value) and _FORTRAN_ARRAY.match(record.text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -152,6 +152,3 @@ class CallArguments:
 def _signed(number: int, size_bytes: int) -> int:
     bits = 8 * size_bytes
     return number - (1 << bits) if number >> bits - 1 else number
-
-
-Reader = Callable[[int], Raw | None]

@@ -8,7 +8,6 @@ libraries is removed before a GDB reads it.
 from __future__ import annotations
 
 import asyncio
-import logging
 import mmap
 import os
 import struct
@@ -18,8 +17,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pgdb.backend.sbd.mapped_objects import mapped_objects
-
-LOG = logging.getLogger(__name__)
 
 MIN_FREE_BYTES = 256 << 20
 """Free disk space that the index of a large program may need, in bytes."""

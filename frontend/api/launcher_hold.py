@@ -37,11 +37,6 @@ class LauncherHold:
         self._pids: tuple[int, ...] = ()
         """The processes that are stopped."""
 
-    @property
-    def is_on(self) -> bool:
-        """Whether the launcher is held."""
-        return bool(self._pids)
-
     def on_events(self, news: Events) -> None:
         """Stop the launcher when it has begun to end ranks."""
         asked_to_end = RankSet()

@@ -160,7 +160,6 @@ async def _pipe(call: Call) -> Outcome:
     group=Group.SESSION,
     usage="edit [LOCATION]",
     summary="open the source of the selected frame in an editor",
-    completes=Completes.LOCATION,
 )
 async def _edit(call: Call) -> Outcome:
     """Open the source file of the selected frame at its line, or that of LOCATION.

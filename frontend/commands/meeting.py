@@ -13,7 +13,7 @@ from pgdb.frontend.api import until_differ as differing
 from pgdb.frontend.api.absentees import BarrierThen
 from pgdb.frontend.commands import waiting
 from pgdb.frontend.commands.options import Option, Rest, count, is_number, split_words
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text import meeting_text, render
@@ -86,7 +86,6 @@ async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
     group=Group.RUNNING,
     usage="until-differ EXPR",
     summary="run from hit to hit until values differ across ranks",
-    completes=Completes.EXPRESSION,
     needs="an expression",
     options=(
         Option(
@@ -155,7 +154,6 @@ async def _until_differ(
     group=Group.BREAKPOINTS,
     usage="barrier LOCATION [SET] [if EXPR]",
     summary="hold ranks at a place until all are there",
-    completes=Completes.LOCATION,
     needs="a location",
     rest=Rest.OPERAND,
     options=(

@@ -57,8 +57,6 @@ class Completes(enum.Enum):
     INFO = "a topic of info"
     SETTING = "a setting and its value"
     FILES = "a file of this host"
-    LOCATION = "a location in the source"
-    EXPRESSION = "an expression"
 
 
 _PREFIXES = frozenset("info show maintenance catch tcatch unset macro overlay tui".split())

@@ -366,18 +366,13 @@ def parse_ranks(text: RankText) -> RankSet:
     return RankSet.parse(text) if text else RankSet()
 
 
-def encode(report: Report) -> bytes:
-    """Return a report as JSON, for programs and for people."""
-    return encode_part(report)
-
-
 def encode_part(part: Part) -> bytes:
-    """Return a part of a report, or all of it, as JSON."""
+    """Return a part of a report, or all of it, as JSON for programs and for people."""
     return msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n"
 
 
 def decode(data: bytes, name: str) -> Report:
-    """Return the report that :func:`encode` has written; *name* is for messages.
+    """Return the report that :func:`encode_part` has written; *name* is for messages.
 
     :raises CommandError: if it is no report, or of a later schema.
     """

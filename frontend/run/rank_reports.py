@@ -25,8 +25,6 @@ class RankStart(msgspec.Struct, frozen=True):
     size: int
     host: str
     pid: int
-    watcher: int
-    """Process id of its watcher, which is the process that the launcher knows."""
     time: float
     directory: str
     program: tuple[str, ...]
@@ -143,13 +141,12 @@ class RankReports:
         rest = fields[_HEAD_FIELDS:]
         key = (world, int(rank))
         if kind == "start":
-            pid, watcher, began, directory, *program = rest
+            pid, began, directory, *program = rest
             self.starts[key] = RankStart(
                 rank=int(rank),
                 size=int(size),
                 host=host,
                 pid=int(pid),
-                watcher=int(watcher),
                 time=float(began),
                 directory=directory,
                 program=tuple(program),

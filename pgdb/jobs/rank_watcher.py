@@ -311,7 +311,7 @@ def main(argv: list[str]) -> None:
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
         comm.write(WATCHER_NAME)
     reporter = Reporter(hold, mark, addresses.split(","))
-    reporter.report("start", pid, os.getpid(), began, directory, *program)
+    reporter.report("start", pid, began, directory, *program)
     watch = Watch(reporter, pid, float(look_s), output)
     status, usage = watch.wait()
     if output is not None:

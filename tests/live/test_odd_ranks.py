@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.care.breakpoint_repair import Repair, repair
+from pgdb.backend.care.breakpoint_repair import RankText, Repair
 from pgdb.backend.gdb.unstoppable import frozen_group
 from tests.conftest import Build, StartJob
 from tests.support.named_jobs import assert_free, running
@@ -116,7 +116,7 @@ def assert_restored(pid: int) -> None:
         original = memory.read(1)
         memory.seek(at)
         memory.write(b"\xcc")
-        assert repair(pid) == Repair(restored=int(original != b"\xcc"))
+        assert RankText().repair(pid) == Repair(restored=int(original != b"\xcc"))
         memory.seek(at)
         assert memory.read(1) == original
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pgdb.backend.care.breakpoint_repair import Repair, repair
+from pgdb.backend.care.breakpoint_repair import RankText, Repair
 from tests.support.processes import (
     is_traced,
     kill_all,
@@ -65,7 +65,7 @@ def assert_free(ranks: dict[int, int]) -> None:
     """Check that ranks run free, progress, and have no breakpoint in them; also in a container."""
     for pid in ranks.values():
         assert not is_traced(pid)
-        assert repair(pid) == Repair()
+        assert RankText().repair(pid) == Repair()
     before = {pid: switches_of(pid) for pid in ranks.values()}
     wait_until(
         lambda: all(switches_of(pid) >= before[pid] + 10 for pid in ranks.values()), "they progress"

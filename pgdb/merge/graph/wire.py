@@ -45,7 +45,6 @@ class Whole(Struct, frozen=True, tag="whole"):
 
 
 Item = Line | Call | ThreadEnd | Binding | Whole
-ItemKind = TypeVar("ItemKind", Line, Call, Binding)
 Column = str | tuple[str, ...]
 """One text for each class, or a single text that all classes have."""
 

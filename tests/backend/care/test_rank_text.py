@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pgdb.backend.care.breakpoint_repair import RankText, Repair, repair, replaced
+from pgdb.backend.care.breakpoint_repair import RankText, Repair, replaced
 from pgdb.backend.sbd.rank_files import mapped, open_mapped
 from tests.support.processes import status, wait_until
 
@@ -193,7 +193,7 @@ def test_text_that_cannot_be_compared_is_reported(built: Built) -> None:
             try:
                 remove(built.library)
                 put_breakpoint(process.pid, built.library)
-                assert repair(process.pid) == Repair(unknown=(str(built.library),))
+                assert RankText().repair(process.pid) == Repair(unknown=(str(built.library),))
             finally:
                 process.kill()
 
@@ -206,7 +206,7 @@ def test_a_process_of_another_user_is_reported() -> None:
     pid = os.getpid()
 
     def check() -> None:
-        found = repair(pid)
+        found = RankText().repair(pid)
         assert found.restored == 0 and found.unknown
 
     as_ordinary_user(check)
@@ -215,7 +215,7 @@ def test_a_process_of_another_user_is_reported() -> None:
 def test_an_ended_process_has_nothing_to_repair() -> None:
     with subprocess.Popen(["/bin/true"]) as process:
         process.wait()
-    assert repair(process.pid) == Repair()
+    assert RankText().repair(process.pid) == Repair()
 
 
 def test_ranks_of_a_host_share_what_is_held(built: Built) -> None:

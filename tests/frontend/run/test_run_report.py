@@ -97,9 +97,7 @@ def test_ranks_that_pgdb_has_ended_are_reported_as_such() -> None:
 
 
 def test_ranks_whose_end_nobody_has_reported_do_not_run_any_more() -> None:
-    start = RankStart(
-        rank=0, size=2, host="a", pid=9, watcher=8, time=0.0, directory="/", program=("app",)
-    )
+    start = RankStart(rank=0, size=2, host="a", pid=9, time=0.0, directory="/", program=("app",))
 
     def states_of(status: int | None) -> tuple[str, str, bool]:
         report = report_of(
