@@ -187,12 +187,17 @@ class RunControl:
         running = _started(started)
         if not running:
             return started
+        # Ranks that ran before the command may stop or end during the wait.
+        state, before = self._core.state, started.missing.running - running
         stopped = await self.wait_stopped(
-            started.command, running, timeout_s=timeout_s, settle_s=settle_s, is_new_run=True
+            started.command,
+            running,
+            timeout_s=timeout_s,
+            settle_s=settle_s,
+            is_new_run=True,
+            besides=before,
         )
         others = [each for each in started.classes if not isinstance(each.record, Running)]
-        # Ranks that ran before the command may have stopped or ended during the wait.
-        state, before = self._core.state, started.missing.running - running
         left = before & state.running
         lost = before & state.lost
         others += _ends(state, before - left - lost)
@@ -226,12 +231,14 @@ class RunControl:
         settle_s: float | None = None,
         counts_passing: bool = True,
         is_new_run: bool = False,
+        besides: RankSet = RankSet(),
     ) -> Answer:
         """Wait until *ranks* have stopped or ended; see :meth:`RankView.run` for the rules.
 
         With *counts_passing*, ranks that PGDB has stopped for itself still run. With *is_new_run*,
         all *ranks* have just been set running, so that those that are stopped by now have stopped
-        since: a stop can overtake the acknowledgement of its command.
+        since: a stop can overtake the acknowledgement of its command. The settle time begins at
+        stops of ranks *besides*, too, for which *ranks* may wait in MPI.
 
         :raises CommandError: if some of them ran when a recording was made: they never stop.
         """
@@ -245,18 +252,20 @@ class RunControl:
         timeout_s = deadline.stops_s(timeout_s)
         end_s = begun + timeout_s if timeout_s is not None else None
 
+        everybody = ranks | besides
+
         def moving() -> RankSet:
             passing = state.passing if counts_passing else RankSet()
-            return ranks & (state.running | passing)
+            return everybody & (state.running | passing)
 
-        before, everybody = moving(), state.ranks
-        has_stopped = is_new_run and bool(ranks & (state.stopped | state.exited) - before)
+        before, known = moving(), state.ranks
+        has_stopped = is_new_run and bool(everybody & (state.stopped | state.exited) - before)
         quiet_since = begun if has_stopped else None
-        while (running := moving()) and not core.is_over:
+        while (running := moving()) & ranks and not core.is_over:
             now = time.monotonic()
             # Ranks that wait for those of MPI_Comm_spawn do not stop before these are continued.
-            if running != before or state.ranks != everybody:
-                before, everybody, quiet_since = running, state.ranks, now
+            if running != before or state.ranks != known:
+                before, known, quiet_since = running, state.ranks, now
             limits = [end_s] if end_s is not None else []
             if settle_s is not None and quiet_since is not None:
                 limits.append(quiet_since + settle_s)
@@ -265,7 +274,7 @@ class RunControl:
                 break
             await core.wait_change(left)
         self._traffic.stop_modes.flush()
-        still = moving()
+        still = moving() & ranks
         return Answer(
             command=command,
             ranks=ranks,

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.answers import Answer, Missing
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.run_control import RunControl
 from pgdb.merge.classes import EquivalenceClass
@@ -56,3 +56,35 @@ def test_a_run_that_was_not_known_counts_from_its_answer_on() -> None:
     state.apply([EquivalenceClass(RankSet([0]), Stop(reason="breakpoint-hit", run=RUN))])
     state.start_unasked(RUN, BOTH)
     assert state.stopped == RankSet([0])
+
+
+def test_the_settle_time_begins_with_the_stop_of_a_rank_that_ran_before() -> None:
+    """Rank 1 may wait in MPI for rank 0, which has come to a breakpoint meanwhile."""
+    for is_early in (False, True):
+        state = JobState(BOTH)
+        state.start_run(RUN - 1, RankSet([0]))
+        state.start_run(RUN, RankSet([1]))
+        stop = Stop(reason="breakpoint-hit", run=RUN - 1)
+        control = run_control(state)
+        core: Any = control._core
+
+        async def wait_change(left_s: float | None) -> None:
+            if state.running == BOTH:
+                assert left_s is None  # nothing has stopped yet
+                state.apply([EquivalenceClass(RankSet([0]), stop)])
+            else:
+                assert left_s is not None, "nothing would end the wait"
+                await asyncio.sleep(left_s)
+
+        core.wait_change = wait_change
+        if is_early:
+            state.apply([EquivalenceClass(RankSet([0]), stop)])
+        started = Answer(
+            "continue",
+            BOTH,
+            (EquivalenceClass[Record](RankSet([1]), Running(run=RUN)),),
+            missing=Missing(running=RankSet([0])),
+        )
+        answer = asyncio.run(control.finish(started, settle_s=0.001))
+        assert [(each.ranks, each.record) for each in answer.classes] == [(RankSet([0]), stop)]
+        assert answer.missing.running == RankSet([1])
