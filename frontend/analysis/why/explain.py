@@ -11,7 +11,7 @@ from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.why import busy, deadlocks, followers, graph, receivers, words
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
-from pgdb.frontend.analysis.why.needs import is_meeting
+from pgdb.frontend.analysis.why.needs import SPAWNS, is_meeting
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
 from pgdb.frontend.analysis.why.verdict import LONGER, NO_STEP, Confidence, Step, Verdict
 from pgdb.frontend.analysis.why.waiting import NO_WATCH, Waiting, Watch, solve
@@ -169,6 +169,9 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
             step=Step("the output of the launcher, and a longer watch", LONGER),
         )
         return
+    if functions <= SPAWNS:
+        yield _started_processes(waiting, parties, f"{text} within {watch.seconds:g} s")
+        return
     yield Verdict(
         kind="no-progress",
         ranks=ranks,
@@ -177,6 +180,28 @@ def _without_progress(waiting: Waiting, stuck: Sequence[int]) -> Iterator[Verdic
         rule="all members of the communicator are in the call",
         evidence=words.evidence(parties),
         step=Step("a large message may need longer; a longer watch would show it", LONGER),
+    )
+
+
+def _started_processes(waiting: Waiting, parties: Sequence[Party], text: str) -> Verdict:
+    """Return the verdict about ranks that wait for processes which MPI_Comm_spawn starts.
+
+    The call returns when all of these have called MPI_Init. Nothing says which ranks they are.
+    """
+    stopped = RankSet.union(each.ranks for each in waiting.parties if not each.calls)
+    which = "the processes that it starts"
+    if stopped:
+        verb = words.verb(stopped, "is")
+        which += f"; {words.named(stopped)}, which {verb} not in MPI, may be among them"
+    return Verdict(
+        kind="no-progress",
+        ranks=RankSet.union(each.ranks for each in parties),
+        text=f"{text}: the call waits until MPI_Init has returned in {which}",
+        confidence="cannot tell",
+        rule="all members of the communicator are in the call, and the started processes are not "
+        "known to have left MPI_Init",
+        evidence=words.evidence(parties),
+        step=Step("where the started processes are", ("worlds", "proc @world1 continue")),
     )
 
 

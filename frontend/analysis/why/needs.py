@@ -83,6 +83,8 @@ _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
 """Calls that wait for processes of another job."""
+SPAWNS = frozenset({"MPI_Comm_spawn", "MPI_Comm_spawn_multiple"})
+"""Calls that start processes, and wait until these have called MPI_Init."""
 _DRAINING = frozenset(
     f"MPI_{each}"
     for each in (

@@ -303,3 +303,19 @@ def test_a_neighbourhood_call_without_neighbours_waits_for_nobody() -> None:
     alone = in_call("MPI_Neighbor_allgather", neighbours="")
     found = explained({"0": alone, "1-3": BARRIER}).verdicts
     assert [each for each in found if each.confidence != "cannot tell"] == []
+
+
+@pytest.mark.parametrize("function", ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"])
+def test_ranks_that_start_processes_wait_for_those(function: str) -> None:
+    comm = Communicator(name="MPI_COMM_WORLD", members="0-1")
+    spawning: Job = {"0-1": in_call(function, "comm", root=0, communicator=comm)}
+    watch = Watch(still=RankSet([0, 1]), seconds=1.0)
+    started = Elsewhere(RankSet([2, 3]), "stopped at its start", "stopped")
+    for others, named in (((), ""), ((started,), "; ranks 2-3, which are not in MPI, may be")):
+        (found,) = explained(spawning, watch, *others).verdicts
+        assert (str(found.ranks), found.confidence) == ("0-1", "cannot tell")
+        assert (
+            f"the call waits until MPI_Init has returned in the processes that it starts{named}"
+            in (found.text)
+        )
+        assert found.step.commands[0] == "worlds"
