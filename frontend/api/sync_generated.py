@@ -24,6 +24,7 @@ from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable
 from pgdb.frontend.analysis.why.explain import Explanation
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
@@ -89,6 +90,7 @@ class Options(TypedDict, total=False):
     verbose: bool
 
 
+@checks_arguments
 class Ranks:
     """Some ranks of a session, and the calls on them.
 
@@ -800,6 +802,7 @@ class _RanksElsewhere:
         )
 
 
+@checks_arguments
 class SessionCalls(Ranks):
     """The calls on a session as a whole."""
 

@@ -20,6 +20,7 @@ from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
@@ -167,6 +168,7 @@ def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
     return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
+@checks_arguments
 class Session(SessionCalls):
     """A running session; made by :func:`attach` and :func:`launch`.
 

@@ -1,0 +1,115 @@
+"""Arguments of wrong types: each method of the synchronous API refuses them in words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from pgdb.errors import UsageError
+from pgdb.frontend.api.argument_types import checks_arguments
+from pgdb.frontend.startup.sync import Session
+from pgdb.ranks import RankSet
+
+PLAIN = {"str", "int", "float", "bool", "None", "RankSet", "Path", "Sequence[str]"}
+RIGHT = {
+    "str": "x",
+    "int": 1,
+    "float": 1.0,
+    "Sequence[str]": [],
+    "RunWord": "next",
+    "RankSet": RankSet(),
+}
+
+
+@checks_arguments
+class Calls:
+    def text(self, location: str, *more: str, by: Literal["a", "b"] = "a") -> tuple[Any, ...]:
+        return (location, *more, by)
+
+    def numbers(self, count: int = 1, *, timeout_s: float | None = None, all: bool = False) -> Any:
+        return count, timeout_s, all
+
+    def several(self, which: str | RankSet, names: Sequence[str] = ()) -> Any:
+        return which, names
+
+    def others(self, other: Calls) -> Any:
+        return other
+
+
+def test_right_arguments_are_passed_on() -> None:
+    calls = Calls()
+    assert calls.text("main", "x", by="b") == ("main", "x", "b")
+    assert calls.numbers(np.int64(3), timeout_s=np.float32(2), all=np.bool_(True))[0] == 3
+    assert calls.numbers(timeout_s=Fraction(1, 2), all=False)[1] == Fraction(1, 2)
+    assert calls.several(RankSet([1]), ["a", "b"]) == (RankSet([1]), ["a", "b"])
+    assert calls.others("left to the method") == "left to the method"  # type: ignore[arg-type]
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "text": (lambda calls: calls.text(3), "text: location is 3, and not a text"),
+    "more": (lambda calls: calls.text("a", None), "text: more is None, and not a text"),
+    "literal": (lambda calls: calls.text("a", by=1), "text: by is 1, and not a text"),
+    "count": (lambda calls: calls.numbers("2"), "numbers: count is '2', and not a whole number"),
+    "time": (
+        lambda calls: calls.numbers(timeout_s="x"),
+        "numbers: timeout_s is 'x', and neither a number nor None",
+    ),
+    "switch": (
+        lambda calls: calls.numbers(all="no"),
+        "numbers: all is 'no', and not True or False",
+    ),
+    "set": (
+        lambda calls: calls.several(b"0"),
+        "several: which is b'0', and neither a text nor a RankSet",
+    ),
+    "names": (
+        lambda calls: calls.several("0", ["a", 1]),
+        "several: names is ['a', 1], and not a sequence of texts",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_named(name: str) -> None:
+    call, message = WRONG[name]
+    with pytest.raises(UsageError) as error:
+        call(Calls())
+    assert str(error.value) == message
+
+
+def test_missing_arguments_are_named_by_python() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'location'"):
+        Calls().text()  # type: ignore[call-arg]
+
+
+def parameters() -> Iterator[tuple[str, str]]:
+    for name, method in inspect.getmembers(Session, inspect.isfunction):
+        for each in inspect.signature(method).parameters.values():
+            if not name.startswith("_") and PLAIN.issuperset(str(each.annotation).split(" | ")):
+                yield name, each.name
+
+
+@pytest.mark.parametrize(("name", "wrong"), list(parameters()))
+def test_each_method_of_a_session_refuses_them(name: str, wrong: str) -> None:
+    method = getattr(Session, name)
+    # No session is needed: it is refused before anything is done.
+    arguments: list[Any] = []
+    named: dict[str, Any] = {}
+    for each in list(inspect.signature(method).parameters.values())[1:]:
+        value = object() if each.name == wrong else RIGHT.get(str(each.annotation).split(" | ")[-1])
+        if each.name == wrong and each.kind is inspect.Parameter.KEYWORD_ONLY:
+            named[each.name] = value
+        elif each.name == wrong or (
+            each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            and each.default is inspect.Parameter.empty
+        ):
+            arguments.append(value)
+        elif each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            arguments.append(each.default)
+    with pytest.raises(UsageError, match=rf"{name}: {wrong} is <object object at \w+>, and n"):
+        method(None, *arguments, **named)
