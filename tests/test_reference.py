@@ -4,6 +4,7 @@ import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,6 +13,7 @@ from pgdb.backend.node.answer_cache import LIMIT_BYTES
 from pgdb.frontend.analysis import saved
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.commands import workspace
@@ -145,6 +147,11 @@ def test_page_about_the_api_names_what_there_is() -> None:
 def test_page_about_the_api_has_every_option() -> None:
     for name in set(SessionOptions.__dataclass_fields__) - {"ranks"}:
         assert f"`{name}`" in text_of(API), name
+
+
+def test_page_about_the_api_has_every_kind_of_notification() -> None:
+    for each in get_args(Notification):
+        assert f"`{each.kind}`" in text_of(API), each.kind
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "decisions.md", "soak.md"])

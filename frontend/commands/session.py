@@ -8,7 +8,7 @@ import textwrap
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
-from pgdb.frontend.api import gdb_commands
+from pgdb.frontend.api import gdb_commands, setting_changes
 from pgdb.frontend.api.options import CHANGEABLE, INTERFACE_SETTINGS, SETTLE, find_changeable
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.setting import Setting
@@ -213,12 +213,14 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
             )
         return said
     change = Settings(**{setting.key: setting.convert(f"set {name}", value.strip())})
+    before = call.session.options.spawned
     call.dispatcher.apply(change)
-    answer = None
-    if setting.key == "stop_before_death":
-        answer = await call.session.set_stop_before_death(call.session.options.stop_before_death)
-    if setting.key == "stop_on_report":
-        await call.session.set_stop_on_report(call.session.options.stop_on_report)
+    answer = await setting_changes.take_effect(call.session, setting.key)
+    if (call.session.options.spawned, before) in (("hold", "notify"), ("hold", "attach")):
+        call.session.note(
+            "'spawned hold' is for a launch, as after 'restart'; in this one PGDB attaches to "
+            "spawned ranks when it sees them"
+        )
     if not is_kept:
         return answer
     # Another session can hold the lock for a moment, and the home directory can be remote.

@@ -14,12 +14,13 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import session as aio
+from pgdb.frontend.api import setting_changes
 from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
@@ -229,6 +230,15 @@ class Session(SessionCalls):
             return self.start_answer
 
         return self._loop.call(again)
+
+    def change_settings(self, **settings: Any) -> None:
+        """Change settings as ``set`` does, by their names in :class:`SessionOptions`:
+        ``session.change_settings(stop_mode="all", timeout_s=30.0)``.
+
+        :raises UsageError: if one of them cannot be changed in a session, or a value is none of
+            its setting; nothing is changed then.
+        """
+        self._loop.call(lambda: setting_changes.change(self._session, settings))
 
     def report(
         self,

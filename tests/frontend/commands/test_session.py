@@ -157,3 +157,13 @@ def test_the_setting_of_overloads_says_that_breakpoints_are_for_all_of_them(
 def test_other_settings_say_nothing(typed: Typed, line: str) -> None:
     assert typed(line) == [line]
     assert typed.session.notes == []
+
+
+def test_ranks_are_held_from_the_next_launch_on(typed: Typed) -> None:
+    typed("set spawned attach")
+    assert typed.session.notes == []
+    typed("set spawned hold")
+    (note,) = typed.session.notes
+    assert note.startswith("'spawned hold' is for a launch") and "when it sees them" in note
+    typed("set spawned hold")
+    assert typed.session.notes == [note]

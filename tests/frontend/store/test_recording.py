@@ -336,3 +336,19 @@ def test_log_of_a_job_that_was_attached_to_has_its_program_but_not_its_arguments
     text = path.read_text("utf-8")
     assert "swordfish" not in text and f"info symbol {name} … …" in text
     assert "mpirun … (5 words)" in text
+
+
+def test_settings_are_changed_from_python(tmp_path: Path) -> None:
+    path = tmp_path / "job.pgdb"
+    recorded(path, ["p x"])
+    with pgdb.replay(path) as job:
+        job.change_settings(stop_mode="all", varprint_depth=7)
+        assert (job.options.stop_mode, job.options.varprint_depth) == ("all", 7)
+        for wrong, why in (
+            ({"stop_mode": "some"}, "stop-mode 'some' is none of rank, focus, all"),
+            ({"varprint_depth": 2, "fan_out": 3}, "'fan_out' is no setting that a session can"),
+            ({"varprint_depth": 2, "nosuch": 3}, "there are spawned, timeout_s, "),
+        ):
+            with pytest.raises(pgdb.UsageError, match=why):
+                job.change_settings(**wrong)
+        assert (job.options.stop_mode, job.options.varprint_depth) == ("all", 7)
