@@ -46,7 +46,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.cache
     def expected() -> dict[str, tuple[Any, ...]]:
-        # What a method returns may be a type that only a type checker imports.
+        # The type of a result may be one that only a type checker imports.
         declared = types.SimpleNamespace(
             __annotations__={
                 name: each.annotation
@@ -62,7 +62,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError:
-            return function(*arguments, **named)  # Python's own words name what is missing
+            return function(*arguments, **named)  # Python names the argument that is missing
         kinds = expected()
         for name, value in bound.arguments.items():
             if wanted := kinds.get(name):
