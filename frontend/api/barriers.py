@@ -60,6 +60,8 @@ class _Point(msgspec.Struct):
     """The ranks that have arrived, the ranks that have not, and the stopped ones of the latter."""
     is_stuck: bool = False
     """Whether all ranks that are not there seem to wait for others."""
+    has_news: bool = False
+    """Whether ranks have arrived since the last report about those that are not there."""
     is_over: bool = False
     """Whether its breakpoint is deleted."""
 
@@ -242,6 +244,7 @@ class Barriers:
     def _hold(self, point: _Point, ranks: RankSet) -> None:
         if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
             self._core.state.hold(come, point.reason)
+            point.has_news = True
 
     def _take_deleted(self, point: _Point) -> None:
         """Release the ranks on which the breakpoint was deleted."""
@@ -339,20 +342,44 @@ class Barriers:
             out = self._out(point)
             if not out:
                 continue
-            absent = (
-                *absentees.gone(state, point.ranks),
-                *absentees.waited_for(state, out, stacks, calls, self._core.journal),
-            )
-            is_stuck = all(each.kind != "running" for each in absent)
-            does_one_run |= not is_stuck
-            point.is_stuck = is_stuck
-            if absent != point.reported:
-                point.reported = absent
-                self._notify(point, "waiting", absent)
+            does_one_run |= not self._report(point, out, stacks, calls)
         self._core.wake()
         if does_one_run and awaited == self._awaited:
             self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
             self._start_timer()
+
+    def report_standing(self) -> None:
+        """Say at once why ranks do not come that all stand, where others have arrived since the
+        last report.
+
+        A command that has run ends so with its reason, and not a moment before it is known.
+        """
+        self.on_change()
+        state = self._core.state
+        for point in self._points.values():
+            out = self._out(point)
+            if out and point.has_news and not out & (state.running | state.passing):
+                self._report(point, out)
+
+    def _report(
+        self,
+        point: _Point,
+        out: RankSet,
+        stacks: tuple[EquivalenceClass[Record], ...] = (),
+        calls: tuple[EquivalenceClass[Record], ...] = (),
+    ) -> bool:
+        """Say why the ranks *out* have not come, if it is new; return whether none may come."""
+        state = self._core.state
+        absent = (
+            *absentees.gone(state, point.ranks),
+            *absentees.waited_for(state, out, stacks, calls, self._core.journal),
+        )
+        point.is_stuck = all(each.kind != "running" for each in absent)
+        point.has_news = False
+        if absent != point.reported:
+            point.reported = absent
+            self._notify(point, "waiting", absent)
+        return point.is_stuck
 
     # -- facts -------------------------------------------------------------------------------
 

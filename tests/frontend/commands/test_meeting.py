@@ -174,6 +174,28 @@ def test_the_news_of_a_barrier_come_behind_the_stops() -> None:
     typed(four([came], [came]), test)
 
 
+def test_barriers_that_block_each_other_say_so_before_the_prompt() -> None:
+    f, g = at(48, "f", breakpoint=1), at(61, "g", breakpoint=2)
+
+    async def test(type_: Type, user: User) -> None:
+        await type_("barrier f")
+        await type_("barrier g")
+        assert await type_("continue") == (
+            "[0-2] Breakpoint 1, f () at a.c:48\n"
+            "[3]   Breakpoint 2, g () at a.c:61\n"
+            "barrier 1: [0-2] wait; [3] is held at barrier 2; "
+            "'release 0-2' or 'delete 1' ends the wait\n"
+            "barrier 2: [3] waits; [0-2] are held at barrier 1; "
+            "'release 3' or 'delete 2' ends the wait\n"
+        )
+        # The same is not said again.
+        user.session.all_barriers.report_standing()
+        user.display.flush()
+        assert user.out.getvalue().count("barrier 1:") == 1
+
+    typed(four([f], [g]), test)
+
+
 def test_json_has_the_ways() -> None:
     lines = as_json(four([at(2)], [at(61, "g")]), "step --lockstep")
     [line] = [each for each in lines if each["type"] != "running"]
