@@ -6,7 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.api import absentees
+from pgdb.frontend.analysis.still_running import listed
+from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api import absentees, whereabouts
 from pgdb.frontend.api.absentees import Absent
 from pgdb.frontend.api.job_state import BY_USER
 from pgdb.merge.classes import EquivalenceClass
@@ -34,6 +36,22 @@ async def glance(session: Session, ranks: RankSet) -> tuple[Classes, Classes]:
         return stacks, ()
 
     return await sampling.glance_at(session, ranks, look)
+
+
+def steps_beside_held(session: Session, ranks: RankSet) -> str:
+    """Return that those of *ranks* that step may wait for ranks that the user holds.
+
+    An interrupt would end the step, so that PGDB does not look where they are. Empty if none steps,
+    or none is held.
+    """
+    state = session.state
+    held = state.held_for.get(BY_USER, RankSet()) & state.stopped - state.passing
+    steps = whereabouts.steps_of(session, ranks & state.running - session.runs.continued)
+    if not held or not steps:
+        return ""
+    they_wait = "if they wait" if len(ranks) > 1 else "if it waits"
+    are = by_number(held, "is", "are")
+    return f"{listed(steps)}: {they_wait} in MPI, it may be for [{held}], which {are} held"
 
 
 async def waits_for_held(session: Session, ranks: RankSet) -> tuple[Absent, ...]:

@@ -4,7 +4,6 @@ is."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pgdb.frontend.analysis.still_running import StillRunning, places_of, starts_of
@@ -35,7 +34,7 @@ async def still_running(session: Session, ranks: RankSet) -> tuple[StillRunning,
         looked_at = await _look(session, asked) & session.state.running
         found = places_of(session.state.latest(looked_at))
     left = running - RankSet.union(each.ranks for each in found)
-    found += tuple(_steps(session, left - continued))
+    found += steps_of(session, left - continued)
     left = left & session.state.running - RankSet.union(each.ranks for each in found)
     return (*found, StillRunning(left, "not looked at")) if left and found else found
 
@@ -61,7 +60,11 @@ async def _look(session: Session, ranks: RankSet) -> RankSet:
     return RankSet.union(each.ranks for each in look.result().classes)
 
 
-def _steps(session: Session, ranks: RankSet) -> Iterator[StillRunning]:
-    for word, members in session.runs.words.items():
-        if part := members & ranks:
-            yield from starts_of(session.state.latest(part), word)
+def steps_of(session: Session, ranks: RankSet) -> tuple[StillRunning, ...]:
+    """Return the places from which *ranks* have begun their steps."""
+    return tuple(
+        each
+        for word, members in session.runs.words.items()
+        if (part := members & ranks)
+        for each in starts_of(session.state.latest(part), word)
+    )

@@ -58,12 +58,23 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
     # A barrier can hold others meanwhile: the command has waited for these.
     held = state.held
     reported: tuple[Absent, ...] = ()
+    is_step_told = False
     while True:
         await asyncio.sleep(PROGRESS_S)
         elapsed_s = time.monotonic() - begun_s
         if running := ranks & (state.running | state.passing):
-            asked = ranks - state.exited - (held & state.held)
-            display.waiting(Waiting(call.line, asked | running, running, elapsed_s))
+            asked = (ranks - state.exited - (held & state.held)) | running
+            stopped = state.stopped - state.passing
+            display.waiting(
+                Waiting(
+                    call.line,
+                    asked,
+                    running,
+                    elapsed_s,
+                    held=stopped & state.held,
+                    stopped=stopped - state.held - asked,
+                )
+            )
         else:
             display.waiting(None)
         if running and elapsed_s >= look_s:
@@ -72,3 +83,6 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
             if found and found != reported:
                 reported = found
                 session.note(f"{listed(found)}; 'release' lets held ranks run")
+            if not is_step_told and (text := held_waits.steps_beside_held(session, running)):
+                is_step_told = True
+                session.note(f"{text}; 'release' lets held ranks run")

@@ -6,6 +6,7 @@ import msgspec
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.still_running import counted
+from pgdb.frontend.analysis.wording import by_number
 from pgdb.ranks import RankSet
 
 
@@ -18,6 +19,10 @@ class Waiting(msgspec.Struct, frozen=True):
     running: RankSet
     """The ranks among them that still run."""
     elapsed_s: float
+    held: RankSet = RankSet()
+    """The ranks of the session that are held where they have stopped."""
+    stopped: RankSet = RankSet()
+    """Further ranks that are stopped, and that the command is not for."""
 
 
 class Unanswered(msgspec.Struct, frozen=True):
@@ -32,11 +37,19 @@ def progress_text(progress: Waiting | Unanswered) -> str:
     """Return the progress of a wait.
 
     It is ``3 of 32 still running: [4-6], for 12 s``, or ``no answer from [0-3] yet, for 12 s``.
+    Ranks that the others may wait for are named behind it: ``; [0-1] are held``.
     """
     if isinstance(progress, Unanswered):
         return f"no answer from [{progress.ranks}] yet, for {progress.elapsed_s:.0f} s"
     count = counted(progress.running, progress.ranks)
-    return f"{count}: [{progress.running}], for {progress.elapsed_s:.0f} s"
+    return (
+        f"{count}: [{progress.running}], for {progress.elapsed_s:.0f} s"
+        f"{_standing(progress.held, 'held')}{_standing(progress.stopped, 'stopped')}"
+    )
+
+
+def _standing(ranks: RankSet, how: str) -> str:
+    return f"; [{ranks}] {by_number(ranks, 'is', 'are')} {how}" if ranks else ""
 
 
 class Shown(msgspec.Struct, frozen=True):

@@ -162,6 +162,8 @@ class JsonDisplay:
                 ranks=str(progress.ranks),
                 running=str(progress.running),
                 elapsed_s=round(progress.elapsed_s, 1),
+                held=str(progress.held),
+                stopped=str(progress.stopped),
             )
         )
 

@@ -385,6 +385,10 @@ class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):
     running: RankText
     """The ranks among them that still run."""
     elapsed_s: float
+    held: RankText = ""
+    """The ranks of the session that are held where they have stopped."""
+    stopped: RankText = ""
+    """Further ranks that are stopped, and that the command is not for."""
 
 
 class SamplesLine(LineBase, frozen=True, kw_only=True, tag="samples"):

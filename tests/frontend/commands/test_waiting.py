@@ -9,7 +9,7 @@ import pytest
 from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands import waiting
-from pgdb.frontend.show.shown import Waiting
+from pgdb.frontend.show.shown import Waiting, progress_text
 from pgdb.ranks import RankSet
 from pgdb.records import Frame
 from tests.fakes.moving import MovingJob, at, run
@@ -85,6 +85,61 @@ def test_progress_counts_no_rank_that_was_held_before_the_command() -> None:
         while len(job.resumed) <= len(job.interrupted):  # a look is in progress
             await asyncio.sleep(0)
         job.happen({2: at(9), 3: at(9)})
+        await command
+
+    run(job, test)
+
+
+def shown_progress(user: User) -> list[Waiting]:
+    """Return the progress that is shown from now on."""
+    shown: list[Waiting] = []
+    display = user.dispatcher.display
+    display.waiting = lambda each: shown.append(each) if each else None  # type: ignore[method-assign]
+    return shown
+
+
+@pytest.mark.parametrize("word", ["next", "step", "finish", "until"])
+def test_steps_name_the_held_ranks_that_they_may_wait_for(word: str) -> None:
+    job = MovingJob({rank: [None] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        shown = shown_progress(user)
+        await user.type("hold 2-3")
+        command = asyncio.create_task(user.type(word))
+        while len(shown) < 3:
+            await asyncio.sleep(0)
+        assert (str(shown[-1].running), str(shown[-1].held)) == ("0-1", "2-3")
+        assert not shown[-1].stopped
+        assert progress_text(shown[-1]).endswith("; [2-3] are held")
+        assert notes.texts == [
+            f"[0-1] in the '{word}' from f at a.c:1: if they wait in MPI, it may be for [2-3], "
+            "which are held; 'release' lets held ranks run"
+        ]
+        assert job.interrupted == []  # an interrupt would end the steps
+        job.happen({0: at(9), 1: at(9)})
+        await command
+
+    run(job, test)
+
+
+def test_progress_names_the_ranks_that_have_stopped_elsewhere() -> None:
+    job = MovingJob({rank: [None] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        shown = shown_progress(user)
+        command = asyncio.create_task(user.type("proc 0-1 continue"))
+        while len(shown) < 2:
+            await asyncio.sleep(0)
+        assert progress_text(shown[-1]) == "2 of 2 still running: [0-1], for 0 s; [2-3] are stopped"
+        # A rank of the command that has stopped is counted, and not named.
+        job.happen({1: at(9)})
+        while str(shown[-1].running) != "0":
+            await asyncio.sleep(0)
+        assert progress_text(shown[-1]) == "1 of 2 still running: [0], for 0 s; [2-3] are stopped"
+        assert not notes.texts
+        job.happen({0: at(9)})
         await command
 
     run(job, test)

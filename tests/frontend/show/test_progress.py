@@ -63,6 +63,15 @@ def test_progress_is_not_in_a_file_or_at_a_prompt(screen: Screen) -> None:
     assert not screen.getvalue()
 
 
+def test_progress_in_json_has_the_ranks_that_stand() -> None:
+    out = io.StringIO()
+    held, stopped = RankSet.parse("2-3"), RankSet.parse("1")
+    one = RankSet.parse("0")
+    JsonDisplay(out).waiting(Waiting("next", one, one, 1.0, held=held, stopped=stopped))
+    line = json.loads(out.getvalue())
+    assert (line["running"], line["held"], line["stopped"]) == ("0", "2-3", "1")
+
+
 def test_progress_in_json_comes_less_and_less_often() -> None:
     out = io.StringIO()
     display = JsonDisplay(out)
