@@ -16,6 +16,7 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import Way, listed, ways_of
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
+from pgdb.frontend.api.programs import is_one_program
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import Backtrace, RunWord, SelectFrame
 from pgdb.ranks import RankSet
@@ -101,11 +102,11 @@ class _Lockstep(GroupRun):
         super().__init__(session, ranks, command, limits)
         self._word: RunWord = word
         self._argument = argument
-        programs = {each.executable for each in session.table.processes if each.rank in self.ranks}
-        self._has_one_program = len(programs) <= 1
+        self._has_one_program = True
 
     async def step(self, count: int) -> Lockstep:
         """Step *count* times, or until there is a reason to end."""
+        self._has_one_program = await is_one_program(self._session, self.ranks)
         ways = await self._places()
         self._check(ways)
         end: GroupEnd = "complete"
@@ -163,7 +164,8 @@ class _Lockstep(GroupRun):
         if not self._has_one_program and blind:
             raise CommandError(
                 f"{self._command}: the ranks run several programs, and {listed(blind)} "
-                "has no line information, so that their ways cannot be compared"
+                "has no line information, so that their ways cannot be compared; "
+                "'barrier LOCATION' or 'advance LOCATION' brings them to a line"
             )
         if len(ways) == 1:
             return

@@ -15,10 +15,10 @@ from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import meeting_text
 from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import AnyOperation, Backtrace, SelectFrame
+from pgdb.overlay.messages import AnyOperation, Backtrace, Console, SelectFrame
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Frame, Record, Stop
+from pgdb.records import Exit, Failure, Frame, Record, Stop, Text
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 
 
@@ -270,6 +270,32 @@ def test_ranks_of_two_programs_without_lines_are_refused() -> None:
     async def test(session: Session) -> None:
         of_two_programs(job, session)
         with pytest.raises(CommandError, match="several programs"):
+            await session.lockstep()
+
+    run(job, test)
+
+
+class Spelled(MovingJob):
+    """Ranks whose table has two names, and whose kernel has those of *files*."""
+
+    files = dict.fromkeys(range(8), "/p/spawns")
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, Console) and operation.command == "info proc exe":
+            return Text(text=f"process {4711 + rank}\nexe = '{self.files[rank]}'\n")
+        return super().answer(operation, rank, request_id)
+
+
+def test_one_program_of_two_names_is_one_program() -> None:
+    """A launcher's line has ./spawns, and the scan of a spawned world the whole path."""
+    job = Spelled(paths([at(0, "g")]))
+    job.frames = dict.fromkeys(job.frames, frame(0, "f"))
+
+    async def test(session: Session) -> None:
+        of_two_programs(job, session)
+        assert (await session.lockstep()).end == "complete"
+        job.files = {**job.files, 7: "/q/spawns"}
+        with pytest.raises(CommandError, match=r"several programs.*'advance LOCATION' brings"):
             await session.lockstep()
 
     run(job, test)
