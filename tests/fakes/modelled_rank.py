@@ -14,10 +14,13 @@ from pgdb.backend.rank.events import (
     EndBegun,
     FailStop,
     ForgetBreakpoints,
+    FoundFree,
+    FoundTraced,
     HasStopped,
     InterruptWanted,
     IsRunning,
     KillDebugger,
+    LostProcess,
     Notify,
     RankEvent,
     Repair,
@@ -84,6 +87,8 @@ class ModelledRank:
         self.is_ordered = True
         """Whether GDB has said everything once, in order."""
         self.true_run = 0
+        self.held_children = 0
+        """Number of children that GDB keeps at a ``catch fork`` until the rank runs on."""
         self.payloads: dict[int, int] = {}
         """Number of times that each stop was handed on."""
         self.quiet: set[int] = set()
@@ -166,6 +171,12 @@ class ModelledRank:
             self.ends.add(payload)
         self.reports.append(HasStopped(payload, end))
 
+    def print_running(self) -> None:
+        """Report that the rank runs on, and that GDB has detached the children of its forks."""
+        self.reports.append(IsRunning())
+        self.reports += [LostProcess()] * self.held_children
+        self.held_children = 0
+
     def gdb_ends(self, *, by_kill: bool) -> None:
         if not self.has_gdb:
             return
@@ -173,6 +184,7 @@ class ModelledRank:
         self.is_armed = False
         self.process.is_traced = False
         self.resuming = None
+        self.held_children = 0
         if not by_kill:
             self.process.has_breakpoints = self.process.is_stopped = False
         is_free = self.process.is_alive
@@ -211,6 +223,13 @@ class ModelledRank:
         outcome, self.outcome, self.awaits = self.outcome, None, ""
         assert outcome is not None
         return outcome
+
+    def find_whether_free(self) -> None:
+        """Look at the process, as after each operation behind which GDB has lost one."""
+        state = self.machine.state
+        if isinstance(state, Controlled) and state.has_lost_process:
+            is_free = self.process.is_alive and not self.process.is_traced
+            self.feed(FoundFree("a command") if is_free else FoundTraced())
 
     def run_internally(self, who: str, *, is_armed: bool = False) -> None:
         self.feed(StopAwaited())

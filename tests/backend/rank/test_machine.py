@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pgdb.backend.rank.events import (
     Abandoned,
@@ -19,8 +19,6 @@ from pgdb.backend.rank.events import (
     DetachFailed,
     EndFailed,
     EndLearned,
-    FoundFree,
-    FoundTraced,
     Freed,
     FreeSent,
     HasStopped,
@@ -38,9 +36,11 @@ from pgdb.backend.rank.events import (
 )
 from pgdb.backend.rank.states import (
     Acquiring,
+    Controlled,
     Detached,
     Detaching,
     Ending,
+    Exited,
     New,
     Stopped,
     Unattached,
@@ -149,7 +149,7 @@ class Rank(ModelledRank, RuleBasedStateMachine):
         self.process.is_stopped = False
         self.process.has_breakpoints = True
         self.true_run = run
-        self.reports.append(IsRunning())
+        self.print_running()
         if fails_later:
             self.failed_runs += 1
             self.process.is_stopped = True
@@ -185,12 +185,46 @@ class Rank(ModelledRank, RuleBasedStateMachine):
     @rule()
     def breakpoint_commands_continue(self) -> None:
         self.process.is_stopped = False
-        self.reports.append(IsRunning())
+        self.print_running()
 
     @precondition(lambda self: self.is_controlled and self.process.is_stopped)
     @rule()
     def rank_stops_in_a_function_that_gdb_has_called(self) -> None:
         self.print_stop()
+
+    # GDB follows the parent of a fork; the front end refuses the other mode.
+    @precondition(lambda self: self.process.runs and self.process.is_traced and self.has_gdb)
+    @rule(is_caught=st.booleans())
+    def rank_forks(self, is_caught: bool) -> None:
+        if is_caught:
+            self.held_children += 1
+            self.process.is_stopped = True
+            self.print_stop()
+        else:
+            self.reports.append(LostProcess())
+
+    @precondition(lambda self: self.process.runs and self.process.is_traced and self.has_gdb)
+    @rule(way=st.sampled_from(["runs on", "is caught", "cannot be read"]))
+    def rank_executes_another_program(self, way: str) -> None:
+        # The new image has no breakpoint until GDB has inserted its own. A signal stays pending.
+        self.process.has_breakpoints = way == "runs on"
+        self.process.is_stopped = way != "runs on"
+        if way == "is caught":
+            self.print_stop()
+        elif way == "cannot be read":
+            self.failed_runs += 1
+            self.reports.append(RunFailed("Cannot access memory."))
+
+    @precondition(
+        lambda self: self.is_controlled and getattr(self.machine.state, "has_lost_process", False)
+    )
+    @rule()
+    def an_operation_ends(self) -> None:
+        process, motion, count = self.process, self.machine.motion, len(self.notified)
+        self.find_whether_free()
+        if process.is_traced or not process.is_alive:
+            assert self.machine.state == Controlled(motion), "a child is not the rank"
+            assert len(self.notified) == count
 
     @precondition(lambda self: self.process.runs and self.process.is_traced and self.has_gdb)
     @rule(code=st.integers(0, 255), odds=ODDS)
@@ -290,11 +324,10 @@ class Rank(ModelledRank, RuleBasedStateMachine):
         if is_free:
             self.process.is_traced = self.process.is_stopped = False
             self.process.has_breakpoints = False
-            self.feed(FoundFree("a command"))
+        self.find_whether_free()
+        if is_free:
             assert isinstance(self.machine.state, Detached)
             assert isinstance(self.notified[-1], GoneEvent)
-        else:
-            self.feed(FoundTraced())
 
     # -- detaching -----------------------------------------------------------------------------
 
@@ -383,6 +416,21 @@ class Rank(ModelledRank, RuleBasedStateMachine):
         self.is_watched = False
 
     # -- invariants ----------------------------------------------------------------------------
+
+    @invariant()
+    def a_detached_rank_has_no_debugger(self) -> None:
+        if isinstance(self.machine.state, Detached) and self.process.is_alive:
+            assert not self.process.is_traced and not self.process.has_breakpoints
+
+    @invariant()
+    def a_living_rank_has_no_end(self) -> None:
+        if self.process.is_alive:
+            assert not isinstance(self.machine.state, Exited)
+
+    @invariant()
+    def events_are_of_a_rank_that_is_there(self) -> None:
+        if self.process.is_traced and self.process.is_alive and self.has_gdb:
+            assert not any(isinstance(each, GoneEvent) for each in self.notified)
 
     def teardown(self) -> None:
         """End the session: whatever has happened, the rank runs free and all was answered."""
