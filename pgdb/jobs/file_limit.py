@@ -6,7 +6,7 @@ import contextlib
 import resource
 import sys
 
-_first: tuple[int, int] | None = None
+first_limit: tuple[int, int] | None = None
 """Soft and hard limit with which this process began; None as long as it has not raised its own."""
 
 
@@ -15,11 +15,11 @@ def raise_file_limit() -> None:
 
     In most places it is 1024, which is enough for a few hundred GDBs.
     """
-    global _first
+    global first_limit
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        _first = _first or (soft, hard)
+        first_limit = first_limit or (soft, hard)
 
 
 def own_file_limit() -> int:
@@ -36,6 +36,6 @@ def give_first_file_limit(pid: int) -> None:
     by then, but has not opened files of its own: a function to run in the child before its program
     would make this process fork, which takes longer the more memory it has.
     """
-    if _first is not None:
+    if first_limit is not None:
         with contextlib.suppress(OSError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, _first)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, first_limit)

@@ -102,7 +102,8 @@ class TreeNode(ABC):
         self._is_set_up = False
         self.delivery: Delivery | None = None
         """Delivers files to the ranks' hosts; None if every GDB reads the files by itself."""
-        self._event_window_s = 0.02
+        self.event_window_s = 0.02
+        """Time for which events are collected before they are sent up; the set-up changes it."""
         self._event_timer: asyncio.TimerHandle | None = None
         self._going = RankSet()  # resumed through this node, without an event since
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -241,7 +242,7 @@ class TreeNode(ABC):
         """
         is_first, self._is_set_up = not self._is_set_up, True
         self.shares.update({share.node: share for share in setup.shares})
-        self._event_window_s = setup.event_window_s
+        self.event_window_s = setup.event_window_s
         own = self.shares.get(self.number)
         self.router.own = own.ranks if own is not None else RankSet()
         for child in self._channels:
@@ -418,7 +419,7 @@ class TreeNode(ABC):
     def add_event(self, ranks: RankSet, record: Event, slots: tuple[str, ...]) -> None:
         """Record an event of this node's own ranks or of a child's."""
         self._events.add(ranks, record, slots)
-        window_s = self._event_window_s
+        window_s = self.event_window_s
         if self._going and isinstance(record, Stop | Exit | Gone):
             self._going = self._going - ranks
             if not self._going and self._event_timer is not None:

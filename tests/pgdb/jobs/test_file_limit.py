@@ -17,7 +17,7 @@ from pgdb.jobs import file_limit
 def low_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     """Soft and hard limit of this process during the test; the soft one can be raised."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    monkeypatch.setattr(file_limit, "_first", None)
+    monkeypatch.setattr(file_limit, "first_limit", None)
     low = (before[1] - 1, before[1])
     resource.setrlimit(resource.RLIMIT_NOFILE, low)
     yield low

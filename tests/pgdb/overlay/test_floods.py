@@ -91,20 +91,19 @@ def test_a_crowd_from_one_address_gives_way_to_another_at_once(
 ) -> None:
     monkeypatch.setattr(channel_module, "MAX_PENDING", 8)
     monkeypatch.setattr(channel_module, "CROWD_COUNT", 4)
+    # Only the crowd is a reason to drop a connection here.
+    monkeypatch.setattr(channel_module, "PATIENCE_S", 3600.0)
 
     async def test() -> None:
         async with listening_node() as made:
             with silent_connections(made.listener.port, 8) as crowd:
                 while len(made.listener._pending) < 8:
                     await asyncio.sleep(0.01)
-                began = asyncio.get_running_loop().time()
                 with socket.create_connection(
                     ("127.0.0.1", made.listener.port), source_address=("127.0.0.2", 0)
                 ):
                     while not is_closed(crowd[0]):
                         await asyncio.sleep(0.01)
-                waited_s = asyncio.get_running_loop().time() - began
-                assert waited_s < channel_module.PATIENCE_S
                 assert not any(map(is_closed, crowd[1:]))
 
     run_in_time(test)

@@ -153,7 +153,7 @@ def test_events_of_all_levels_arrive_in_order_for_each_rank() -> None:
 def test_equal_events_of_many_ranks_become_one_class() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
-        root._event_window_s = 0.3
+        root.event_window_s = 0.3
         for number in range(7):
             nodes[number].add_event(RankSet([2 * number, 2 * number + 1]), Running(run=1), ())
         await root.wait(lambda taken: any(isinstance(each, Events) for each in taken))
@@ -180,7 +180,7 @@ def test_stops_are_reported_at_once_when_the_last_running_rank_has_stopped() -> 
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         for node in nodes.values():
-            node._event_window_s = 10 * DEADLINE_S
+            node.event_window_s = 10 * DEADLINE_S
         await set_going(root, nodes.values(), RankSet([0, 1, 3]))
         nodes[0].add_event(RankSet([0]), stop_of(1), ())
         nodes[1].add_event(RankSet([3]), stop_of(1), ())
@@ -224,7 +224,7 @@ def test_what_a_rank_prints_or_that_it_runs_on_does_not_end_the_window() -> None
     async def test(nodes: Tree) -> None:
         root, node = nodes[FRONT_END], nodes[0]
         for each in nodes.values():
-            each._event_window_s = 10 * DEADLINE_S
+            each.event_window_s = 10 * DEADLINE_S
         await set_going(root, nodes.values(), RankSet([0, 1]))
         node.add_event(RankSet([0]), stop_of(1), ())
         # The commands of its breakpoint let it run on.
@@ -303,7 +303,7 @@ def test_what_ranks_have_printed_comes_before_their_next_answer() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         for node in nodes.values():
-            node._event_window_s = 3600.0
+            node.event_window_s = 3600.0
         nodes[5].add_event(RankSet([10]), output("printed"), ())
         await ask(root, ALL, number=1)
         assert reported(root.taken, 10) == ["printed"]

@@ -98,7 +98,7 @@ def test_events_of_lost_ranks_come_before_their_loss(dies: int) -> None:
         root = nodes[FRONT_END]
         # Events wait for further ones at each node, here as long as the test takes.
         for node in nodes.values():
-            node._event_window_s = DEADLINE_S
+            node.event_window_s = DEADLINE_S
         stop = EquivalenceClass[Event](RankSet([6]), Stop(reason="breakpoint-hit"))
         nodes[3].up(Events(classes=(stop,)))
         await nodes[1].wait_event()
@@ -116,7 +116,7 @@ def test_events_come_before_the_states_that_are_announced_after_them() -> None:
     async def test(nodes: Tree) -> None:
         root = nodes[FRONT_END]
         for node in nodes.values():
-            node._event_window_s = DEADLINE_S
+            node.event_window_s = DEADLINE_S
         stop = EquivalenceClass[Event](RankSet([6]), Stop(reason="breakpoint-hit"))
         gone = EquivalenceClass[Event](RankSet([6]), Gone(why="it was killed"))
         nodes[3].up(Events(classes=(stop,)))
