@@ -1,4 +1,5 @@
-"""Prose rules for docstrings, comments and pages: retired words, and sentences without a subject.
+"""Prose rules for docstrings, comments, pages and names: retired words, and sentences without a
+subject.
 
 CONTRIBUTING.md says how sentences are written. A word list cannot judge a sentence; it only keeps
 the worst from coming back.
@@ -21,10 +22,14 @@ FOLDERS = ("pgdb", "frontend", "backend", "tests", "bench", "fuzz", "examples", 
 
 BARE_RELATIVE = "What|Who|Whose|Whom|Whoever|Whatever|Whichever"
 
-RULES: tuple[tuple[str, str], ...] = (
+SENTENCES: tuple[tuple[str, str], ...] = (
     (rf"\A(?:{BARE_RELATIVE}|Those|How|Take that|Have a)\b", "text begins with no subject"),
     (rf"(?:(?<=[.!?;:] )|(?<=\n))(?:{BARE_RELATIVE}) ", "sentence begins with a bare relative"),
     (r"(?:(?<=[.!?] )|(?<=\n))Those (?:that|who|which) ", "sentence begins with a bare relative"),
+)
+"""Pattern and remedy of each rule for sentences."""
+
+WORDS: tuple[tuple[str, str], ...] = (
     (r"\btak(?:e|es|en|ing) (?:\w+ )?hold\b|\bhold of\b", "say: attach to, acquire"),
     (r"\b(?:had|have|has) again\b", "say: reattached"),
     (r"\blet(?:s|ting)? (?:\w+ ){0,2}go\b(?! on)", "say: detach, release"),
@@ -36,15 +41,18 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"\b(?:ladder|rungs?)\b", "say: discovery, step"),
     (r"\bby hand\b", "say: explicit"),
 )
-"""Pattern and remedy of each rule."""
+"""Pattern and remedy of each rule for words, which names keep as well."""
+
+OLD_NAMES = {"Told"}
+"""Names that the Python API keeps for scripts of earlier versions."""
 
 EXCEPTIONS = {"CHANGELOG.md", "tests/test_prose.py"}
 """Files that name retired words on purpose."""
 
 
-def findings(text: str) -> Iterator[str]:
+def findings(text: str, rules: tuple[tuple[str, str], ...] = SENTENCES + WORDS) -> Iterator[str]:
     """Yield each match of a rule in *text*, with its remedy."""
-    for pattern, remedy in RULES:
+    for pattern, remedy in rules:
         for match in re.finditer(pattern, text):
             yield f"{match[0]!r}: {remedy}"
 
@@ -74,6 +82,21 @@ def python_texts(source: str) -> Iterator[tuple[int, str]]:
         last = line
     if block:
         yield begin, "\n".join(block)
+
+
+def python_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and words of the name of each function, class and variable."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                name = node.name
+            case ast.Name(ctx=ast.Store()):
+                name = node.id
+            case _:
+                continue
+        if name not in OLD_NAMES:
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")
+            yield node.lineno, words.strip().lower()
 
 
 def page_texts(source: str) -> Iterator[tuple[int, str]]:
@@ -115,6 +138,12 @@ def test_sentences_keep_the_rules(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     texts = python_texts(source) if path.suffix == ".py" else page_texts(source)
     found = [f"{path.name}:{line}: {each}" for line, text in texts for each in findings(text)]
+    if path.suffix == ".py":
+        found += [
+            f"{path.name}:{line}: the name {name!r}: {each}"
+            for line, name in python_names(source)
+            for each in findings(name, WORDS)
+        ]
     assert not found, "\n" + "\n".join(found)
 
 
@@ -144,6 +173,13 @@ def test_rules_find(text: str) -> None:
 )
 def test_rules_allow(text: str) -> None:
     assert not [*findings(text)]
+
+
+def test_names_of_a_file_are_found() -> None:
+    source = "class HeadStart:\n    def _let_go(self):\n        TOLD_LATER = 1\nTold = 2\n"
+    names = [*python_names(source)]
+    assert sorted(names) == [(1, "head start"), (2, "let go"), (3, "told later")]
+    assert all([*findings(name, WORDS)] for _, name in names)
 
 
 def test_texts_of_a_file_are_found() -> None:

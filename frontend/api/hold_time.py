@@ -64,13 +64,13 @@ class HoldTime:
         while not self._core.is_over:
             held_s, limit_s = self.held_s, self._core.options.max_hold_s
             if limit_s and held_s >= limit_s and self._core.is_started:
-                await self._let_go(limit_s)
+                await self._detach_all(limit_s)
                 left_s = None
             else:
                 left_s = limit_s - held_s if limit_s and held_s else None
             await self._core.wait_change(left_s)
 
-    async def _let_go(self, limit_s: float) -> None:
+    async def _detach_all(self, limit_s: float) -> None:
         ranks = self._core.state.live
         self._core.note(
             f"[{ranks}] detached: ranks were held for {limit_s:g} s (--max-hold); "

@@ -51,14 +51,14 @@ SECRET_NAME = pattern(
 )
 """Names of variables and options whose values may be secrets."""
 SHORTEST_SECRET = 6
-_TELLS_SOMETHING = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
+_MAY_BE_PRIVATE = pattern(r"\A(?=.*[^\W\d]).{3,}\Z", re.DOTALL)
 PEM = pattern(r"-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|\Z)", re.DOTALL)
 # Keys and certificates without their header, in base64 or hexadecimal.
 LONG_WORD = pattern(r"[A-Za-z0-9+=]{48,}|[0-9A-Fa-f]{32,}")
 _LITERAL = pattern(r'"(?:\\.|[^"\\])*"?|\'(?:\\.|[^\'\\])*\'?')
 _ASSIGNMENT = pattern(r"(?<![=!<>])=(?!=).*", re.DOTALL)
 # Arguments of these commands are names, places and numbers; arguments of others can be anything.
-_TELLING = frozenset(
+_WITH_PLAIN_ARGUMENTS = frozenset(
     "info list frame up down thread x ptype whatis backtrace disassemble symbol display undisplay "
     "break tbreak hbreak thbreak rbreak watch rwatch awatch catch until advance jump finish "
     "stepi nexti step next continue delete enable disable ignore condition".split()
@@ -116,7 +116,7 @@ class Redactor:
             return
         for word in words:
             self._hidden |= {
-                part for part in (word, word.partition("=")[2]) if _TELLS_SOMETHING.search(part)
+                part for part in (word, word.partition("=")[2]) if _MAY_BE_PRIVATE.search(part)
             }
         if self._hidden:
             either = "|".join(map(re.escape, sorted(self._hidden, key=len, reverse=True)))
@@ -152,7 +152,7 @@ class Redactor:
         """Return a GDB command: whole if its arguments are names and places, otherwise its first
         word."""
         word = gdb_commands.resolve(line)
-        if self.keeps_values or word in _TELLING:
+        if self.keeps_values or word in _WITH_PLAIN_ARGUMENTS:
             return self.expression(line)
         return f"{word} {HIDDEN}" if line.strip() != word else word
 

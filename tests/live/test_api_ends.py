@@ -99,7 +99,7 @@ def test_detach_of_some_ranks(ring: Program, start_job: StartJob) -> None:
         assert status(job.ranks[2], "State").startswith("t")
 
 
-def test_a_launched_job_that_was_let_go_runs_on(mpi: Mpi, ring: Program) -> None:
+def test_a_launched_job_that_was_detached_runs_on(mpi: Mpi, ring: Program) -> None:
     with pgdb.launch(mpi.line(RANKS, ring), stdin=subprocess.DEVNULL) as session:
         session.detach().check()
         assert not session.kills_at_close

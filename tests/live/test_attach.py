@@ -62,7 +62,7 @@ def test_no_breakpoint_is_left_in_the_ranks(build: Build, start_job: StartJob, l
 
 
 @pytest.mark.any_mpi
-def test_a_detached_rank_gets_on_while_the_rest_is_debugged(
+def test_a_detached_rank_progresses_while_the_rest_is_debugged(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:

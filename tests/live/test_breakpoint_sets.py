@@ -102,9 +102,7 @@ ON_THE_WAY = {
 }
 
 
-def test_a_rank_on_its_way_stops_at_the_breakpoints_of_its_sets_alone(
-    mpi: Mpi, sets: Program
-) -> None:
+def test_a_running_rank_stops_at_the_breakpoints_of_its_sets_alone(mpi: Mpi, sets: Program) -> None:
     """A rank outside the set completes the command: a 'continue' would take it too far."""
     commands = ["defset mine 1"]
     for word, (_, place) in ON_THE_WAY.items():

@@ -156,7 +156,7 @@ def test_a_rank_that_blocks_the_signal_says_so(build: Build, start_job: StartJob
         assert_untouched(job.ranks)
 
 
-def test_a_rank_that_blocks_the_signal_is_let_go_while_it_runs(
+def test_a_rank_that_blocks_the_signal_is_detached_while_it_runs(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(2, build("masks.c"), "block") as job:
@@ -198,7 +198,7 @@ def test_a_call_in_a_rank_that_blocks_sigint_is_waited_for(
         assert_untouched(job.ranks)
 
 
-def test_a_sigint_that_is_left_over_is_taken_out_before_a_rank_is_let_go(
+def test_a_sigint_that_is_left_over_is_taken_out_before_a_rank_is_detached(
     build: Build, start_job: StartJob
 ) -> None:
     """A call can have returned between GDB's SIGINT and the rank's taking it."""
@@ -213,7 +213,7 @@ def test_a_sigint_that_is_left_over_is_taken_out_before_a_rank_is_let_go(
         assert_untouched(job.ranks)
 
 
-def test_a_rank_that_handles_and_blocks_the_signal_is_let_go_though_it_pends(
+def test_a_rank_that_handles_and_blocks_the_signal_is_detached_though_it_pends(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(2, build("masks.c"), "both") as job:

@@ -99,7 +99,7 @@ def test_commands_behind_the_last_detach_are_reported_to_come_too_late(
 
 
 @pytest.mark.any_mpi
-def test_ranks_that_are_out_of_reach_are_neither_let_go_nor_killed(
+def test_ranks_that_are_out_of_reach_are_neither_detached_nor_killed(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:

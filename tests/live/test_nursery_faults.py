@@ -220,7 +220,7 @@ def test_one_that_is_too_old_is_named(openers: Path, tmp_path: Path) -> None:
         run(test(pids))
 
 
-def test_gdbs_let_go_when_nobody_listens(openers: Path) -> None:
+def test_gdbs_detach_when_nobody_listens(openers: Path) -> None:
     """The sockets of forked GDBs are closed when the aggregator is killed."""
 
     async def test(pids: list[int]) -> None:

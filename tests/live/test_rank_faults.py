@@ -25,7 +25,7 @@ from tests.support.terminal import DEADLINE_S, assert_untouched, ex, run_json, r
 
 pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 
-TELLS_LATER = tuple(int(each) for each in os.uname().release.split(".")[:2]) >= (6, 15)
+KEEPS_STATUS = tuple(int(each) for each in os.uname().release.split(".")[:2]) >= (6, 15)
 """Whether the kernel keeps the exit status of a process whose parent has waited for it."""
 
 
@@ -56,7 +56,7 @@ def test_a_rank_is_killed_while_it_is_stopped(build: Build, start_job: StartJob)
         job.process.wait(DEADLINE_S)
 
 
-def test_a_rank_has_ended_when_it_is_to_be_had_again(build: Build, start_job: StartJob) -> None:
+def test_a_rank_has_ended_when_it_is_to_be_reattached(build: Build, start_job: StartJob) -> None:
     heard = Heard()
     with start_job(2, build("storm.c")) as job:
         with attached(job, heard) as session:
@@ -67,7 +67,7 @@ def test_a_rank_has_ended_when_it_is_to_be_had_again(build: Build, start_job: St
             end = session.ranks("1").reattach().for_rank(1)
             # Its launcher has waited for it, so that nobody else can know but newer kernels.
             assert isinstance(end, Exit) and end.code is None
-            assert end.signal == ("SIGKILL" if TELLS_LATER else "")
+            assert end.signal == ("SIGKILL" if KEEPS_STATUS else "")
             assert 1 in heard.of(Exit) and 1 in session.parse_ranks("@exited")
             assert not session.parse_ranks("@lost")
         job.process.wait(DEADLINE_S)
@@ -86,17 +86,17 @@ def test_a_rank_is_killed_while_a_command_is_under_way(build: Build, start_job: 
             end = answer.for_rank(2)
             assert isinstance(end, Exit) and end.code is None
             # GDB can take its status and hang; then newer kernels alone know.
-            assert end.signal == "SIGKILL" or not TELLS_LATER
+            assert end.signal == "SIGKILL" or not KEEPS_STATUS
         job.process.wait(DEADLINE_S)
 
 
-def test_a_rank_that_a_command_has_let_go_is_reported_and_taken_again(
+def test_a_rank_that_a_command_has_detached_is_reported_and_reattached(
     build: Build, start_job: StartJob
 ) -> None:
     with start_job(3, build("storm.c")) as job:
         # PGDB refuses the words where it can read them, and GDB's hooks do not see those of MI.
-        let_go = """proc 1 python gdb.execute('interpreter-exec mi "-target-de' + 'tach"')"""
-        commands = (let_go, "p 6 * 7", "reattach 1", "p 6 * 8")
+        detach = """proc 1 python gdb.execute('interpreter-exec mi "-target-de' + 'tach"')"""
+        commands = (detach, "p 6 * 7", "reattach 1", "p 6 * 8")
         finished = run_pgdb("attach", "--batch", *ex(*commands), job.pid)
         lost = "[1] lost: a command has made GDB detach from it; the rank runs without a debugger"
         assert lost in finished.out, finished.out
@@ -224,7 +224,7 @@ def test_a_job_ends_while_it_is_attached_to(
         assert finished.status != 0 or finished.answer("print 1"), said
 
 
-def test_ranks_that_were_let_go_are_taken_again(build: Build, start_job: StartJob) -> None:
+def test_ranks_that_were_detached_are_reattached(build: Build, start_job: StartJob) -> None:
     require_calls()
     with start_job(3, build("storm.c")) as job:
         finished = run_json(
@@ -355,7 +355,7 @@ def test_a_rank_that_its_watchpoint_ends_after_its_gdb_is_not_said_to_run(
             if not loss.has_ended:  # it has had luck
                 assert_untouched({1: job.ranks[1]})
                 return
-            assert ("watchpoint" in loss.why and "--guard" in loss.why) or not TELLS_LATER
+            assert ("watchpoint" in loss.why and "--guard" in loss.why) or not KEEPS_STATUS
             assert event_text.event(loss).endswith("; the rank has ended")
             wait_until(lambda: 1 in heard.of(Exit), "its end is reported", DEADLINE_S)
             assert 1 in session.parse_ranks("@exited") and not session.parse_ranks("@lost")

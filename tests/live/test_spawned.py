@@ -168,7 +168,7 @@ def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[by
     ]
 
 
-def test_why_tells_the_ranks_of_two_worlds_apart(builder: Builder) -> None:
+def test_why_distinguishes_the_ranks_of_two_worlds(builder: Builder) -> None:
     mpi = find_mpi("openmpi")
     line = mpi.line(2, builder.build(mpi, "two_worlds.c"))
     with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:

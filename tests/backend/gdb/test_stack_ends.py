@@ -41,16 +41,16 @@ async def note(gdb: GdbSession, outermost: str, **about: bool) -> str:
     return found.note
 
 
-def test_the_reason_of_a_stack_that_ends_too_early_is_told(program: Path) -> None:
+def test_the_reason_of_a_stack_that_ends_too_early_is_shown(program: Path) -> None:
     async def check() -> None:
         async with started() as (gdb, listener, _):
             await run_to(gdb, listener, program, "inner")
             assert await note(gdb, "outer") == ""  # GDB finds the frame of main
             for setting in ("$rbp = 16", "$sp = 16"):
                 await gdb.send(console(f"set var {setting}"))
-            told = await note(gdb, "outer")
-            assert told.startswith("Backtrace stopped: ")
-            assert "0x" not in told, "an address differs from rank to rank"
+            shown = await note(gdb, "outer")
+            assert shown.startswith("Backtrace stopped: ")
+            assert "0x" not in shown, "an address differs from rank to rank"
             assert await note(gdb, "main") == ""  # the stack is whole
             assert await note(gdb, "outer", more=True) == ""  # nobody asked for the rest
             await gdb.send(console("kill"))

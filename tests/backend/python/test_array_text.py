@@ -30,7 +30,7 @@ def test_equal_elements_are_one_text(values: list[float], text: str) -> None:
     assert shown(numpy.array(values)) == (text, False)
 
 
-def test_each_length_of_a_run_is_told() -> None:
+def test_each_length_of_a_run_is_shown() -> None:
     for count in range(10, 300):
         values = numpy.array([3] * 5 + [7] * count + [8])
         assert shown(values)[0] == f"{{3, 3, 3, 3, 3, 7 <repeats {count} times>, 8}}"

@@ -47,7 +47,7 @@ def test_a_sender_with_an_unusual_root_is_the_cause_itself() -> None:
     assert (found.kind, str(found.ranks)) == ("different-collectives", "3")
 
 
-def test_a_part_for_a_rank_that_is_in_the_same_call_is_on_its_way() -> None:
+def test_a_part_for_a_rank_that_is_in_the_same_call_is_in_flight() -> None:
     job: Job = {"0,3": BARRIER, "1": broadcast(0), "2": with_part(broadcast(0), 1)}
     (found,) = explained(job).verdicts
     assert found.kind == "different-collectives"
@@ -102,7 +102,7 @@ def test_a_root_alone_may_be_the_only_one_that_makes_the_call() -> None:
     assert "the root may be the only rank" in found.decides
 
 
-def test_a_part_of_a_rank_in_the_same_call_is_on_its_way() -> None:
+def test_a_part_of_a_rank_in_the_same_call_is_in_flight() -> None:
     (found,) = explained({"0": gathers("3"), "1-3": gathers()}).verdicts
     assert (found.kind, found.confidence) == ("no-progress", "cannot tell")
 

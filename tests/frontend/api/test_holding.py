@@ -235,7 +235,7 @@ def test_the_prompt_holds_and_releases() -> None:
     run(test)
 
 
-def test_ranks_that_run_when_they_are_held_are_told_by_their_number() -> None:
+def test_ranks_that_run_when_they_are_held_are_reported_by_their_number() -> None:
     async def test(job: HeldJob, session: Session) -> None:
         user = User(session)
         await session.ranks("1-2").run("continue", wait=False)

@@ -189,7 +189,7 @@ def test_no_run_to_a_hit_begins_after_the_time_limit() -> None:
     assert text == "the time of the command is over before the first hit of f"
 
 
-def test_ranks_that_come_do_not_stop_those_on_their_way() -> None:
+def test_ranks_that_come_do_not_stop_those_that_still_run() -> None:
     job = job_of("1", r3=[None])
 
     async def test(session: Session) -> None:

@@ -423,7 +423,7 @@ def test_what_is_waited_for_may_come_or_fail_first(monkeypatch: pytest.MonkeyPat
     with_job(lambda prefix: (*prefix, "true"), test, monkeypatch)
 
 
-def test_a_rank_that_was_never_taken_hold_of_is_not_run_at_the_end(
+def test_a_rank_that_was_never_acquired_is_not_run_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(job_module, "TERMINATE_TIMEOUT_S", 1.0)

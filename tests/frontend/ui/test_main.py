@@ -144,7 +144,7 @@ def test_a_prompt_comes_though_the_kept_settings_do_not(
     assert len(reported) == 2
 
 
-def test_ranks_are_let_go_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_detached_before_the_history_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
     class Closes:

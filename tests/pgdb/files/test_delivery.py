@@ -321,7 +321,7 @@ def test_a_full_disk_on_the_way_ends_in_the_slower_way(
     run(check())
 
 
-def test_only_a_few_parts_are_on_their_way(tmp_path: Path) -> None:
+def test_only_a_few_parts_are_in_flight(tmp_path: Path) -> None:
     async def check() -> None:
         source = write_elf(tmp_path / "app", ID, BODY * 6)
         tree = Tree(tmp_path, 1)
