@@ -58,7 +58,7 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
     # A barrier can hold others meanwhile: the command has waited for these.
     held = state.held
     reported: tuple[Absent, ...] = ()
-    is_step_told = False
+    is_step_shown = False
     while True:
         await asyncio.sleep(PROGRESS_S)
         elapsed_s = time.monotonic() - begun_s
@@ -83,6 +83,6 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
             if found and found != reported:
                 reported = found
                 session.note(f"{listed(found)}; 'release' lets held ranks run")
-            if not is_step_told and (text := held_waits.steps_beside_held(session, running)):
-                is_step_told = True
+            if not is_step_shown and (text := held_waits.steps_beside_held(session, running)):
+                is_step_shown = True
                 session.note(f"{text}; 'release' lets held ranks run")
