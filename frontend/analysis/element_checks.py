@@ -35,6 +35,9 @@ _NAME = pattern(r"[A-Za-z_][\w:]*\Z|\([A-Za-z_][\w:]*(?: \| [A-Za-z_][\w:]*)+\)\
 """An enumerator, or several of an enumeration of flags."""
 _ENUMERATOR = pattern(r"\(?[A-Za-z_][^\s()]*(?: [^()]*\)|\))?\Z")
 """Enumerators, also with a value that has no name: ``(READ | unknown: 0x8)``."""
+_WORD = pattern(r"(?<![\w.<])(?!nan|inf|times>)[A-Za-z_]")
+"""The beginning of a name, and not the letters of numbers: ``1e-3``, ``0x1f``, ``-nan(0x8)``, and
+``2 <repeats 12 times>``."""
 _COMPLEX = pattern(r"\S+ [-+] \S+i\Z|\(\S+,\S+\)\Z")
 
 
@@ -69,7 +72,9 @@ def is_number(text: str) -> bool:
 
 def holds_enumerators(each: EquivalenceClass[Record]) -> bool:
     """Return whether a value is an array or a container with enumerators among its elements."""
-    array = plain(node_of(each)) if isinstance(each.record, Value) else None
+    if not isinstance(each.record, Value) or not _WORD.search(text_of(each.filled)):
+        return False  # a long array of numbers is not taken apart
+    array = plain(node_of(each))
     if array is None or isinstance(array, Leaf):
         return False
     found = leaves(((RankSet([0]), array),))
