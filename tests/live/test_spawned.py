@@ -113,10 +113,13 @@ def test_worlds_are_named_and_can_be_in_the_session(spawner: subprocess.Popen[by
     assert wrong.status == 3 and "it has worlds 0 to 2" in wrong.err
 
 
-def test_worlds_join_a_session_with_all_that_it_has(spawner: subprocess.Popen[bytes]) -> None:
+def test_worlds_join_a_session_with_all_that_it_has(
+    builder: Builder, spawner: subprocess.Popen[bytes]
+) -> None:
+    wait = builder.build(find_mpi("openmpi"), "spawns.c").at("waiting")
     commands = ex(
         "worlds",
-        "break 26 if rank >= 0",
+        f"break {wait} if rank >= 0",
         "proc 1 tbreak main",
         "display rank",
         "set print pretty on",

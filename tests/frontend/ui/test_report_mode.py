@@ -23,7 +23,7 @@ REPORT = Report(
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "r.json"
-    path.write_bytes(model.encode(REPORT))
+    path.write_bytes(model.encode_part(REPORT))
     return path
 
 
