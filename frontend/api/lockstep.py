@@ -121,9 +121,9 @@ class _Lockstep(GroupRun):
                     ways = await self._places()
                 if end == "complete" and RankSet.union(way.ranks for way in ways) != self.ranks:
                     end = "lost"  # a rank was detached, or its debugger died, after its step
-                if end in ("complete", "stopped") and len(ways) > 1:
-                    if not self.answer.missing.running:
-                        end = "parted"
+                do_all_stand = not self.answer.missing.running
+                if end in ("complete", "stopped") and len(ways) > 1 and do_all_stand:
+                    end = "parted"
                 steps += end == "complete"
         return Lockstep(
             command=self._command,

@@ -216,7 +216,7 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
     before = call.session.options.spawned
     call.dispatcher.apply(change)
     answer = await setting_changes.take_effect(call.session, setting.key)
-    if (call.session.options.spawned, before) in (("hold", "notify"), ("hold", "attach")):
+    if call.session.options.spawned == "hold" != before:
         call.session.note(
             "'spawned hold' is for a launch, as after 'restart'; in this one PGDB attaches to "
             "spawned ranks when it sees them"

@@ -188,11 +188,11 @@ def _started_processes(waiting: Waiting, parties: Sequence[Party], text: str) ->
 
     The call returns when all of these have called MPI_Init. Nothing says which ranks they are.
     """
-    stopped = RankSet.union(each.ranks for each in waiting.parties if not each.calls)
+    outside = RankSet.union(each.ranks for each in waiting.parties if not each.calls)
     which = "the processes that it starts"
-    if stopped:
-        verb = words.verb(stopped, "is")
-        which += f"; {words.named(stopped)}, which {verb} not in MPI, may be among them"
+    if outside:
+        verb = words.verb(outside, "is")
+        which += f"; {words.named(outside)}, which {verb} not in MPI, may be among them"
     return Verdict(
         kind="no-progress",
         ranks=RankSet.union(each.ranks for each in parties),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate
 from pgdb.records import Failure, Value
+from tests.support.compiled import compiled
 from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
@@ -57,13 +56,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("g++") is None:
-        pytest.skip("this machine has no g++")
-    source = tmp_path_factory.mktemp("parts") / "parts.cpp"
-    source.write_text(SOURCE)
-    line = ["g++", "-std=c++17", "-g", "-O0", "-o", source.stem, source.name]
-    subprocess.run(line, cwd=source.parent, check=True)
-    return source.with_suffix("")
+    return compiled(tmp_path_factory.mktemp("parts"), "parts.cpp", SOURCE)
 
 
 async def evaluated(gdb: GdbSession, expression: str) -> str:

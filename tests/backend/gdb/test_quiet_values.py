@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from pgdb.backend.gdb.reduction import read_numbers
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Evaluate
 from pgdb.records import Block, Failure, Record, Value
+from tests.support.compiled import compiled
 from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
@@ -36,13 +35,7 @@ int main(void) {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("gcc") is None:
-        pytest.skip("this machine has no gcc")
-    source = tmp_path_factory.mktemp("history") / "history.c"
-    source.write_text(SOURCE)
-    line = ["gcc", "-g", "-O0", "-o", source.stem, source.name]
-    subprocess.run(line, cwd=source.parent, check=True)
-    return source.with_suffix("")
+    return compiled(tmp_path_factory.mktemp("history"), "history.c", SOURCE)
 
 
 async def looked_at(gdb: GdbSession, expression: str) -> Record:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stack_ends import with_reason
 from pgdb.records import Frame, Stack
+from tests.support.compiled import compiled
 from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
@@ -26,13 +25,7 @@ int main(void) { outer(); return 0; }
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("cc") is None:
-        pytest.skip("this machine has no compiler")
-    source = tmp_path_factory.mktemp("ends") / "ends.c"
-    source.write_text(SOURCE)
-    line = ["cc", "-g", "-O0", "-fno-omit-frame-pointer", "-o", source.stem, source.name]
-    subprocess.run(line, cwd=source.parent, check=True)
-    return source.with_suffix("")
+    return compiled(tmp_path_factory.mktemp("ends"), "ends.c", SOURCE, "-fno-omit-frame-pointer")
 
 
 async def note(gdb: GdbSession, outermost: str, **about: bool) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy
@@ -15,6 +13,7 @@ from pgdb.backend.gdb import blocks, full_values
 from pgdb.backend.gdb.mi import console
 from pgdb.overlay.messages import Evaluate, ReadBlock
 from pgdb.records import Block, Value
+from tests.support.compiled import compiled
 from tests.support.gdb_breakpoints import run_to, started
 
 pytestmark = [pytest.mark.gdb]
@@ -32,13 +31,7 @@ int main() { return look() > 0 && start ? 0 : 1; }
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("g++") is None:
-        pytest.skip("this machine has no g++")
-    source = tmp_path_factory.mktemp("wide") / "wide.cpp"
-    source.write_text(SOURCE)
-    line = ["g++", "-std=c++17", "-g", "-O0", "-o", source.stem, source.name]
-    subprocess.run(line, cwd=source.parent, check=True)
-    return source.with_suffix("")
+    return compiled(tmp_path_factory.mktemp("wide"), "wide.cpp", SOURCE)
 
 
 def test_the_address_of_wide_characters_is_an_address(program: Path) -> None:
