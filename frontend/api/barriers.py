@@ -64,6 +64,8 @@ class _Point(msgspec.Struct):
     """Whether ranks have arrived since the last report about those that are not there."""
     is_over: bool = False
     """Whether its breakpoint is deleted."""
+    waits: int = 0
+    """The number of calls of :meth:`Barriers.wait` that wait for it."""
 
     @property
     def number(self) -> int:
@@ -161,7 +163,8 @@ class Barriers:
         """Wait until a barrier was met *met* times in all, and return it.
 
         It also returns after *timeout_s*, when the barrier is deleted, and when no rank that could
-        come runs, or all that run seem to wait for held ranks; :attr:`Barrier.absent` says so.
+        come runs, or all that run seem to wait for held ranks, be they held here or for another
+        reason; :attr:`Barrier.absent` says so.
 
         :raises UsageError: if there is no such barrier.
         """
@@ -169,14 +172,28 @@ class Barriers:
         point, core = self._points[number], self._core
         limit_s = deadline.stops_s(timeout_s)
         end_s = None if limit_s is None else time.monotonic() + limit_s
-        while point.met < met and not point.is_over and not core.is_over:
-            if point.is_stuck:
-                break
-            left_s = None if end_s is None else end_s - time.monotonic()
-            if left_s is not None and left_s <= 0:
-                break
-            await core.wait_change(left_s)
+        with self._awaiting(point):
+            while point.met < met and not point.is_over and not core.is_over:
+                if point.is_stuck:
+                    break
+                left_s = None if end_s is None else end_s - time.monotonic()
+                if left_s is not None and left_s <= 0:
+                    break
+                await core.wait_change(left_s)
         return self._barrier(point)
+
+    @contextlib.contextmanager
+    def _awaiting(self, point: _Point) -> Iterator[None]:
+        """Look where the ranks of a barrier are within the context, even if none has come."""
+        if not point.waits and not self._arrived(point):
+            # Nobody has looked at it since the last call.
+            point.awaited, point.reported, point.is_stuck = (), (), False
+        point.waits += 1
+        try:
+            self.on_change()
+            yield
+        finally:
+            point.waits -= 1
 
     def take_over(self, before: Barriers) -> None:
         """Make breakpoints that were barriers of an earlier launch barriers again."""
@@ -221,11 +238,11 @@ class Barriers:
             if not point.is_over:
                 self._take_deleted(point)
             arrived = self._arrived(point)
-            if not arrived or point.is_over:
+            if not self._is_awaited(point):
                 continue
             never = absentees.gone(self._core.state, point.ranks)
             out = point.ranks - RankSet.union(each.ranks for each in never) - arrived
-            if not out:
+            if not out and arrived:
                 self._met(point, arrived, never)
                 continue
             stopped = out & self._core.state.stopped - self._core.state.passing
@@ -237,6 +254,7 @@ class Barriers:
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.reported = never
                 self._notify(point, "absent", fresh)
+            point.is_stuck |= not out
             pending.append((point.number, point.awaited))
         if not self._pauses:
             self._look_soon(tuple(pending))
@@ -386,13 +404,23 @@ class Barriers:
     def _arrived(self, point: _Point) -> RankSet:
         return self._core.state.held_for.get(point.reason, RankSet())
 
+    def _is_awaited(self, point: _Point) -> bool:
+        """Return whether ranks wait at a barrier, or a caller waits for it while a rank stands.
+
+        Where none has come and all run, the job is left alone.
+        """
+        state = self._core.state
+        if point.is_over:
+            return False
+        does_one_stand = not state.ranks <= state.running | state.passing
+        return bool(self._arrived(point)) or (point.waits > 0 and does_one_stand)
+
     def _out(self, point: _Point) -> RankSet:
         """Return the ranks for which others wait at a barrier."""
-        arrived = self._arrived(point)
-        if not arrived or point.is_over:
+        if not self._is_awaited(point):
             return RankSet()
         never = absentees.gone(self._core.state, point.ranks)
-        return point.ranks - RankSet.union(each.ranks for each in never) - arrived
+        return point.ranks - RankSet.union(each.ranks for each in never) - self._arrived(point)
 
     def _barrier(self, point: _Point) -> Barrier:
         return Barrier(

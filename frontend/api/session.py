@@ -404,7 +404,8 @@ class Session(RankView):
         """Wait until a barrier was met *met* times in all, and return it.
 
         It also returns after *timeout_s*, when the barrier is deleted, and when no rank that could
-        come runs, or all that run seem to wait for held ranks; its ``absent`` says so.
+        come runs, or all that run seem to wait for held ranks, be they held at the barrier or by
+        :meth:`RankView.hold`; its ``absent`` says so.
 
         :raises UsageError: if there was no such barrier.
         """

@@ -71,3 +71,25 @@ def test_a_rank_that_stays_away_is_named(
             session.ranks("0").release()
         session.delete(number)
         assert not session.held_for
+
+
+def test_a_caller_that_waits_hears_of_a_chain_behind_a_held_rank(mpi: Mpi, absent: Program) -> None:
+    """Each rank waits for the one before it, and rank 1 for rank 0; none comes to the barrier."""
+    with pgdb.launch(mpi.line(RANKS, absent, "chain")) as session:
+        session.break_at(absent.at("chain"), temporary=True)
+        session.continue_()
+        session.ranks("0").hold()
+        number = session.barrier("meet").number
+        session.continue_(wait=False)
+        found = session.wait_barrier(number, timeout_s=NEWS_DEADLINE_S)
+        assert (found.met, str(found.arrived)) == (0, "")
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [
+            ("held", "0"),
+            ("in MPI", "1"),
+            ("in MPI", "2"),
+        ]
+        assert "may wait for [0], which is held" in found.absent[1].text
+        assert "may wait for [1]" in found.absent[2].text
+        session.ranks("0").release()
+        session.ranks("0").continue_(wait=False)
+        assert session.wait_barrier(number, timeout_s=NEWS_DEADLINE_S).met == 1

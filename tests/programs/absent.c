@@ -1,8 +1,9 @@
 /*
  * absent: all ranks come to meet(), but the last one does something else first.
  *
- * Usage: absent busy|sleep|barrier|finalize|poll|ssend|any|lock|semaphore|exit
- * Ranks that compute or sleep do so until a debugger sets waits to 0.
+ * Usage: absent busy|sleep|barrier|finalize|poll|ssend|any|lock|semaphore|exit|chain
+ * Ranks that compute or sleep do so until a debugger sets waits to 0.  In a chain each rank
+ * waits for the one before it.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -63,6 +64,16 @@ static void stay_away(const char *mode)
     }
 }
 
+static void pass_on(int rank, int size)
+{
+    int value = 0;
+
+    if (rank > 0)
+        MPI_Recv(&value, 1, MPI_INT, rank - 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* @link */
+    if (rank < size - 1)
+        MPI_Send(&value, 1, MPI_INT, rank + 1, 6, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -70,7 +81,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv); /* @main */
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == size - 1)
+    if (argc > 1 && strcmp(argv[1], "chain") == 0)
+        pass_on(rank, size); /* @chain */
+    else if (rank == size - 1)
         stay_away(argc > 1 ? argv[1] : "exit");
     meet();
     MPI_Barrier(MPI_COMM_WORLD);

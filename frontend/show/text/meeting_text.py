@@ -136,6 +136,8 @@ def barrier_news(news: BarrierNews) -> str:
     found = news.barrier
     title = f"barrier {found.number}"
     there = f"[{found.arrived}] {by_number(found.arrived, 'is', 'are')} there"
+    if not found.arrived:
+        there = "no rank is there"
     absent = absentees.listed(found.absent)
     match news.event:
         case "met":
@@ -147,6 +149,8 @@ def barrier_news(news: BarrierNews) -> str:
             return f"{title}: {there}{times}{without}; {then}"
         case "absent":
             return f"{title}: {absent}; {there}"
+        case "waiting" if not found.arrived:
+            return f"{title}: {there}; {absent}"
         case "waiting":
             way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
             waits = by_number(found.arrived, "waits", "wait")
