@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from pgdb.backend.python import arrays, numpy_elements, tables
+from pgdb.backend.python import arrays, arrow, arrow_text, numpy_elements, tables
 from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError
 from pgdb.backend.python.object_text import Shown
 from pgdb.backend.python.objects import Objects, UnknownError
@@ -26,6 +26,8 @@ def column_place(objects: Objects, column: Column) -> ArrayPlace:
     """
     if column.levels:
         raise NoNumbersError("its values are numbers of labels")
+    if column.arrow and isinstance(found := arrow.find(objects, column.arrow), arrow.ArrowArray):
+        return arrow_text.numbers_of(objects, found)
     if not column.values:
         raise NoNumbersError("its values are not those of an array of NumPy")
     place = arrays.find(objects, column.values)
@@ -84,7 +86,8 @@ def _labels(objects: Objects, table: Table) -> list[str]:
     if isinstance(found, tuple):
         return [str(each) for each in found]
     if found is None:
-        return []
+        column = tables.index_column(objects, table.labels)
+        return _of_arrow(objects, column, len(table.columns))[0] if column.arrow else []
     try:
         place = arrays.find(objects, found)
     except NoNumbersError:
@@ -100,6 +103,8 @@ def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tu
         return [str(each) for each in column.numbers[:most]], len(column.numbers)
     if column.levels:
         return _labelled(objects, column, most, numbers)
+    if column.arrow:
+        return _of_arrow(objects, column, most)
     if not column.values:
         return [_UNKNOWN], 0
     try:
@@ -115,6 +120,17 @@ def _values(objects: Objects, column: Column, most: int, numbers: Numbers) -> tu
         hidden = objects.read(mask.address, min(mask.count, most))
         texts = [_MISSING if no else each for each, no in zip(texts, hidden, strict=False)]
     return texts, place.count
+
+
+def _of_arrow(objects: Objects, column: Column, most: int) -> tuple[list[str], int]:
+    """Return the texts of the first values of a column that Arrow has, and the number of all."""
+    found = arrow.find(objects, column.arrow)
+    if not isinstance(found, arrow.ArrowArray):
+        return [_UNKNOWN], 0
+    texts = arrow_text.values(objects, found, most)
+    if texts is None:
+        return [_UNKNOWN], found.length
+    return [_MISSING if each == arrow_text.NULL else each for each in texts], found.length
 
 
 def _labelled(

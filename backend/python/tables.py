@@ -35,6 +35,13 @@ class Column(msgspec.Struct, frozen=True):
     is_of_tuples: bool = False
     numbers: range | None = None
     """The values of an index that has no array for them."""
+    arrow: int = 0
+    """Address of the array of Arrow that has the values, 0 for none."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the values were found."""
+        return bool(self.values or self.levels or self.numbers is not None or self.arrow)
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -86,7 +93,7 @@ def find(objects: Objects, address: int) -> Table | None:
 def _alone(objects: Objects, address: int, name: str, *, is_index: bool) -> Table | None:
     """Return an index or an array as a table of one column, None if its layout is not known."""
     column = index_column(objects, address) if is_index else array_column(objects, address)
-    if not (column.values or column.levels or column.numbers is not None):
+    if not column.has_values:
         return None
     return Table(name=name, labels=0, columns={0: column}, has_numbered_rows=True)
 
@@ -120,7 +127,8 @@ def array_column(objects: Objects, held: int) -> Column:
     own = objects.own_attributes(held)
     if "_mask" in own and "_data" in own:
         return Column(own["_data"], None, own["_mask"])
-    return Column(0, None)
+    # Strings of pandas 3 are these where pyarrow is installed.
+    return Column(0, None, arrow=own.get("_pa_array", 0))
 
 
 def _short(objects: Objects, address: int) -> str:

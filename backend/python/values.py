@@ -12,6 +12,7 @@ import msgspec
 from pgdb.backend.python import (
     array_text,
     arrays,
+    arrow_text,
     numpy_elements,
     object_text,
     runtime,
@@ -134,6 +135,8 @@ class Interpreter:
                 address = objects.attribute(address, str(key))
             elif (array := arrays.find(objects, address)) is not None:
                 place = self._element(array, key)
+            elif (of_arrow := arrow_text.step(objects, address, key)) is not None:
+                place = of_arrow
             else:
                 address = objects.element(address, key)
         if place is None:
@@ -188,7 +191,8 @@ class Interpreter:
     def _numbers(self, address: int) -> ArrayPlace | None:
         try:
             found = arrays.find(self.objects, address)
-            return found or table_text.place_of(self.objects, address)
+            found = found or table_text.place_of(self.objects, address)
+            return found or arrow_text.place_of(self.objects, address)
         except NoNumbersError:
             return None
 
@@ -311,11 +315,11 @@ class Interpreter:
         return Shown(f"{head} = {listed}", math.prod(other.shape) > len(other.elements))
 
     def _table(self, address: int, most: int) -> Shown | None:
-        """Return the text of a table of pandas, None for another object."""
+        """Return the text of a table of pandas or Arrow, None for another object."""
         try:
             table = tables.find(self.objects, address)
             if table is None:
-                return None
+                return arrow_text.text_of(self.objects, address, most)
             return table_text.text_of(self.objects, table, most, self._texts_of)
         except UnknownError:
             return None

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdb.backend.gdb.process_memory import read_some
-from pgdb.backend.python import runtime, values
+from pgdb.backend.python import array_text, runtime, values
 from pgdb.backend.python.reader import PythonFrame, Reader
 from pgdb.backend.python.values import Interpreter
 from pgdb.process_maps import read_mappings
@@ -62,3 +62,14 @@ def running(python: str, program: Path, *words: str) -> Iterator[PythonProcess]:
     finally:
         process.kill()
         process.communicate()
+
+
+def value(process: PythonProcess, text: str, level: int = 1) -> str:
+    """Return the value of an expression in a frame, 1 for the caller of the innermost function."""
+    found = process.interpreter
+    place = found.resolve(values.parse(text), process.frames[level])
+    if isinstance(place, int):
+        return found.shown(place)
+    low, high = place.extent
+    data = found.objects.read(place.address + low, high - low)
+    return array_text.text_of_numbers(place, *values.elements(place, data, low))

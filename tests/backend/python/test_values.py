@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.backend.python import array_text, arrays, reader, values
+from pgdb.backend.python import arrays, reader, values
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import PythonFrame
 from pgdb.backend.python.values import Interpreter
 from pgdb.errors import UsageError
 from tests.support.programs import ROOT
-from tests.support.python_processes import PythonProcess
+from tests.support.python_processes import PythonProcess, value
 from tests.support.python_processes import running as running_program
 from tests.support.pythons import interpreters
 
@@ -26,16 +26,6 @@ PROGRAM = ROOT / "tests" / "programs" / "python_values.py"
 
 def running(python: str, *words: str) -> AbstractContextManager[PythonProcess]:
     return running_program(python, PROGRAM, *words)
-
-
-def value(process: PythonProcess, text: str, level: int = 1) -> str:
-    found = process.interpreter
-    place = found.resolve(values.parse(text), process.frames[level])
-    if isinstance(place, int):
-        return found.shown(place)
-    low, high = place.extent
-    data = found.objects.read(place.address + low, high - low)
-    return array_text.text_of_numbers(place, *values.elements(place, data, low))
 
 
 EXPECTED = {
