@@ -321,7 +321,8 @@ def _is_only_ours(command: Command, text: str) -> bool:
     words = argument_of(text).split()
     if command.word == "info":
         return words[:1] == ["sbd"]
-    names = {each.name for each in command.syntax.options} if command.syntax is not None else set()
+    options = command.syntax.options if command.syntax is not None else ()
+    names = {each.name for each in options if not each.is_gdbs}
     return not names.isdisjoint(words)
 
 

@@ -203,21 +203,26 @@ _WAYS = {
 @COMMANDS.command(
     "condition",
     group=Group.BREAKPOINTS,
-    usage="condition [-force] NUMBER [EXPR]",
+    usage="condition NUMBER [EXPR]",
     summary="stop only if EXPR is true",
     completes=Completes.BREAKPOINTS,
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-force",
+            help="take an EXPR that has no meaning yet, as for a library that is loaded later",
+            aliases=("-f", "-fo", "-for", "-forc"),
+            is_gdbs=True,
+        ),
+    ),
 )
-async def _condition(call: Call) -> Outcome:
-    """Give a breakpoint a condition; without EXPR, remove its condition.
-
-    -force takes an EXPR that has no meaning yet, as for a library that is loaded later.
-    """
-    first, _, rest = need_argument(call, "a breakpoint number").partition(" ")
-    command, number = "condition", first
-    if len(first) > 1 and "-force".startswith(first):
-        command, (number, _, rest) = "condition -force", rest.strip().partition(" ")
-        if not number:
-            raise UsageError("'condition -force' needs a breakpoint number and a condition")
+async def _condition(call: Call, text: str, *, force: bool) -> Outcome:
+    """Give a breakpoint a condition; without EXPR, remove its condition."""
+    command = "condition -force" if force else "condition"
+    if not text:
+        needed = "a breakpoint number and a condition" if force else "a breakpoint number"
+        raise UsageError(f"'{command}' needs {needed}")
+    number, _, rest = text.partition(" ")
     return await _apply(call, command, await read_numbers(call, number), rest.strip())
 
 

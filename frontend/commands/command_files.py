@@ -12,38 +12,48 @@ from pgdb.frontend.api import breakpoint_file, gdb_commands
 from pgdb.frontend.commands import blocks, bodies, written
 from pgdb.frontend.commands.blocks import MOST_NESTED
 from pgdb.frontend.commands.breakpoint_words import NoBreakpointError
-from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
+from pgdb.frontend.commands.options import Option, Rest
+from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.user_files import read_regular, reason, write_atomically
 from pgdb.frontend.system.workers import with_file
-from pgdb.patterns import pattern
 
 MOST_BYTES = 16 << 20
 """Maximum size of a file of commands."""
-
-_FLAG = pattern(r"(-[vs])(?:\s+|\Z)")
 
 
 @COMMANDS.command(
     "source",
     group=Group.SESSION,
-    usage="source [-v] [-s] FILE",
+    usage="source FILE",
     summary="carry out the commands in a file",
+    needs="a file of commands",
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-v",
+            help="show each line behind +, as 'set trace-commands on' does",
+            argument="is_shown",
+            is_gdbs=True,
+        ),
+        Option(
+            name="-s",
+            help="have the GDBs look in the directories of their sources as well",
+            argument="is_searched",
+            is_gdbs=True,
+        ),
+    ),
 )
-async def _source(call: Call) -> Outcome:
+async def _source(call: Call, argument: str, *, is_shown: bool, is_searched: bool) -> Outcome:
     """Carry out the commands in FILE, as if they were typed, on the selected ranks.
 
     FILE can have commands of PGDB's and GDB's, and what 'save breakpoints' has written. As in GDB,
-    a command that fails ends it; a breakpoint that cannot be set does not. '-v' shows each line
-    behind '+', as 'set trace-commands on' does.
+    a command that fails ends it; a breakpoint that cannot be set does not.
 
-    The GDBs of the ranks read FILE.py, and a file that is not on this host. With '-s' they look for
-    it in the directories of their sources as well. Breakpoints that such a file makes are listed
-    and numbered as all others.
+    The GDBs of the ranks read FILE.py, and a file that is not on this host. Breakpoints that such a
+    file makes are listed and numbered as all others.
     """
-    argument = need_argument(call, "a file of commands")
-    flags, argument = _split_flags(argument)
     name = one_name("source", argument)
     if not name:
         raise UsageError("'source' needs a file of commands")
@@ -56,14 +66,15 @@ async def _source(call: Call) -> Outcome:
         if path.suffix == ".py":
             bodies.check_python(call.workspace.user, name, text)
         # The GDBs can have another working directory.
-        there = " ".join(("source", *flags, str(path.absolute())))
+        flags = "-v " * is_shown + "-s " * is_searched
+        there = f"source {flags}{path.absolute()}"
         if path.suffix == ".py":
             call.session.settings.note_file(there, text)
         answer = await call.view.execute_plain(there)
         await blocks.learn(call, text)
         return answer
     lines = breakpoint_file.for_ranks(text.removesuffix("\n").split("\n"))
-    await _carry_out(call, name, lines, is_shown="-v" in flags)
+    await _carry_out(call, name, lines, is_shown=is_shown)
     return None
 
 
@@ -76,15 +87,6 @@ def _text_of(path: Path, name: str) -> str:
         raise CommandError(f"source {name}: it is no text file") from None
     # As GDB reads them, lines can end with a carriage return.
     return text.replace("\r\n", "\n")
-
-
-def _split_flags(argument: str) -> tuple[list[str], str]:
-    """Return the flags before the name of a file, and the name."""
-    flags: list[str] = []
-    while (match := _FLAG.match(argument)) is not None:
-        flags.append(match[1])
-        argument = argument[match.end() :]
-    return flags, argument
 
 
 async def _carry_out(call: Call, name: str, lines: Sequence[str], *, is_shown: bool) -> None:

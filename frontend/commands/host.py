@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pgdb.errors import CommandError, PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.notifications import LateAnswer, Notification, RankEvents
+from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, no_argument
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.system.host_commands import HostResult, run_in_shell
@@ -128,21 +129,32 @@ async def _pwd(call: Call) -> Outcome:
 @COMMANDS.command(
     "pipe",
     group=Group.SESSION,
-    usage="pipe [-d DELIMITER] COMMAND | SHELL-COMMAND",
+    usage="pipe COMMAND | SHELL-COMMAND",
     summary="send the output of a command to one of the shell",
     aliases=("|",),
     completes=Completes.COMMAND,
     is_raw=True,
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-d",
+            value="DELIMITER",
+            help="another word between the two, for a COMMAND with a '|'",
+            needs="a delimiter",
+            argument="delimiter",
+            default="|",
+            is_gdbs=True,
+        ),
+    ),
 )
-async def _pipe(call: Call) -> Outcome:
+async def _pipe(call: Call, text: str, *, delimiter: str) -> Outcome:
     """Carry out COMMAND, and give its output to a command of the shell on this host.
 
     The output is whole: it is not cut to the width of the terminal. The stops of 'pipe continue |'
     and the like belong to it, the output of the job does not. Without COMMAND it is the last
-    one again. '-d DELIMITER' has another word stand between the two, for a COMMAND with a '|'.
-    The exit status of the SHELL-COMMAND is kept as 'shell' keeps it.
+    one again. The exit status of the SHELL-COMMAND is kept as 'shell' keeps it.
     """
-    line, command = _parts(call)
+    line, command = _parts(call, text, delimiter)
     dispatcher = call.dispatcher
     out = io.StringIO()
     try:
@@ -295,17 +307,12 @@ async def _keep_status(call: Call, result: HostResult) -> None:
             await session.ranks(ranks).execute_plain(line, timeout_s=_CODE_S)
 
 
-def _parts(call: Call) -> tuple[str, str]:
+def _parts(call: Call, text: str, delimiter: str) -> tuple[str, str]:
     """Return the command of PGDB's and that of the shell, of ``pipe``.
 
     :raises UsageError: if one is missing.
     """
-    text, delimiter = call.argument, "|"
     usage = f"write '{call.word} COMMAND | SHELL-COMMAND'"
-    if text.startswith("-d ") or text == "-d":
-        delimiter, _, text = text[2:].strip().partition(" ")
-        if not delimiter:
-            raise UsageError(f"{call.word}: -d needs a delimiter")
     line, found, command = text.partition(delimiter)
     if not found:
         raise UsageError(

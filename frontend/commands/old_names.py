@@ -10,10 +10,11 @@ from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.frontend.api.gdb_words import first_word, resolve
 from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
-from pgdb.frontend.commands.options import for_ranks
+from pgdb.frontend.commands.meeting import LOCKSTEP
+from pgdb.frontend.commands.options import Option, Rest, Syntax, is_number
 from pgdb.patterns import pattern
 
-_STEPS = "continue finish next nexti step stepi"
+_STEPS = frozenset("continue finish next nexti step stepi".split())
 _MODES = {"tracepoint-number": "tracepoint", "frame-number": ""}
 _RANGES = {"pc-inside-range": "range", "pc-outside-range": "outside"}
 # The command in full and the form behind it, and the lines that it stands for.
@@ -41,9 +42,62 @@ _RULES = tuple(
         (r"x ([^/\s]\S*)\s+(\d+)", (r"x/\2xb \1",)),
     )
 )
+
+
+def _group(title: str, text: str) -> str:
+    if text not in ("1", "i1"):
+        word = title.partition(":")[0]
+        raise UsageError(
+            f"{word} --thread-group {text}: a rank has the thread group i1 only; 'proc SET {word}' "
+            "chooses ranks"
+        )
+    return text
+
+
+# GDB sets all threads of a rank running, and a rank has one thread group: i1.
+_RUN_OPTIONS = (
+    Option(name="--all", help="all threads"),
+    Option(
+        name="--thread-group",
+        value="i1",
+        help="the thread group",
+        read=_group,
+        argument="group",
+    ),
+)
+_REVERSE = Option(name="--reverse", help="run backwards")
+
+
+def _run_syntax(word: str) -> Syntax:
+    options = (*_RUN_OPTIONS, *((_REVERSE,) if word in _STEPS else ()))
+    known = "--all and --thread-group i1"
+    if word in LOCKSTEP_WORDS:
+        options, known = (*options, LOCKSTEP), f"{LOCKSTEP.name}, {known}"
+    return Syntax(options, Rest.WORDS, known=known)
+
+
+_RUNS = {word: _run_syntax(word) for word in (*_STEPS, "interrupt", "run")}
+
+
+def _digits(title: str, text: str) -> str:
+    if not is_number(text):
+        raise UsageError(f"{title} needs a number, not {text!r}")
+    return text
+
+
 # Not -s and -l: GDB's own -source and -line can be written so.
-_BREAK_OPTION = pattern(
-    r"-(?:(?P<flag>[thfda])|(?P<name>[cip])\s+(?P<value>\"(?:\\.|[^\"\\])*\"|'[^']*'|\S+))(?:\s+|\Z)"
+_BREAK = Syntax(
+    (
+        Option(name="-t", help="a temporary breakpoint"),
+        Option(name="-h", help="a hardware breakpoint"),
+        Option(name="-a", help="a tracepoint"),
+        Option(name="-f", help="a pending breakpoint, where the location is not found"),
+        Option(name="-d", help="a disabled breakpoint"),
+        Option(name="-c", value="CONDITION", help="the condition"),
+        Option(name="-i", value="COUNT", help="the number of hits to pass over", read=_digits),
+        Option(name="-p", value="THREAD", help="the thread", read=_digits),
+    ),
+    Rest.BEHIND,
 )
 _BREAKS = {"": "break", "t": "tbreak", "h": "hbreak", "ht": "thbreak", "a": "trace"}
 
@@ -60,7 +114,7 @@ def translated(line: str) -> tuple[str, ...]:
     word = resolve(typed)
     if word == "break" and argument.startswith("-"):
         return _break(line, argument)
-    if word in (*_STEPS.split(), "interrupt", "run") and argument.startswith("--"):
+    if word in _RUNS and argument.startswith("--"):
         return (_run(word, argument),)
     if word == "tfind" and argument:
         return (_tfind(line, argument),)
@@ -72,32 +126,15 @@ def translated(line: str) -> tuple[str, ...]:
 
 
 def _run(word: str, argument: str) -> str:
-    """Return a run command without the options of MI.
-
-    GDB sets all threads of a rank running, and a rank has one thread group: i1.
-    """
-    is_reverse = False
-    while argument.startswith("--"):
-        option, _, rest = argument.partition(" ")
-        if option == "--reverse" and word in _STEPS.split():
-            is_reverse = True
-        elif option == "--thread-group":
-            group, _, rest = rest.strip().partition(" ")
-            if group not in ("1", "i1"):
-                raise UsageError(
-                    f"{word} --thread-group {group}: a rank has the thread group i1 only; 'proc "
-                    f"SET {word}' chooses ranks"
-                )
-        elif option == "--" or (option == "--lockstep" and word in LOCKSTEP_WORDS):
-            break
-        elif option != "--all":
-            known = ", ".join(("--lockstep",) * (word in LOCKSTEP_WORDS) + ("--all",))
-            raise UsageError(
-                f"{word}: no option {option!r}; there are {known} and --thread-group i1"
-                f"{for_ranks(word, option)}"
-            )
-        argument = rest.strip()
-    return f"{'reverse-' if is_reverse else ''}{word} {argument}".rstrip()
+    """Return a run command without the options of MI."""
+    parsed = _RUNS[word].parse(word, argument)
+    values = parsed.values
+    words = (
+        f"reverse-{word}" if values.get("reverse") else word,
+        LOCKSTEP.name if values.get(LOCKSTEP.keyword) else "",
+        parsed.rest,
+    )
+    return " ".join(filter(None, words))
 
 
 def _tfind(line: str, argument: str) -> str:
@@ -114,34 +151,23 @@ def _tfind(line: str, argument: str) -> str:
 
 def _break(line: str, argument: str) -> tuple[str, ...]:
     """Return the lines for ``break -t -h -f -d -a -c CONDITION -i COUNT -p THREAD LOCATION``."""
-    flags: set[str] = set()
-    values: dict[str, str] = {}
-    rest = argument
-    while (match := _BREAK_OPTION.match(rest)) is not None:
-        if match["flag"]:
-            flags.add(match["flag"])
-        else:
-            value = match["value"]
-            values[match["name"]] = value[1:-1] if value[0] in "\"'" else value
-        rest = rest[match.end() :]
-    if not flags and not values:
+    parsed = _BREAK.parse("break", argument)
+    values = parsed.values
+    if not any(values.values()):
         return (line,)
-    word = _BREAKS.get("".join(sorted(flags & set("tha"))))
+    word = _BREAKS.get("".join(name for name in "aht" if values[name]))
     if word is None:
         raise UsageError("break: -a is a tracepoint, which takes neither -t nor -h")
-    for name in "ip":
-        if not values.get(name, "0").isdecimal():
-            raise UsageError(f"break: -{name} needs a number, not {values[name]!r}")
-    made = f"{word} {rest}".rstrip()
-    if "p" in values:
+    made = f"{word} {parsed.rest}".rstrip()
+    if values["p"]:
         made += f" thread {values['p']}"
-    if "c" in values:
+    if values["c"]:
         made += f" if {values['c']}"
-    if "f" in flags:
+    if values["f"]:
         made = f"with breakpoint pending on -- {made}"
     lines = [made]
-    if "i" in values:
+    if values["i"]:
         lines.append(f"ignore $bpnum {values['i']}")
-    if "d" in flags:
+    if values["d"]:
         lines.append("disable $bpnum")
     return tuple(lines)

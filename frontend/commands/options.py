@@ -6,7 +6,7 @@ import enum
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -44,6 +44,8 @@ class Rest(enum.Enum):
     """Options among words and options of GDB's."""
     BEHIND = "anything, behind the options"
     """Options first; the first other word ends them."""
+    WORDS = "anything but options, behind the options"
+    """Options first; the first word without ``--``, or the word ``--``, ends them."""
 
 
 def _is_shown(default: Any) -> bool:
@@ -89,6 +91,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """The value is the rest of the line, blanks included."""
     needs: str = "a value"
     """The missing part, where the value is not given."""
+    is_gdbs: bool = False
+    """Whether GDB's command of the same name has the option as well."""
 
     @property
     def keyword(self) -> str:
@@ -135,6 +139,10 @@ class Syntax(msgspec.Struct, frozen=True):
     rest: Rest
     passes: tuple[str, ...] = ()
     """The options of GDB's command, which may be shortened (:attr:`Rest.GDB`)."""
+    known: str = ""
+    """The options as an error lists them; empty for the names of all."""
+    advice: Mapping[str, str] = {}
+    """Names of options that other commands have, each with what the error says of it."""
 
     def find(self, name: str) -> Option | None:
         """Return the option of a name or alias."""
@@ -156,11 +164,13 @@ class Syntax(msgspec.Struct, frozen=True):
 
     def complain(self, command: str, name: str) -> UsageError:
         """Return the error for an unknown option."""
-        known = ", ".join(each.name for each in self.options)
+        known = self.known or ", ".join(each.name for each in self.options)
         others = f", and those of GDB's {command}" if self.passes else ""
-        return UsageError(
-            f"{command}: no option {name!r}; there are {known}{others}{for_ranks(command, name)}"
-        )
+        listed = f"; there are {known}{others}" if known else ""
+        advice = self.advice.get(name, "")
+        if name == "--ranks":
+            advice = f"; 'proc SET {command}' chooses the ranks"
+        return UsageError(f"{command}: no option {name!r}{listed}{advice}")
 
     def help(self) -> str:
         """Return the list of the options with their help."""
@@ -214,7 +224,7 @@ class _Parser:
             option = syntax.find(name)
             if option is None:
                 self._check_word(word, name)
-                if syntax.rest is Rest.BEHIND:
+                if syntax.rest in (Rest.BEHIND, Rest.WORDS):
                     break
                 continue
             self._kept.append(self._argument[kept_to : end - len(word)])
@@ -273,16 +283,13 @@ class _Parser:
                 raise syntax.complain(self._command, word)
             case Rest.OPERAND if dashes == 2 and looks_like_option:
                 raise syntax.complain(self._command, name)
+            case Rest.WORDS if dashes > 1 and letters:
+                raise syntax.complain(self._command, name)
             case Rest.GDB if looks_like_option:
                 if dashes > 1 or not any(each.startswith(word) for each in syntax.passes):
                     raise syntax.complain(self._command, word)
             case _:
                 pass
-
-
-def for_ranks(command: str, name: str) -> str:
-    """Return the way to choose the ranks of a command, for an error about an unknown option."""
-    return f"; 'proc SET {command}' chooses the ranks" if name == "--ranks" else ""
 
 
 def split_words(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from pgdb.frontend.api.settings_journal import displays_made
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces, waiting
 from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
-from pgdb.frontend.commands.options import for_ranks, is_number
+from pgdb.frontend.commands.options import Rest, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -39,24 +39,16 @@ if TYPE_CHECKING:
 
 async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
     if not lockstep:
-        return await _run(call)
+        return await _run(call, text)
     outcome = await step_together(call, text)
     await traces.report(call.dispatcher, call.ranks)
     return outcome
 
 
-async def _run(call: Call) -> Outcome:
-    words = call.argument.split()
-    if "--ranks" in words:
-        raise UsageError(f"{call.word}: no option '--ranks'{for_ranks(call.word, '--ranks')}")
-    # GDB ignores the argument of 'continue' where a rank is at no breakpoint.
-    if "--lockstep" in words and call.word not in LOCKSTEP_WORDS:
-        raise UsageError(
-            f"{call.word}: no option '--lockstep'; it is one of {', '.join(LOCKSTEP_WORDS)}"
-        )
+async def _run(call: Call, text: str) -> Outcome:
     return await run_ranks(
         call,
-        lambda: call.session.runs.start(RUN_WORDS[call.word], call.argument, call.ranks),
+        lambda: call.session.runs.start(RUN_WORDS[call.word], text, call.ranks),
     )
 
 
@@ -70,6 +62,9 @@ def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], 
         aliases=aliases,
         description=text,
         options=(LOCKSTEP,) if is_step else (),
+        # GDB ignores the argument of 'continue' where a rank is at no breakpoint, so PGDB reads it.
+        rest=Rest.EXPRESSION if is_step else Rest.OPERAND,
+        advice={"--lockstep": f"; it is one of {', '.join(LOCKSTEP_WORDS)}"},
     )(_step if is_step else _run)
 
 

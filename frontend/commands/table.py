@@ -10,7 +10,8 @@ import contextlib
 import enum
 import inspect
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -161,6 +162,7 @@ class CommandTable:
         rest: Rest | None = None,
         needs: str = "",
         passes: tuple[str, ...] = (),
+        advice: Mapping[str, str] = MappingProxyType({}),
         is_parsed: bool = True,
         is_raw: bool = False,
     ) -> Callable[[Function], Function]:
@@ -168,13 +170,16 @@ class CommandTable:
 
         The handler of a command with *options* is called with the call, the text without options
         (unless *rest* is ``Rest.NOTHING``) and one keyword argument for each option. The text must
-        be there where the command *needs* something. A handler that is not *is_parsed* gets the
-        call only, and calls :meth:`Command.parse` itself.
+        be there where the command *needs* something. A command with *rest* and no options refuses
+        all options; the error has the *advice* on an option of other commands. A handler that is
+        not *is_parsed* gets the call only, and calls :meth:`Command.parse` itself.
 
         :raises ValueError: if its word or an alias is taken, or the handler's keyword arguments
             are not those of the options.
         """
-        syntax = Syntax(options, rest or Rest.EXPRESSION, passes) if options else None
+        syntax = None
+        if options or rest is not None:
+            syntax = Syntax(options, rest or Rest.EXPRESSION, passes, advice=advice)
 
         def declare(function: Function) -> Function:
             for name in (word, *aliases):

@@ -6,7 +6,8 @@ import re
 
 from pgdb.errors import UsageError
 from pgdb.frontend.commands.completion import ANSWER_LIMIT_S, LineCompleter
-from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, need_argument
+from pgdb.frontend.commands.options import Option, Rest
+from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.records import Text
 
 
@@ -26,15 +27,19 @@ def _of_python(expression: str) -> str:
 @COMMANDS.command(
     "apropos",
     group=Group.SESSION,
-    usage="apropos [-v] REGEXP",
+    usage="apropos REGEXP",
     summary="search the help of all commands",
+    needs="a regular expression",
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-v", help="show the whole help of GDB's commands", argument="whole", is_gdbs=True
+        ),
+    ),
 )
-async def _apropos(call: Call) -> Outcome:
-    """Show the commands of PGDB and GDB whose name or help matches a regular expression.
-
-    With '-v' GDB shows the whole help of its commands.
-    """
-    text = need_argument(call, "a regular expression").removeprefix("-v").strip()
+async def _apropos(call: Call, text: str, *, whole: bool) -> Outcome:
+    """Show the commands of PGDB and GDB whose name or help matches a regular expression."""
+    del whole  # the GDBs read the line
     try:
         expression = re.compile(_of_python(text), re.IGNORECASE)
     except re.error as error:

@@ -184,6 +184,9 @@ FILE = Option(name="-o", value="FILE", help="", argument="file", default="")
         (Rest.GDB, "-5", "-5", {}),
         (Rest.BEHIND, "--all var x = y --by 3", "var x = y --by 3", {"all": True}),
         (Rest.BEHIND, "x --all", "x --all", {}),
+        (Rest.WORDS, "--all --by=2 x --all", "x --all", {"all": True, "by": 2}),
+        (Rest.WORDS, "--all -- --by", "-- --by", {"all": True}),
+        (Rest.WORDS, "-x", "-x", {}),
     ],
 )
 def test_options_are_read_around_the_rest(
@@ -206,12 +209,35 @@ def test_options_are_read_around_the_rest(
         (Rest.GDB, "--frame", "cmd: no option '--frame'; there are --all, --by, -o, and those of"),
         (Rest.EXPRESSION, "x --by 10", "cmd: --by takes 1 to 9, not '10'"),
         (Rest.EXPRESSION, "x -o", "cmd: -o needs a value"),
+        (Rest.WORDS, "--all --x y", "cmd: no option '--x'; there are --all, --by, -o"),
     ],
 )
 def test_errors_name_the_option(rest: Rest, text: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         Syntax((FLAG, VALUE, FILE), rest, ("-frame-arguments",)).parse("cmd", text)
     assert str(caught.value).startswith(why)
+
+
+def test_a_command_without_options_says_so_and_where_an_option_belongs() -> None:
+    table = CommandTable()
+
+    @table.command("go", group=Group.RUNNING, summary="go", rest=Rest.OPERAND, advice={"--by": "!"})
+    async def _go(call: Call, text: str) -> Outcome:
+        """Go on."""
+        return text
+
+    command = table.find("go")
+    assert command is not None
+    assert command.parse("2").rest == "2"
+    assert command.help == "go\n    go\n\nGo on."
+    for text, says in (
+        ("2 --at x", "go: no option '--at'"),
+        ("2 --by 3", "go: no option '--by'!"),
+        ("--ranks 0", "go: no option '--ranks'; 'proc SET go' chooses the ranks"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            command.parse(text)
+        assert str(caught.value) == says
 
 
 def test_options_of_one_argument_exclude_each_other_or_add_up() -> None:
