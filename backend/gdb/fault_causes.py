@@ -20,6 +20,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.jobs import procfs
 from pgdb.patterns import pattern
 from pgdb.process_maps import Mapping
+from pgdb.sizes import MIB, whole_size
 
 FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP"})
 """Signals about the instruction that a rank executes."""
@@ -56,7 +57,6 @@ _PAGE_BYTES = 4096
 _STACK_REACH_BYTES = 1 << 20
 """Most bytes from the stack pointer down to what a function touches in its frame."""
 _LARGEST_FRAME_BYTES = 1 << 32
-_MIB = 1 << 20
 
 
 class Fault:
@@ -115,8 +115,8 @@ class Fault:
             return _stack_words(of, stack_limit, is_core=is_core)
         pointer = "a pointer whose value can be no address"
         of = overflowed(self.stack - _PAGE_BYTES, self.stack - _PAGE_BYTES, mappings)
-        if of is not None and of.end - of.start >= _MIB:
-            return f"{pointer}, or a stack that has overflowed ({_size(of.end - of.start)})"
+        if of is not None and of.end - of.start >= MIB:
+            return f"{pointer}, or a stack that has overflowed ({whole_size(of.end - of.start)})"
         return pointer
 
 
@@ -138,16 +138,10 @@ def overflowed(address: int, stack: int, mappings: Sequence[Mapping]) -> Mapping
 
 def _stack_words(of: Mapping, limit: str, *, is_core: bool) -> str:
     if is_core:
-        return f"a stack has overflowed ({_size(of.end - of.start)})"
+        return f"a stack has overflowed ({whole_size(of.end - of.start)})"
     if of.path == "[stack]":
         return "the stack has overflowed" + (f" ('ulimit -s' is {limit})" if limit else "")
-    return f"the stack of the thread has overflowed ({_size(of.end - of.start)})"
-
-
-def _size(size_bytes: int) -> str:
-    if size_bytes >= _MIB:
-        return f"{size_bytes / _MIB:.0f} MiB"
-    return f"{size_bytes // 1024} KiB"
+    return f"the stack of the thread has overflowed ({whole_size(of.end - of.start)})"
 
 
 class FaultCauses:
@@ -209,5 +203,5 @@ def _stack_limit(pid: int) -> str:
         for line in limits:
             if line.startswith("Max stack size"):
                 soft = line[len("Max stack size") :].split()[0]
-                return _size(int(soft)) if soft.isdecimal() else soft
+                return whole_size(int(soft)) if soft.isdecimal() else soft
     return ""

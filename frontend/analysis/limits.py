@@ -5,20 +5,7 @@ from __future__ import annotations
 import os
 
 from pgdb.errors import CommandError
-
-
-def size_text(size_bytes: int) -> str:
-    """Return the text of a size.
-
-    >>> size_text(80), size_text(8_000_000), size_text(1 << 30), size_text(3 << 50)
-    ('80 bytes', '7.6 MiB', '1.0 GiB', '3072.0 TiB')
-    """
-    size = float(size_bytes)
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            break
-        size /= 1024
-    return f"{size_bytes} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+from pgdb.sizes import size_text
 
 
 def check_size(what: str, size_bytes: int, limit_bytes: int, *, less: str) -> None:

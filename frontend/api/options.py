@@ -19,26 +19,23 @@ from pgdb.frontend.api.setting import (
     Setting,
     days,
     declared_in,
-    in_bytes,
     in_days,
-    in_mebibytes,
     in_seconds,
     integer,
     is_positive,
     is_time,
     joined,
-    mebibytes,
     on_or_off,
     patterns,
     ranks,
     seconds,
     setting,
-    size,
     switch_setting,
     words,
 )
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.ranks import RankSet
+from pgdb.sizes import in_bytes, in_mebibytes, read_mebibytes, read_size
 
 WIRE_UPS = ("auto", "mpi", "direct")
 StopMode = Literal["rank", "focus", "all"]
@@ -201,7 +198,7 @@ class SessionOptions:
         1 << 30,
         name="array-limit",
         value="BYTES",
-        read=size,
+        read=read_size,
         show=in_bytes,
         check=is_positive,
         kind=int,
@@ -390,7 +387,7 @@ class SessionOptions:
         4 << 30,
         option="--sbd-cache-size",
         value="MIB",
-        read=mebibytes,
+        read=read_mebibytes,
         show=in_mebibytes,
         check=is_positive,
         only_with="sbd",

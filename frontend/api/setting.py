@@ -149,29 +149,6 @@ def days(title: str, text: str) -> float:
     return value_s
 
 
-def mebibytes(title: str, text: str) -> int:
-    """Read a number of MiB; return it in bytes.
-
-    :raises UsageError: if it is none.
-    """
-    # 12 digits are more than any file system holds.
-    if not (text.isascii() and text.isdigit() and len(text) < 13 and int(text)):
-        raise UsageError(f"{title}: {text!r} is no whole number of MiB above 0")
-    return int(text) << 20
-
-
-def size(title: str, text: str) -> int:
-    """Read a size in bytes: ``500000`` or ``4G``.
-
-    :raises UsageError: if it is none.
-    """
-    match = re.fullmatch(r"(\d+)([KMGT]?)", text, re.IGNORECASE)
-    size_bytes = int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ") if match else 0
-    if size_bytes < 1:
-        raise UsageError(f"{title}: {text!r} is no number of bytes, such as 500000 or 4G")
-    return size_bytes
-
-
 def switch(title: str, text: str) -> bool:
     """Read ``on`` or ``off``, or GDB's other words for them; no word is ``on``.
 
@@ -242,16 +219,6 @@ def in_seconds(value: float | None) -> str:
 def in_days(value_s: float) -> str:
     """Return a time as ``30 days``."""
     return f"{value_s / _DAY_S:g} days"
-
-
-def in_mebibytes(value_bytes: int) -> str:
-    """Return a size as ``4096 MiB``."""
-    return f"{value_bytes >> 20} MiB"
-
-
-def in_bytes(value_bytes: int) -> str:
-    """Return a size as ``1024 bytes``."""
-    return f"{value_bytes} bytes"
 
 
 def on_or_off(value: bool) -> str:

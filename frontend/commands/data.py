@@ -13,7 +13,6 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, form_text
 from pgdb.frontend.analysis.decompose import GlobalArray
-from pgdb.frontend.analysis.limits import size_text
 from pgdb.frontend.commands import written
 from pgdb.frontend.commands.options import Option, Rest, split_words, unquoted
 from pgdb.frontend.commands.table import (
@@ -32,6 +31,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Text
+from pgdb.sizes import size_text
 from pgdb.written_files import file_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import warnings
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api import verdicts
-from pgdb.frontend.commands.options import Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome
 from pgdb.patterns import pattern
 
@@ -42,7 +41,6 @@ def check_expression(text: str) -> None:
     group=Group.STACK,
     usage="py-bt [N]",
     summary="show the Python frames of the call stacks alone",
-    rest=Rest.GDB,
 )
 async def _py_bt(call: Call) -> Outcome:
     """Show the Python frames of the selected thread, innermost first; with N, the N innermost
@@ -59,7 +57,6 @@ async def _py_bt(call: Call) -> Outcome:
     group=Group.STACK,
     usage="py-tasks [N]",
     summary="show the stacks of the asyncio tasks",
-    rest=Rest.GDB,
 )
 async def _py_tasks(call: Call) -> Outcome:
     """Show the stacks of all tasks of asyncio, innermost frame first, each stack once, with its
@@ -78,7 +75,6 @@ async def _py_tasks(call: Call) -> Outcome:
     group=Group.STACK,
     usage="py-up [N]",
     summary="select the Python frame that called this one",
-    rest=Rest.GDB,
 )
 async def _py_up(call: Call) -> Outcome:
     """Select the Python frame N levels further out, and show it. 'up' and 'frame N' go through the
@@ -91,7 +87,6 @@ async def _py_up(call: Call) -> Outcome:
     group=Group.STACK,
     usage="py-down [N]",
     summary="select the Python frame called by this one",
-    rest=Rest.GDB,
 )
 async def _py_down(call: Call) -> Outcome:
     """Select the Python frame N levels further in, and show it."""
@@ -115,7 +110,6 @@ def _count(call: Call) -> int:
     "py-locals",
     group=Group.DATA,
     summary="show the local variables of the selected Python frame",
-    rest=Rest.NOTHING,
 )
 async def _py_locals(call: Call) -> Outcome:
     """Show the local variables of the selected Python frame, merged by variable.
@@ -135,7 +129,6 @@ async def _py_locals(call: Call) -> Outcome:
     group=Group.STACK,
     usage="py-list [FIRST[,LAST]]",
     summary="show the source of the selected Python frame",
-    rest=Rest.GDB,
 )
 async def _py_list(call: Call) -> Outcome:
     """Show the source lines around the place of the selected Python frame, or lines of its file by
@@ -148,8 +141,6 @@ async def _py_list(call: Call) -> Outcome:
     group=Group.DATA,
     usage="py-print EXPR",
     summary="show the value of a Python expression on each rank",
-    needs="an expression",
-    rest=Rest.GDB,
     completes=Completes.NOTHING,
 )
 async def _py_print(call: Call) -> Outcome:

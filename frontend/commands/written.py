@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.analysis.limits import size_text
 from pgdb.frontend.api import host_files
 from pgdb.frontend.api.exit_status import EXIT_FAILED
 from pgdb.frontend.commands.questions import NOT_DONE
@@ -14,6 +13,7 @@ from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_ar
 from pgdb.frontend.system.typed_names import typed_path
 from pgdb.ranks import RankSet
 from pgdb.records import FileWritten
+from pgdb.sizes import size_text
 from pgdb.written_files import file_of, for_ranks
 
 

@@ -30,6 +30,7 @@ from pgdb.proctable import ProcTable, RankProcess, SessionMode
 from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Event
 from pgdb.regular_files import open_regular
+from pgdb.sizes import in_mebibytes
 
 VERSION = 1
 MAX_FILE_BYTES = 64 << 20
@@ -327,8 +328,9 @@ def encode(recording: Recording) -> bytes:
     packed = zlib.compress(data, 6)
     if len(data) > MAX_DATA_BYTES or len(packed) > MAX_FILE_BYTES:
         raise CommandError(
-            f"the recording would take {len(packed) >> 20} MiB, {len(data) >> 20} unpacked, more "
-            f"than {MAX_FILE_BYTES >> 20} and {MAX_DATA_BYTES >> 20}; nothing is written"
+            f"the recording would take {in_mebibytes(len(packed))}, {in_mebibytes(len(data))} "
+            f"unpacked, more than {in_mebibytes(MAX_FILE_BYTES)} and "
+            f"{in_mebibytes(MAX_DATA_BYTES)}; nothing is written"
         )
     return b"%s%d\n%s" % (MAGIC, VERSION, packed)
 
@@ -351,7 +353,7 @@ def decode(data: bytes) -> Loaded:
     except zlib.error:
         raise ProtocolError("it is damaged: what it holds cannot be unpacked") from None
     if unpacker.unconsumed_tail:
-        raise ProtocolError(f"it holds more than {MAX_DATA_BYTES >> 20} MiB")
+        raise ProtocolError(f"it holds more than {in_mebibytes(MAX_DATA_BYTES)}")
     if not unpacker.eof or unpacker.unused_data:
         raise ProtocolError("it is damaged: its end is missing, or it goes on behind its end")
     room = SetsRoom(MAX_SETS_BYTES)
@@ -425,8 +427,8 @@ def read(path: Path) -> Loaded:
         with _memory_bounded():
             return decode(data)
     except MemoryError:
-        most = MAX_MEMORY_BYTES >> 20
-        raise CommandError(f"{path}: it would take more than {most} MiB of memory") from None
+        most = in_mebibytes(MAX_MEMORY_BYTES)
+        raise CommandError(f"{path}: it would take more than {most} of memory") from None
     except ProtocolError as error:
         raise CommandError(f"{path}: {error}") from None
 

@@ -24,6 +24,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Recall
 from pgdb.ranks import RankSet
+from pgdb.sizes import in_kibibytes
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Written(msgspec.Struct, frozen=True):
         """A report for the user."""
         count = len(self.commands)
         lines = [
-            f"{self.path}: {max(1, self.size_bytes >> 10)} KiB, "
+            f"{self.path}: {in_kibibytes(self.size_bytes)}, "
             f"{count} {'command' if count == 1 else 'commands'} and their answers; "
             f"to open it: pgdb replay {_as_argument(self.path)}"
         ]

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.regular_files import open_regular
+from pgdb.sizes import whole_size
 
 _LOCK_RETRY_S = 0.02
 _UNFINISHED = ".pgdb-unfinished"
@@ -44,8 +45,7 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     with open_regular(path) as file:
         data = file.read(most_bytes + 1) if os.fstat(file.fileno()).st_size <= most_bytes else None
     if data is None or len(data) > most_bytes:
-        size = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
-        raise OSError(errno.EFBIG, f"it is larger than {size}")
+        raise OSError(errno.EFBIG, f"it is larger than {whole_size(most_bytes)}")
     return data
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdb.frontend.analysis.limits import size_text
 from pgdb.overlay.messages import FRONT_END, Delivered
+from pgdb.sizes import size_text
 
 MOST_HOSTS = 16
 """Number of hosts that a report lists; more are only summed up."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, Form, pieces, read_arrays
-from pgdb.frontend.analysis.limits import check_size, size_text
+from pgdb.frontend.analysis.limits import check_size
 from pgdb.merge.classes import Merger, Missing
 from pgdb.overlay.messages import AnyOperation, ReadBlock
 from pgdb.ranks import RankSet
@@ -173,10 +173,3 @@ def test_pieces_cover_all_and_are_small(forms: list[tuple[int, int]], most_bytes
             assert read[rank] == piece.start
             read[rank] += count
     assert read == sizes
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (3 << 40, "3.0 TiB")]
-)
-def test_sizes_in_words(size_bytes: int, text: str) -> None:
-    assert size_text(size_bytes) == text
