@@ -84,6 +84,7 @@ setup_venv() {
     level=$1
     setup_links
     case $level in
+        # A user's Python can be one for which the versions of constraints.txt have no wheels.
         run) project=. constraints=/dev/null ;;
         dev) project=".[test,check,docs]" constraints=$root/constraints.txt ;;
     esac
@@ -131,7 +132,8 @@ setup_gdb() {
     is_usable_gdb "$venv/bin/gdb" && return
     say "no GDB 12 or newer here: installing the wheel gdb-for-pwndbg into .venv"
     quietly "pip install gdb-for-pwndbg" \
-        "$venv/bin/python" -m pip install -q --disable-pip-version-check gdb-for-pwndbg
+        "$venv/bin/python" -m pip install -q --disable-pip-version-check \
+        -c "$root/constraints.txt" gdb-for-pwndbg
     # Its gdb is linked against the shared libpython of this Python, which Debian packs apart.
     is_usable_gdb "$venv/bin/gdb" || fail "the wheel's gdb does not run:" \
         "$("$venv/bin/gdb" --version 2>&1 | tail -n 1); install gdb, or the shared libpython" \
@@ -144,13 +146,15 @@ setup_wheel() {
     package=$1
     wheel_venv=$2
     name=$(basename "$wheel_venv")
-    [ "$(cat "$wheel_venv/.made" 2>/dev/null)" = "$root" ] && [ -x "$wheel_venv/bin/mpirun" ] && return
+    wheel_key="$root $(grep "^$package==" constraints.txt)"
+    [ "$(cat "$wheel_venv/.made" 2>/dev/null)" = "$wheel_key" ] && [ -x "$wheel_venv/bin/mpirun" ] && return
     say "installing the wheel $package into $name"
     rm -rf "$wheel_venv"
     quietly "making $name" "$venv/bin/python" -m venv --without-pip "$wheel_venv"
     quietly "pip install $package" "$venv/bin/python" -m pip --python "$wheel_venv/bin/python" \
-        install -q --disable-pip-version-check --only-binary :all: "$package"
-    printf '%s\n' "$root" >"$wheel_venv/.made"
+        install -q --disable-pip-version-check --only-binary :all: \
+        -c "$root/constraints.txt" "$package"
+    printf '%s\n' "$wheel_key" >"$wheel_venv/.made"
 }
 
 setup_mpich() { setup_wheel mpich "$mpich_venv"; }
