@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import absentees, held_waits
+from pgdb.frontend.api import absentees, held_waits, whereabouts
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
 from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
@@ -86,6 +86,8 @@ class Barriers:
         self._session = session
         self._points: dict[int, _Point] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        """The look at the others that is in flight."""
         self._awaited: object = None
         """The ranks that were waited for when the timer was started."""
         self.quiet_s = QUIET_S
@@ -339,7 +341,16 @@ class Barriers:
     def _due(self) -> None:
         self._timer = None
         if not self._core.is_over:
-            self._core.begin(self._look())
+            self._begin_look()
+
+    def _begin_look(self) -> asyncio.Task[None]:
+        self._looking = look = self._core.begin(self._look())
+        look.add_done_callback(self._end_look)
+        return look
+
+    def _end_look(self, look: asyncio.Task[None]) -> None:
+        if self._looking is look:
+            self._looking = None
 
     async def _look(self) -> None:
         """Look where the ranks are that have not come, and say so if it is new."""
@@ -366,18 +377,21 @@ class Barriers:
             self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
             self._start_timer()
 
-    def report_standing(self) -> None:
-        """Say at once why ranks do not come that all stand, where others have arrived since the
-        last report.
+    async def report_now(self) -> None:
+        """Say at once why ranks do not come, where others have arrived since the last report.
 
         A command that has run ends so with its reason, and not a moment before it is known.
         """
         self.on_change()
         state = self._core.state
-        for point in self._points.values():
-            out = self._out(point)
-            if out and point.has_news and not out & (state.running | state.passing):
-                self._report(point, out)
+        points = [each for each in self._points.values() if each.has_news and self._out(each)]
+        if any(self._out(each) & (state.running | state.passing) for each in points):
+            # It outlives the command: a rank that stops later has to be set running again.
+            look = self._looking if self._looking is not None else self._begin_look()
+            await asyncio.wait([look], timeout=whereabouts.LOOK_S)
+            return
+        for point in points:
+            self._report(point, self._out(point))
 
     def _report(
         self,

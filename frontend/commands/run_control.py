@@ -334,7 +334,6 @@ async def run_ranks(
         held = answer.missing.held & call.session.state.held
         answer = replace(answer, missing=replace(answer.missing, held=held))
         answer = await waiting.with_places(call, answer)
-    call.session.all_barriers.report_standing()
     if refused := started.missing.running:
         dispatcher.session.note(
             f"[{refused}] ran already, so '{started.command}' did nothing there; 'wait' waits for "

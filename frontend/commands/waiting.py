@@ -24,7 +24,11 @@ _MOST_LOOK_S = 64.0
 
 
 async def with_places(call: Call, answer: Answer) -> Answer:
-    """Return the answer to a command that has waited, with the places of ranks that still run."""
+    """Return the answer to a command that has waited, with the places of ranks that still run.
+
+    Barriers say why ranks do not come, where others have come meanwhile.
+    """
+    await call.session.all_barriers.report_now()
     places = await call.session.ranks(answer.missing.running).still_running()
     return replace(call.session.runs.with_news(answer), still_running=places)
 

@@ -16,6 +16,7 @@ from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.ui.batch import JsonDisplay
 from tests.fakes.moving import MovingJob, Step, at, run
 from tests.fakes.recorded import User
+from tests.support.why_calls import recv
 
 Type = Callable[[str], Awaitable[str]]
 
@@ -31,7 +32,7 @@ def typed(job: MovingJob, test: Callable[[Type, User], Awaitable[None]]) -> None
     run(job, work)
 
 
-def as_json(job: MovingJob, *lines: str) -> list[dict[str, Any]]:
+def as_json(job: MovingJob, *lines: str, settle_s: float | None = None) -> list[dict[str, Any]]:
     """Return the JSON lines that typed lines give."""
     out = io.StringIO()
 
@@ -40,7 +41,7 @@ def as_json(job: MovingJob, *lines: str) -> list[dict[str, Any]]:
 
     async def work(session: Session) -> None:
         display = JsonDisplay(out)
-        dispatcher = Dispatcher(Workspace(session), display, read_line=read)
+        dispatcher = Dispatcher(Workspace(session, settle_s=settle_s), display, read_line=read)
         session.subscribe(display.notify)
         for line in lines:
             await dispatcher.run_line(line)
@@ -189,11 +190,25 @@ def test_barriers_that_block_each_other_say_so_before_the_prompt() -> None:
             "'release 3' or 'delete 2' ends the wait\n"
         )
         # The same is not said again.
-        user.session.all_barriers.report_standing()
+        await user.session.all_barriers.report_now()
         user.display.flush()
         assert user.out.getvalue().count("barrier 1:") == 1
 
     typed(four([f], [g]), test)
+
+
+def test_a_barrier_gives_its_reason_before_a_command_settles() -> None:
+    """Rank 3 still runs: it waits in MPI for a rank that is held."""
+    job = four([at(48, "f", breakpoint=1)], [None] * 5)
+    job.calls = {3: recv(0)}
+    lines = as_json(job, "barrier f", "continue", "info barriers", settle_s=0.0)
+    news, listed = (each for each in lines if each["type"] == "barriers" and each["event"] != "set")
+    [absent] = news["barriers"][0]["absent"]
+    assert (absent["ranks"], absent["kind"]) == ("3", "in MPI")
+    assert absent["why"].endswith("and may wait for [0], which is held")
+    assert listed["barriers"][0]["absent"] == [absent]
+    is_answer = [each["type"] == "answer" and each["command"] == "continue" for each in lines]
+    assert lines.index(news) < is_answer.index(True)
 
 
 def test_json_has_the_ways() -> None:
