@@ -27,6 +27,8 @@ _ADAPTIVE_AT = {11: 184, 12: 192, 13: 200, 14: 208, 15: 208}
 """Offset of the instructions in a code object, by the minor version of Python 3."""
 _FIRST_FRAME_AT, _LAST_FRAME_AT = 64, 136
 """Offsets at which the frame inside of a coroutine can begin."""
+_LAST_NAME_AT = 72
+"""Offset behind those at which the name can be."""
 _STATE_BEFORE = 5
 """Bytes between the state of a coroutine and its frame, which follows it (3.11 and later)."""
 _COMPLETED = 1
@@ -109,6 +111,18 @@ def waiting(objects: Objects, address: int) -> Waiting | None:
                 return None
             return _with_frame(objects, frame, code)
     return None
+
+
+def function_name(objects: Objects, address: int) -> str:
+    """Return the name of the function of a coroutine or generator, which it has until its end.
+
+    :raises UnknownError: if there is none.
+    """
+    for at in range(_FIRST_FIELD, _LAST_NAME_AT, 8):
+        # The name and the qualified name are neighbours; no other field is a text.
+        if type_or_nothing(objects, objects.word(address + at)) == "str":
+            return objects.text(objects.word(address + at + 8))
+    raise UnknownError("the function of the generator was not found")
 
 
 def _with_frame(objects: Objects, frame: int, code: int) -> Waiting:

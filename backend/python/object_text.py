@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from pgdb.backend.python import coroutines, known_types, moments, numpy_scalars, scopes
+from pgdb.backend.python import coroutines, iterators, known_types, moments, numpy_scalars, scopes
 from pgdb.backend.python.objects import Objects, UnknownError
 from pgdb.patterns import pattern
 
@@ -205,6 +205,8 @@ class _Text:
             return (text, (), "") if not zone else _zoned(text, zone)
         if (held := known_types.parts_of(objects, address, name)) is not None:
             return held[0], _each(held[1]), held[2]
+        if (through := iterators.form_of(objects, address, name)) is not None:
+            return through
         return self._attributes_form(address, short)
 
     def _coroutine_form(self, address: int, name: str) -> tuple[str, _Parts, str] | None:
@@ -212,7 +214,8 @@ class _Text:
         variables, which are in the whole text alone where it is in another object."""
         found = coroutines.waiting(self._objects, address)
         if found is None:
-            return None
+            function = coroutines.function_name(self._objects, address)
+            return f"<{name} {function}, ended>", (), ""
         frame = found.frame
         before = f"<{name} {frame.name} at {os.path.basename(frame.filename)}:{frame.line}"
         own = {} if found.is_running else scopes.scope_of(self._objects, found.frame_at).own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from pgdb.backend.python import (
     object_text,
     runtime,
     scopes,
+    suspended,
     table_text,
     tables,
 )
@@ -37,7 +38,8 @@ _MOST_BYTES_INSIDE = 1 << 20
 """Largest part of memory that is read to show an array with gaps that is in another object."""
 
 Step = tuple[str, Key]
-"""``("attribute", name)``, or ``("element", key)``; several indices are a tuple, as in Python."""
+"""``("attribute", name)``, ``("element", key)`` with a tuple of several indices, as in Python, or
+``("variable", name)`` for one of a generator."""
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -54,6 +56,8 @@ def parse(text: str) -> Path:
     (('attribute', 'layers'), ('element', 0), ('element', 'w'), ('attribute', 'bias'))
     >>> parse("grid[1, -2]").steps
     (('element', (1, -2)),)
+    >>> parse("rows.gi_frame.f_locals['n']").steps
+    (('variable', 'n'),)
 
     :raises UsageError: if it is anything else than a variable with attributes and elements.
     """
@@ -71,7 +75,22 @@ def parse(text: str) -> Path:
             case _:
                 raise UsageError(_no_path(text))
         node = value
-    return Path(node.id, tuple(reversed(steps)))
+    return Path(node.id, tuple(_with_variables(steps[::-1])))
+
+
+def _with_variables(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield steps, those to the variables of a generator's frame as one."""
+    at = 0
+    while at < len(steps):
+        match steps[at : at + 3]:
+            case [("attribute", frame), ("attribute", "f_locals"), ("element", str() as name)] if (
+                frame in suspended.FRAMES
+            ):
+                yield "variable", name
+                at += 3
+            case [step, *_]:
+                yield step
+                at += 1
 
 
 def _key(node: ast.expr, text: str) -> Key:
@@ -124,6 +143,8 @@ class Interpreter:
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
             if place is not None:
                 place = self._element(place, key)
+            elif kind == "variable":
+                address = suspended.variable(objects, address, str(key))
             elif not isinstance(key, tuple) and (column := self._of_table(address, kind, key)):
                 if isinstance(column, int):
                     address = column

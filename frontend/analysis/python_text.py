@@ -30,6 +30,11 @@ _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _CUT = "..."
 # Objects of these have no parts with such names, or none that are found by position.
 _NO_PARTS = frozenset(("timedelta", "partial", "ChainMap", "mappingproxy", "frozenset", "set"))
+_ITERATOR = pattern(
+    r"<(?:\w+iterator|zip|map|filter|enumerate|reversed|chain|count|repeat|islice|cycle) "
+    r"(?:next|left|now|over|function|value|saved)=|o?dict_(?:keys|values|items)\("
+)
+"""The begin of an iterator or a view, whose parts no expression names."""
 
 
 class _MalformedError(Exception):
@@ -82,7 +87,7 @@ class _Reader:
     def _named(self, begin: int, at: int, depth: int) -> tuple[Group, int] | None:
         """Read an object, or a container in the name of its class: ``deque([1])``."""
         text = self._text
-        if text[begin:at].rstrip("( ") in _NO_PARTS:
+        if text[begin:at].rstrip("( ") in _NO_PARTS or _ITERATOR.match(text, begin):
             return None
         if text[at] in "[{":
             return self._group(begin, at + 1, _CLOSING[text[at]] + ")", depth)

@@ -10,6 +10,7 @@ import decimal
 import enum
 import fractions
 import functools
+import itertools
 import os
 import pathlib
 import random
@@ -125,6 +126,15 @@ def counting(number):
         number -= 1
 
 
+@types.coroutine
+def pausing(seconds):
+    yield seconds
+
+
+async def sleeping(seconds):
+    await pausing(seconds)
+
+
 @dataclasses.dataclass
 class Settings:
     rate: float
@@ -237,6 +247,20 @@ def objects(argument):
     waiting, ended, fresh = counting(3), counting(0), counting(1)
     next(waiting)
     list(ended)
+    awaiting = sleeping(3)
+    awaiting.send(None)
+    through, backwards, letters = iter([5, 6]), reversed([5, 6]), iter((5, "a"))
+    by_key, by_item, views = iter({"a": 1}), iter({"a": 1}.items()), {"a": 1, "b": 2}
+    keys, items, held_values = views.keys(), views.items(), views.values()
+    # Python 3.8 has no 'strict'.
+    zipped, mapped, counted = zip([1], (2,)), map(len, ["x"]), enumerate([7], 3)  # noqa: B905
+    filtered, few, some = filter(None, [0]), iter(range(2, 9, 3)), iter({4})
+    linked, from_three = itertools.chain([1], [2]), itertools.count(3)
+    twice, cut, until = itertools.repeat(5, 2), itertools.islice([1, 2], 1), iter(int, 1)
+    exhausted, none_left = iter([]), iter(range(0))
+    for each in (through, backwards, letters, counted, few, linked, from_three, twice):
+        next(each)
+    list(exhausted)
     method, builtin, function, module, kind = plain.__init__, len, counting, enum, Plain
     dots, nothing = ..., NotImplemented
     keyed = {(1, "x"): 1, None: 2, 2.5: 3, b"k": 4, (-1, (True, "y")): [5, 6]}

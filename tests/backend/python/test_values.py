@@ -119,6 +119,31 @@ EXPECTED = {
     "dots": "Ellipsis",
     "nothing": "NotImplemented",
     "deep": "[[[[[[[...]]]]]]]",
+    "ended": "<generator counting, ended>",
+    "waiting.gi_frame.f_locals['number']": "3",
+    "awaiting.cr_frame.f_locals['seconds']": "3",
+    "through": "<list_iterator next=1, over=[5, 6]>",
+    "backwards": "<list_reverseiterator next=0, over=[5, 6]>",
+    "letters": "<tuple_iterator next=1, over=(5, 'a')>",
+    "by_key": "<dict_keyiterator left=1, over={'a': 1}>",
+    "by_item": "<dict_itemiterator left=1, over={'a': 1}>",
+    "keys": "dict_keys(['a', 'b'])",
+    "items": "dict_items([('a', 1), ('b', 2)])",
+    "held_values": "dict_values([1, 2])",
+    "zipped": "<zip over=(<list_iterator next=0, over=[1]>, <tuple_iterator next=0, over=(2,)>)>",
+    "mapped": "<map function=<built-in function len>, over=(<list_iterator next=0, over=['x']>,)>",
+    "counted": "<enumerate next=4, over=<list_iterator next=1, over=[7]>>",
+    "filtered": "<filter function=None, over=<list_iterator next=0, over=[0]>>",
+    "few": "<range_iterator left=range(5, 11, 3)>",
+    "some": "<set_iterator left=1, over={4}>",
+    "linked": "<chain now=<list_iterator next=1, over=[1]>, "
+    "over=<tuple_iterator next=1, over=([1], [2])>>",
+    "from_three": "<count next=4, step=1>",
+    "twice": "<repeat value=5, left=1>",
+    "cut": "<islice next=0, stop=1, step=1, over=<list_iterator next=0, over=[1, 2]>>",
+    "until": "<callable_iterator function=<class 'int'>, until=1>",
+    "exhausted": "<list_iterator, ended>",
+    "none_left": "<range_iterator, ended>",
 }
 
 
@@ -153,7 +178,9 @@ def test_values_of_each_interpreter(python: str) -> None:
         waits_at = lines.index("        yield number") + 1
         waiting = f"<generator counting at python_values.py:{waits_at}"
         assert re.fullmatch(rf"{waiting}, number=\d+>", value(process, "waiting"))
-        assert value(process, "ended").startswith("<generator at 0x")
+        awaits_at = lines.index("    await pausing(seconds)") + 1
+        awaiting = f"<coroutine sleeping at python_values.py:{awaits_at}, seconds=3>"
+        assert value(process, "awaiting") == awaiting
         assert value(process, "bare").startswith("<Empty object at 0x")
         chance = r"<Chance gauss_next=None, a=1, super=<_random\.Random at 0x\w+>>"
         assert re.fullmatch(chance, value(process, "chance"))
@@ -175,6 +202,9 @@ def test_values_of_each_interpreter(python: str) -> None:
             "plain.items[2]": "index 2 is outside of 2 elements",
             "plain.items['x']": "is no number",
             "TABLE['absent']": "no key 'absent'",
+            "ended.gi_frame.f_locals['number']": "the generator has ended",
+            "waiting.gi_frame.f_locals['other']": "no variable 'other'",
+            "plain.gi_frame.f_locals['number']": "Plain has no frame of its own",
             "zero[0]": "int is no list, tuple or dict",
         }.items():
             with pytest.raises(UnknownError, match=why.replace("[", r"\[")):

@@ -37,6 +37,9 @@ def places(one: str, other: str) -> dict[str, tuple[str, ...]]:
         ("{'a': 1}", "{'a': 1, 'b': 2}", "['b']"),
         ("{(1, 'x'): 1, 'a': 2}", "{(1, 'x'): 2, 'a': 2}", "[(1, 'x')]"),
         ("{'a': 1, None: 2}", "{'a': 1, None: 3}", "[None]"),
+        ("[<zip over=(1,)>, [2]]", "[<zip over=(3,)>, [2]]", "[0]"),
+        ("{'i': <list_iterator next=1, over=[5, 6]>}", "{'i': <list_iterator, ended>}", "['i']"),
+        ("[dict_keys(['a', 'b'])]", "[dict_keys(['a', 'c'])]", "[0]"),
         ("{-1.5: 1, b'k': [2]}", "{-1.5: 1, b'k': [3]}", "[b'k'][0]"),
         ("{True: 1, (2.5,): 2}", "{True: 1, (2.5,): 3}", "[(2.5,)]"),
         # No expression names a part of these.
