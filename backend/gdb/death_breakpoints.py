@@ -36,6 +36,11 @@ class DeathBreakpoints:
         """Whether libraries were loaded since the last search for functions without a name."""
         self._is_enabled = True
 
+    @property
+    def is_active(self) -> bool:
+        """Whether ranks stop before they die."""
+        return bool(self.number) and self._is_enabled
+
     def at(self, payload: Mapping[str, Any]) -> Point | None:
         """Return the function at which the rank stopped, None for other stops."""
         numbers = payload.get("bkptno", ())

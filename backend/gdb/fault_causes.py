@@ -162,8 +162,9 @@ class FaultCauses:
         image = self._image_of(pid)
         # A process of the core's time has gone; its number may be another one's.
         lives = isinstance(image, ProcessImage)
-        if code <= 0 and sender != pid:
-            return _sent_by(sender, knows_name=lives)
+        own = procfs.own_number(pid) if lives else pid
+        if code <= 0 and sender != own:
+            return _sent_by(sender, knows_name=lives and own == pid)
         fault = Fault(signal, code, address, stack, place)
         limit = _stack_limit(pid) if lives else ""
         return await asyncio.to_thread(self._words, fault, image, limit)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pgdb.backend.gdb import decode
+from pgdb.backend.gdb import decode, own_signals
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
@@ -228,7 +228,7 @@ class StopReports:
         is_explained = stop.reason in ("death", "sanitizer-report") or self._python is not None
         if is_elsewhere or is_explained or self.shows_displays or _looks_outwards(stop):
             return False
-        if stop.signal in EXPLAINED:
+        if stop.signal in EXPLAINED or self._may_end_itself(stop):
             return False
         if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
             return False
@@ -237,6 +237,10 @@ class StopReports:
         if _may_be_called(stop):
             return False
         return stop.frame is not None and not self._needs_offset(stop)
+
+    def _may_end_itself(self, stop: Stop) -> bool:
+        is_signal = stop.reason == "signal-received" and stop.signal in own_signals.ENDING
+        return is_signal and self._breakpoints.deaths.is_active
 
     def _needs_offset(self, stop: Stop) -> bool:
         """Return whether only the offset in the function shows that a step has moved."""
@@ -301,6 +305,12 @@ class StopReports:
             frame = replace(frame, offset=offset.removesuffix("+0"))
         if stop.signal in EXPLAINED and (cause := await self._faults.of(stop.signal, pid)):
             stop = replace(stop, detail=_joined(f"cause: {cause}", stop.detail))
+        if self._may_end_itself(stop) and await own_signals.ends_itself(
+            self._gdb, stop.signal, pid
+        ):
+            number = self._breakpoints.deaths.number
+            stop = replace(stop, reason="death", breakpoint=number, meaning="")
+            dying = f"{stop.signal} that the rank has sent to itself"
         if self.values.needs_look(stop.values):
             stop = await self.values.corrected(stop)
             stop = replace(stop, values=await self.values.look(stop.values, pid))

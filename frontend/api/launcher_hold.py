@@ -43,7 +43,7 @@ class LauncherHold:
         for each in news:
             if isinstance(each.record, Exit) and has_failed(each.record):
                 self._dead = self._dead | (each.ranks - self._core.state.killed)
-            elif isinstance(each.record, Stop) and each.record.signal == "SIGTERM":
+            elif isinstance(each.record, Stop) and _is_asked_to_end(each.record):
                 asked_to_end = asked_to_end | each.ranks
         if asked_to_end and self._dead and self._core.is_started:
             self._hold(asked_to_end & self._core.state.stopped)
@@ -79,3 +79,8 @@ class LauncherHold:
                 f"while [{ranks}] {by_number(ranks, 'is', 'are')} stopped. Run commands, 'detach', "
                 "'kill' and 'quit' let it go on"
             )
+
+
+def _is_asked_to_end(stop: Stop) -> bool:
+    """Return whether a launcher's signal has stopped a rank, and not one of its own."""
+    return stop.signal == "SIGTERM" and stop.reason != "death"

@@ -297,6 +297,21 @@ def caught_signals(pid: int, proc: Path = PROC) -> set[int] | None:
     return None if status is None else signals_in(status.get("SigCgt", "0"))
 
 
+def handled_signals(pid: int, proc: Path = PROC) -> set[int] | None:
+    """Return the signals that *pid* has handlers for, or ignores."""
+    status = status_fields(f"{proc}/{pid}/status")
+    if status is None:
+        return None
+    return signals_in(status.get("SigCgt", "0")) | signals_in(status.get("SigIgn", "0"))
+
+
+def own_number(pid: int, proc: Path = PROC) -> int:
+    """Return the number that *pid* has for itself: in a container it is another one than here."""
+    status = status_fields(f"{proc}/{pid}/status") or {}
+    numbers = status.get("NSpid", "").split()
+    return int(numbers[-1]) if numbers else pid
+
+
 def listening_ports(pid: int, proc: Path = PROC) -> frozenset[int] | None:
     """Return the TCP ports on which *pid* accepts connections."""
     directory = f"{proc}/{pid}"

@@ -94,6 +94,39 @@ def test_others_are_interrupted_and_a_good_end_does_not_stop(
     assert good.status == 0 and good.ranks_reported("exited normally") == "0-1", good.out
 
 
+@pytest.mark.parametrize("name", ("openmpi", "mpich"))
+def test_a_signal_of_the_rank_itself_stops_the_others(name: str, builder: Builder) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "deaths.c")
+    finished = run_json("launch", STOP, *ex("continue"), *mpi.line(4, program, "9"))
+    assert finished.status == 5, finished.out
+    answer = finished.answer("continue")
+    reasons = {each["record"]["reason"]: each for each in answer["classes"]}
+    death, others = reasons["death"], reasons["interrupted"]
+    assert (death["ranks"], others["ranks"]) == ("2", "0-1,3")
+    assert death["record"]["signal"] == "SIGTERM"
+    assert death["record"]["dying"] == "SIGTERM that the rank has sent to itself"
+    assert death["record"]["frame"]["line"] == program.line("term")
+
+
+@pytest.mark.parametrize("kind", ["11", "12"])
+def test_a_signal_that_is_handled_or_from_elsewhere_is_no_death(
+    openmpi: Mpi, builder: Builder, kind: str
+) -> None:
+    """A launcher sends SIGTERM to ranks as rank 2 does here."""
+    program = builder.build(openmpi, "deaths.c")
+    line = openmpi.line(3, program, kind)
+    finished = run_json("launch", STOP, "--settle", "1", *ex("continue"), *line)
+    stops = [
+        each
+        for each in finished.answer("continue")["classes"]
+        if each["record"].get("signal") == "SIGTERM"
+    ]
+    assert [(each["ranks"], each["record"]["reason"]) for each in stops] == [
+        ("2" if kind == "11" else "1", "signal-received")
+    ]
+
+
 def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
     cpp, f90 = (builder.build(openmpi, f"deaths{suffix}") for suffix in (".cpp", ".f90"))
     checked = builder.build(openmpi, "deaths.f90", "-fcheck=bounds")

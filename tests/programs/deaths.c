@@ -2,13 +2,19 @@
  *
  * Rank 0 dies by an MPI error, 1 by MPI_Abort, 2 by exit, 3 by _exit, 4 by a return from main, 5 by
  * a failed assertion, 6 by quick_exit. Any other rank waits for them. With the argument 8, rank 2 is
- * killed as by a kernel without memory, with 9 by SIGTERM; with 10 it says why, and aborts. */
+ * killed as by a kernel without memory, with 9 by SIGTERM; with 10 it says why, and aborts. With 11
+ * it sends itself a SIGTERM that it handles, and with 12 one by which rank 1 is ended. */
 #include <assert.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static void handle(int number)
+{
+    (void)number;
+}
 
 static void die(int kind, int size)
 {
@@ -39,7 +45,17 @@ int main(int argc, char **argv)
     if (only == 8 && rank == 2)
         raise(SIGKILL);
     if (only == 9 && rank == 2)
-        raise(SIGTERM);
+        raise(SIGTERM); /* @term */
+    if (only == 11 && rank == 2) {
+        signal(SIGTERM, handle);
+        raise(SIGTERM); /* @handled */
+    }
+    if (only == 12) {
+        int pid = getpid();
+        MPI_Bcast(&pid, 1, MPI_INT, 1, MPI_COMM_WORLD);
+        if (rank == 2)
+            kill(pid, SIGTERM); /* @other */
+    }
     if (only == 10 && rank == 2) {
         fputs("no grid left\n", stderr);
         abort(); /* @gives-up */

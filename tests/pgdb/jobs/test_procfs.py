@@ -209,6 +209,22 @@ def test_signals_are_gathered_from_all_threads(tmp_path: Path) -> None:
     assert procfs.caught_signals(7, tmp_path) == {signal.SIGINT, signal.SIGURG}
 
 
+def test_ignored_signals_are_handled_ones(tmp_path: Path) -> None:
+    add_process(tmp_path, 7)
+    with (tmp_path / "7" / "status").open("a") as status:
+        status.write(f"SigIgn:\t{1 << (signal.SIGPIPE - 1):016x}\n")
+    assert procfs.handled_signals(7, tmp_path) == {signal.SIGINT, signal.SIGURG, signal.SIGPIPE}
+    assert procfs.handled_signals(8, tmp_path) is None
+
+
+def test_the_own_number_in_a_container_is_the_innermost_one(tmp_path: Path) -> None:
+    add_process(tmp_path, 7)
+    assert procfs.own_number(7, tmp_path) == 7
+    with (tmp_path / "7" / "status").open("a") as status:
+        status.write("NSpid:\t7\t21\t3\n")
+    assert procfs.own_number(7, tmp_path) == 3
+
+
 def test_signals_of_a_real_process_are_those_the_kernel_shows() -> None:
     code = (
         "import signal, sys\n"
