@@ -80,7 +80,7 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
 
 
 class _TerminatedError(Exception):
-    """SIGTERM arrived, from the process that started us."""
+    """Arrival of SIGTERM, from the process that started us."""
 
 
 def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:

@@ -213,7 +213,7 @@ def real_answers(count: int) -> Iterator[tuple[str, list[Record]]]:
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the description as they are."""
+    """Formatter of help that keeps the lines of the description as they are."""
 
 
 if __name__ == "__main__":

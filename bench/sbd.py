@@ -41,7 +41,7 @@ _EVENT = struct.Struct("iIII")
 
 
 class Opens:
-    """Counts the opens of files in some directories."""
+    """Counter of the opens of files in some directories."""
 
     def __init__(self, *directories: Path) -> None:
         libc = ctypes.CDLL(None, use_errno=True)

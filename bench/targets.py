@@ -170,7 +170,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the description as they are."""
+    """Formatter of help that keeps the lines of the description as they are."""
 
 
 if __name__ == "__main__":

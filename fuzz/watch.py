@@ -29,7 +29,7 @@ _SLOT_BYTES = 1 << 20
 
 
 class StuckError(BaseException):
-    """An input takes too long."""
+    """Input that takes too long."""
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def rss_bytes() -> int:
 
 
 class Watch:
-    """Tries inputs on one target."""
+    """Watch over one target, on which it tries inputs."""
 
     def __init__(self, target: Target) -> None:
         self.target = target

@@ -66,7 +66,7 @@ class HarmlessFormatter(logging.Formatter):
 
 
 class OutputFilter:
-    """Makes one stream of a job's output safe for a terminal, piece by piece.
+    """Filter that makes one stream of a job's output safe for a terminal, piece by piece.
 
     Colours stay, because the program meant them for this user. Each piece ends with the colours
     reset, so that none hides later text. A carriage return stays too: programs show progress with

@@ -48,7 +48,7 @@ def reader(file: int) -> Read:
 
 
 class ElfError(ValueError):
-    """The bytes are not an ELF object, or a damaged one."""
+    """Bytes that are not an ELF object, or a damaged one."""
 
 
 class Segment(msgspec.Struct, frozen=True):

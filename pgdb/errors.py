@@ -12,15 +12,15 @@ class PgdbError(Exception):
 
 
 class UsageError(PgdbError):
-    """The user's input cannot be understood. Nothing was done."""
+    """Input of the user that cannot be understood. Nothing was done."""
 
 
 class RankSetError(UsageError):
-    """A rank set is malformed, or names ranks that the job does not have."""
+    """Rank set that is malformed, or names ranks that the job does not have."""
 
 
 class StartError(PgdbError):
-    """The session could not start. If there was a job already, it runs on."""
+    """Failure to start the session. If there was a job already, it runs on."""
 
 
 class DiscoveryError(StartError):
@@ -28,31 +28,31 @@ class DiscoveryError(StartError):
 
 
 class PermissionToTraceError(StartError):
-    """The kernel does not let this user trace the ranks; the text names the remedy."""
+    """Refusal of the kernel to let this user trace the ranks; the text names the remedy."""
 
 
 class LinkError(PgdbError):
-    """A link of the overlay was lost, or could not be made."""
+    """Link of the overlay that was lost, or could not be made."""
 
 
 class ProtocolError(LinkError):
-    """A peer sent bytes that are not a valid message. The link is closed."""
+    """Bytes of a peer that are not a valid message. The link is closed."""
 
 
 class GdbError(PgdbError):
-    """A GDB process cannot be used any longer: it ended, or stopped answering."""
+    """GDB process that cannot be used any longer: it ended, or stopped answering."""
 
 
 class CommandError(PgdbError):
-    """A command was understood, but could not be carried out."""
+    """Failure of a command that was understood, but could not be carried out."""
 
 
 class InternalError(PgdbError):
-    """A command met a bug of PGDB's; the log has its traceback. The session continues."""
+    """Bug of PGDB's that a command met; the log has its traceback. The session continues."""
 
 
 class NotRecordedError(CommandError):
-    """A recording has no answer for a command.
+    """Command for which a recording has no answer.
 
     *has* lists the commands that it has. The text names *command*, or the command given to
     :meth:`of`.
@@ -70,11 +70,11 @@ class NotRecordedError(CommandError):
 
 
 class NoAnswerError(CommandError):
-    """No rank answered in time, or none of the requested ranks is left."""
+    """Lack of an answer: no rank answered in time, or none of the requested ranks is left."""
 
 
 class SessionEndedError(PgdbError):
-    """The session is over: detached, killed, or the job has ended."""
+    """End of the session: detached, killed, or the job has ended."""
 
 
 def one_line(error: Exception) -> str:

@@ -329,7 +329,7 @@ class RankSet:
 
 
 class SetsRoom:
-    """Limits the memory of the rank sets in one file: few bytes can stand for much."""
+    """Limit of the memory of the rank sets in one file: few bytes can stand for much."""
 
     def __init__(self, most_bytes: int) -> None:
         self._left_bytes = most_bytes

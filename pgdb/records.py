@@ -193,7 +193,7 @@ READS_ITS_INPUT = "its GDB reads commands as the input of a command that it carr
 
 
 class FileWritten(Struct, frozen=True, tag="written"):
-    """A command has written a file on the host of the rank."""
+    """File that a command has written on the host of the rank."""
 
     path: str
     """The whole path, where ``{rank}`` stands for the rank and ``{pid}`` for *process*."""
@@ -205,7 +205,7 @@ class FileWritten(Struct, frozen=True, tag="written"):
 
 
 class Failure(Struct, frozen=True, tag="error"):
-    """The command failed on this rank; a failure is an answer."""
+    """Failure of a command on this rank; a failure is an answer."""
 
     message: str
     output: str = ""
@@ -237,7 +237,7 @@ class Various(Struct, frozen=True, tag="various"):
 
 
 class Done(Struct, frozen=True, tag="done"):
-    """The command succeeded without output."""
+    """Success of a command without output."""
 
 
 class BreakpointsMade(Struct, frozen=True, tag="breakpoints"):
@@ -344,7 +344,7 @@ StopReason = Literal[
 
 
 class Stop(Struct, frozen=True, tag="stop"):
-    """A rank has stopped and accepts queries."""
+    """Stop of a rank, which accepts queries now."""
 
     reason: StopReason
     run: int = 0
@@ -410,7 +410,7 @@ def is_error(stop: Stop) -> bool:
 
 
 class Exit(Struct, frozen=True, tag="exit"):
-    """A rank's process has ended."""
+    """End of a rank's process."""
 
     code: int | None = None
     """Exit status, if the process ended by itself."""
@@ -431,7 +431,7 @@ class Exit(Struct, frozen=True, tag="exit"):
 
 
 class Running(Struct, frozen=True, tag="running"):
-    """A rank runs; as an answer: the rank was resumed."""
+    """State of a rank that runs; as an answer: the rank was resumed."""
 
     run: int = 0
 
@@ -445,7 +445,7 @@ class Output(Struct, frozen=True, tag="output"):
 
 
 class Progress(Struct, frozen=True, tag="progress"):
-    """A rank has reached the next stage of the session's start."""
+    """Arrival of a rank at the next stage of the session's start."""
 
     stage: Literal["held", "gdb", "attached"]
 
@@ -466,7 +466,7 @@ class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
 
 
 class Gone(Struct, frozen=True, tag="gone"):
-    """The debugger of a rank is gone; the rank itself runs on freely, or has ended."""
+    """Loss of the debugger of a rank; the rank itself runs on freely, or has ended."""
 
     why: str
     has_ended: bool = False

@@ -43,6 +43,17 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 """Pattern and remedy of each rule for words, which names keep as well."""
 
+VERBS = frozenset(
+    """accepts acquire ask asks attach attaches bring brings build builds carry carries check checks
+    collect collects connect connects delete detach detaches disable disables ends evaluate
+    evaluates explore find finds follow follows forget get gets give gives has have holds interrupts
+    keep keeps kill knows list lists let lets look make makes measures merge merges normalizes open
+    opens pass passes print prints put puts read reads reattach receive receives remove return
+    returns resume select selects send sends show shows splits stands store stores suspends
+    take takes try tries watches write writes""".split()
+)
+"""Words that begin no noun phrase; some nouns with the spelling of a verb are left out."""
+
 OLD_NAMES = {"Told"}
 """Names that the Python API keeps for scripts of earlier versions."""
 
@@ -99,6 +110,18 @@ def python_names(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, words.strip().lower()
 
 
+def class_openings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and first line of each docstring of a class."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
+            yield node.lineno, text.split("\n")[0]
+
+
+def is_verb(opening: str) -> bool:
+    """Return whether the first line of a docstring begins with a verb."""
+    return re.split(r"\W", opening, maxsplit=1)[0].lower() in VERBS
+
+
 def page_texts(source: str) -> Iterator[tuple[int, str]]:
     """Yield line number and text of each paragraph of a Markdown page, code blocks left out."""
     is_code = False
@@ -144,6 +167,11 @@ def test_sentences_keep_the_rules(path: Path) -> None:
             for line, name in python_names(source)
             for each in findings(name, WORDS)
         ]
+        found += [
+            f"{path.name}:{line}: {text!r} begins with a verb; a class is a noun phrase"
+            for line, text in class_openings(source)
+            if is_verb(text)
+        ]
     assert not found, "\n" + "\n".join(found)
 
 
@@ -173,6 +201,13 @@ def test_rules_find(text: str) -> None:
 )
 def test_rules_allow(text: str) -> None:
     assert not [*findings(text)]
+
+
+def test_a_verb_at_the_begin_of_a_class_is_found() -> None:
+    source = 'class A:\n    """Reads lines.\n\n    More."""\nclass B:\n    """Reader of lines."""\n'
+    assert list(class_openings(source)) == [(1, "Reads lines."), (5, "Reader of lines.")]
+    assert [is_verb(text) for _, text in class_openings(source)] == [True, False]
+    assert is_verb("Make breakpoints.")
 
 
 def test_names_of_a_file_are_found() -> None:

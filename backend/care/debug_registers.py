@@ -22,7 +22,7 @@ _CONTROL = {"x86_64": 848 + 7 * 8}
 
 
 class _Disarmer(Pauser):
-    """Stops threads only to clear their debug registers."""
+    """Tracer that stops threads only to clear their debug registers."""
 
     def __init__(self, control: int) -> None:
         super().__init__()

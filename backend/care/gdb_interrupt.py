@@ -51,7 +51,7 @@ def in_words(failed: Failure) -> Failure:
 
 
 class GdbInterrupt:
-    """Interrupts one GDB; *pid* is always the process of its rank."""
+    """Interrupter of one GDB; *pid* is always the process of its rank."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self.is_awaited = False

@@ -68,7 +68,7 @@ def watch_end_of_traced(pid: int, on_end: Callable[[], None]) -> Callable[[], No
 
 
 class _Poller:
-    """Polls all watched processes of one event loop."""
+    """One poll of all watched processes of an event loop."""
 
     _all: ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Poller]] = (
         weakref.WeakKeyDictionary()

@@ -28,7 +28,7 @@ _JOB_CONTROL = "T"
 
 
 class Pauser:
-    """Suspends processes; only one thread, their tracer, may use it."""
+    """Suspender of processes; only one thread, their tracer, may use it."""
 
     def __init__(self) -> None:
         self._threads: dict[int, list[int]] = {}  # of the suspended processes

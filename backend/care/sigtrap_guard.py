@@ -170,4 +170,4 @@ class SigtrapGuard:
 
 
 class _RefusedError(GdbError):
-    """The rank cannot execute what was requested."""
+    """Request that the rank cannot execute."""

@@ -72,7 +72,7 @@ class Acquired(msgspec.Struct, frozen=True):
 
 
 class Attacher:
-    """Attaches one GDB, which has seen no other process, to one rank."""
+    """Driver that attaches one GDB, which has seen no other process, to one rank."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ _AT_ONCE = 50
 
 
 class Breakpoints:
-    """Makes, changes and lists the breakpoints of one GDB."""
+    """Maker and keeper of the breakpoints of one GDB."""
 
     def __init__(self, gdb: GdbSession, runtime_of: Callable[[int], int] = lambda _: 0) -> None:
         """Begin without breakpoints.

@@ -115,7 +115,7 @@ def _look(
 
 
 class CallStatus:
-    """Finds the MPI calls of the rank of one GDB."""
+    """Finder of the MPI calls of the rank of one GDB."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ _SIGNAL_OFFSET = 304
 
 
 class DeathTexts:
-    """Reads texts of deaths in one rank."""
+    """Reader of texts of deaths in one rank."""
 
     def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
         self._gdb = gdb

@@ -29,7 +29,7 @@ _LOOK_S = 0.01
 
 
 class Detacher:
-    """Detaches one rank, or kills it."""
+    """Driver that detaches one rank, or kills it."""
 
     def __init__(
         self, executor: Executor, interrupter: Interrupter, guard: SigtrapGuard | None

@@ -221,7 +221,7 @@ class _Method(gdb.xmethod.XMethod):  # type: ignore[misc]
 
 
 class ElementMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
-    """Finds the method for a class of the standard library."""
+    """Finder of the method for a class of the standard library."""
 
     def __init__(self) -> None:
         super().__init__("pgdb-elements")

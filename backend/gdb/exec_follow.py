@@ -63,7 +63,7 @@ class Followed(msgspec.Struct, frozen=True):
 
 
 class Following:
-    """Follows one rank until it executes its program."""
+    """Driver that follows one rank until it executes its program."""
 
     def __init__(
         self,

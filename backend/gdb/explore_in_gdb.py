@@ -118,7 +118,7 @@ def _children(value: gdb.Value) -> Iterator[tuple[str, gdb.Value]]:
 
 
 class _Explorer:
-    """Makes the text of one value."""
+    """Writer of the text of one value."""
 
     def __init__(self, most: int, *, has_indexes: bool = False) -> None:
         self._most = most

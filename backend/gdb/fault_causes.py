@@ -145,7 +145,7 @@ def _stack_words(of: Mapping, limit: str, *, is_core: bool) -> str:
 
 
 class FaultCauses:
-    """Asks one GDB for the reasons of faults."""
+    """Finder of the reasons of faults, from one GDB."""
 
     def __init__(self, gdb: GdbSession, image_of: ImageOf = ProcessImage) -> None:
         self._gdb = gdb

@@ -126,7 +126,7 @@ class _Elements:
 
 
 class _Unset:
-    """Prints an array with nonsensical bounds, or a string without a length."""
+    """Printer of an array with nonsensical bounds, or of a string without a length."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -137,7 +137,7 @@ class _Unset:
 
 
 class _Printer:
-    """Prints an array element by element."""
+    """Printer of an array, element by element."""
 
     def __init__(self, value: gdb.Value) -> None:
         self._value = value

@@ -117,7 +117,7 @@ def component_string(value: gdb.Value, name: str) -> gdb.Value | None:
 
 
 class _Printer:
-    """Prints a structure with objects and strings in place of their addresses."""
+    """Printer of a structure with objects and strings in place of their addresses."""
 
     depth = 0
     """Number of such structures that are being printed."""
@@ -168,7 +168,7 @@ class _Printer:
 
 
 class _String:
-    """Prints the string of a ``character(len=:)`` variable."""
+    """Printer of the string of a ``character(len=:)`` variable."""
 
     def __init__(self, value: gdb.Value) -> None:
         self._value = value

@@ -17,7 +17,7 @@ _COUNT = "-data-evaluate-expression $cuda_num_present_kernels"
 
 
 class GpuFocus:
-    """Puts the focus of one GDB on a kernel."""
+    """Chooser of the kernel on which the focus of one GDB is."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb

@@ -26,7 +26,7 @@ _allowed = ""
 
 
 class Refuse(gdb.Function):  # type: ignore[misc]
-    """Refuse a command, unless it is PGDB's or the rank is already away."""
+    """Command that is refused, unless it is PGDB's or the rank is already away."""
 
     def __init__(self) -> None:
         """Register the function as ``$_pgdb_refuse``."""

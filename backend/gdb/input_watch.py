@@ -54,7 +54,7 @@ class Watched(Protocol):
 
 
 class InputWatch:
-    """Watches one GDB as long as a command has no answer."""
+    """Watch over one GDB as long as a command has no answer."""
 
     def __init__(self, gdb: Watched) -> None:
         self._gdb = gdb

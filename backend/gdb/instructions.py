@@ -13,7 +13,7 @@ _OF_INSTRUCTIONS = ("stepi", "nexti", "reverse-stepi", "reverse-nexti")
 
 
 class NextInstruction:
-    """Finds the instruction at which a rank has stopped.
+    """Finder of the instruction at which a rank has stopped.
 
     GDB prints it at a stop with ``set disassemble-next-line`` only, and its MI never does.
     """

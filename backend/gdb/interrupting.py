@@ -33,7 +33,7 @@ _CALL_BLOCKED = (
 
 
 class Interrupter:
-    """Interrupts one rank."""
+    """Interrupter of one rank."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -111,7 +111,7 @@ class _Method(gdb.xmethod.XMethod):  # type: ignore[misc]
 
 
 class _TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
-    """Finds the operator for a class of the library."""
+    """Finder of the operator for a class of the library."""
 
     def __init__(self) -> None:
         super().__init__(f"{printers.PREFIX}targets")
@@ -128,7 +128,7 @@ class _TargetMatcher(gdb.xmethod.XMethodMatcher):  # type: ignore[misc]
 
 
 class _Valarray:
-    """Prints a valarray as the library prints a vector."""
+    """Printer of a valarray, in the form in which the library prints a vector."""
 
     def __init__(self, value: gdb.Value) -> None:
         self._value = value
@@ -149,7 +149,7 @@ class _Valarray:
 
 
 class _UnorderedIterator:
-    """Prints an iterator as the library prints others: by the element to which it points."""
+    """Printer of an iterator by the element to which it points, as the library prints others."""
 
     def __init__(self, value: gdb.Value) -> None:
         self._value = value

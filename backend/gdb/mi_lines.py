@@ -23,7 +23,7 @@ Pieces = list[bytes]
 
 
 class Lines:
-    """Splits arriving bytes into lines; each byte is scanned once."""
+    """Splitter of arriving bytes into lines; each byte is scanned once."""
 
     def __init__(self) -> None:
         self._pieces: Pieces = []

@@ -37,7 +37,7 @@ _MOST_PIECES = 200_000
 
 
 class NotNumbersError(Exception):
-    """The value has no numbers, or not only numbers of one type."""
+    """Value without numbers, or not only with numbers of one type."""
 
 
 class _Found:

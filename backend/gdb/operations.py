@@ -116,7 +116,7 @@ _ONLY_STOPS = pattern(r"(?:b|br|break|tb|tbreak|hbreak|thbreak)\b")
 
 
 class Operations:
-    """Carries out operations with one GDB."""
+    """Executor of operations with one GDB."""
 
     def __init__(
         self,

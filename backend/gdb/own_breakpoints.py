@@ -19,7 +19,7 @@ _STOPS_AT_EXEC = (INTERRUPT.name, "SIGSTOP")
 
 
 class OwnBreakpoints:
-    """Makes the breakpoints that lead one rank to its main."""
+    """Maker of the breakpoints that lead one rank to its main."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb

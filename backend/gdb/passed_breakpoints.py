@@ -20,7 +20,7 @@ from pgdb.records import Breakpoint
 
 
 class PassedBreakpoints:
-    """Disables breakpoints of one GDB for a run, and enables them at the stop."""
+    """Breakpoints of one GDB that are disabled for a run, and enabled at the stop."""
 
     def __init__(self, gdb: GdbSession, deaths: DeathBreakpoints) -> None:
         self._gdb = gdb

@@ -12,7 +12,7 @@ from pgdb.records import Exit
 
 
 class ProcessWatch:
-    """Watches the process of one rank, and knows the program by its start time."""
+    """Watch over the process of one rank, which knows the program by its start time."""
 
     def __init__(self) -> None:
         self.pid = 0

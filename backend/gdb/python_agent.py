@@ -48,7 +48,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class PythonAgent:
-    """Gives orders to the agent in one rank."""
+    """Access to the agent in one rank, which gets its orders here."""
 
     def __init__(self, gdb: GdbSession, runtime_of: Callable[[int], int]) -> None:
         self._gdb = gdb

@@ -37,7 +37,7 @@ async def with_file(command: str, stacks: Stacks, pid: int) -> str:
 
 
 class PythonCommands:
-    """Carries out commands about Python frames with one GDB."""
+    """Executor of commands about Python frames with one GDB."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks

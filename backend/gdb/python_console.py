@@ -26,7 +26,7 @@ _PYTHON_PLACES = "A place of Python is FILE.py:LINE or MODULE.FUNCTION."
 
 
 class PythonConsole:
-    """Carries out the part of GDB's commands that is about Python, with one GDB."""
+    """Executor of the part of GDB's commands that is about Python, with one GDB."""
 
     def __init__(self, gdb: GdbSession, stacks: Stacks, breakpoints: Breakpoints) -> None:
         self._gdb = gdb

@@ -30,7 +30,7 @@ _BEFORE = 5
 
 
 class PythonListing:
-    """Lists the source of Python frames as GDB lists that of C frames."""
+    """Lister of the source of Python frames, in the form in which GDB lists that of C frames."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks

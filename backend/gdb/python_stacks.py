@@ -94,7 +94,7 @@ class FrameReader(Protocol):
 
 
 class PythonStacks:
-    """Reads the Python frames of one rank, once at each stop."""
+    """Reader of the Python frames of one rank, once at each stop."""
 
     def __init__(self, gdb: GdbSession, read: FrameReader = READER) -> None:
         self._gdb = gdb

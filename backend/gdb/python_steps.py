@@ -20,7 +20,7 @@ _C_FRAME = "select a C frame ('frame N') to step in C code"
 
 
 class PythonSteps:
-    """Returns the commands with which one GDB sets its rank running."""
+    """Maker of the commands with which one GDB sets its rank running."""
 
     def __init__(self, stacks: Stacks, breakpoints: Breakpoints) -> None:
         self._stacks = stacks

@@ -45,7 +45,7 @@ _MOST_VARIABLES = 256
 
 
 class PythonValues:
-    """Reads values of Python with one GDB."""
+    """Reader of values of Python with one GDB."""
 
     def __init__(self, gdb: GdbSession, commands: PythonCommands) -> None:
         self._gdb = gdb

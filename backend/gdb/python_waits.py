@@ -57,7 +57,7 @@ def evaluates(place: Place) -> bool:
 
 
 class PythonWaits:
-    """Finds the waits of the Python threads of the rank of one GDB."""
+    """Finder of the waits of the Python threads of the rank of one GDB."""
 
     def __init__(self, python: PythonStacks) -> None:
         self._python = python

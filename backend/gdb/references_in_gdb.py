@@ -27,7 +27,7 @@ def _has_virtual_base(kind: gdb.Type) -> bool:
 
 
 class _Printer:
-    """Prints a reference as ``print`` does, with the members of the object.
+    """Printer of a reference as ``print`` shows it, with the members of the object.
 
     A printer cannot see whether the reference is a member of another object. Of that one GDB prints
     the address alone, and the printer here the object too.

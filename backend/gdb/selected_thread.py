@@ -17,7 +17,7 @@ _REFUSED = "without a live selected thread"
 
 
 class SelectedThread:
-    """Selects a live thread where GDB's has ended."""
+    """Chooser of a live thread where GDB's selected one has ended."""
 
     def __init__(self, gdb: GdbSession) -> None:
         self._gdb = gdb

@@ -70,7 +70,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class Stacks:
-    """Reads stacks from the GDB of one rank; caches facts about the program."""
+    """Reader of stacks from the GDB of one rank, with a cache of facts about the program."""
 
     def __init__(
         self,

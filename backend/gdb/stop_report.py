@@ -68,7 +68,7 @@ DisplayText = Callable[[str, int], Awaitable[str]]
 
 
 class StopReports:
-    """Makes the records of one rank's stops."""
+    """Maker of the records of one rank's stops."""
 
     def __init__(self, gdb: GdbSession, stacks: Stacks, breakpoints: Breakpoints) -> None:
         self._gdb = gdb

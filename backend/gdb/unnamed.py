@@ -30,7 +30,7 @@ _NO_PROCESS = -1
 
 
 class UnnamedCode:
-    """Names the code of one process; keeps its mappings and its names until :meth:`forget`."""
+    """Namer of the code of one process; keeps its mappings and its names until :meth:`forget`."""
 
     def __init__(self, image_of: ImageOf = ProcessImage) -> None:
         self._image_of = image_of

@@ -16,7 +16,7 @@ _BEFORE_MESSAGE = "error: "
 
 
 class UserErrors:
-    """Finds the errors of the user's own code in the log of one GDB."""
+    """Finder of the errors of the user's own code in the log of one GDB."""
 
     def __init__(self) -> None:
         self._is_at_stop = False

@@ -37,7 +37,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class CallArguments:
-    """Finds the arguments of one call."""
+    """Finder of the arguments of one call."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ def keeps_flags(insn: Instruction) -> bool:
 
 
 class ConditionEffects(Operands):
-    """Carries out instructions that set flags or depend on them."""
+    """Executor of instructions that set flags or depend on them."""
 
     def __init__(self, *, is_caller: bool) -> None:
         super().__init__(is_caller=is_caller)

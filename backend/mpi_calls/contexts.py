@@ -30,7 +30,7 @@ _MOST_STEPS = 3000
 
 
 class Contexts:
-    """Finds the communicator of a context, at one look at a stopped process."""
+    """Finder of the communicator of a context, at one look at a stopped process."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

@@ -38,7 +38,7 @@ _VECTOR_MOVES = frozenset(
 
 
 class Effects(ConditionEffects):
-    """Carries instructions out on states."""
+    """Executor of instructions on states."""
 
     def apply(self, state: State, insn: Instruction) -> None:
         """Apply an instruction that is no jump."""

@@ -34,7 +34,7 @@ _BITS = frozenset("bt bts btr btc".split())
 
 
 class Emulator(PrivateCopy):
-    """Runs functions of a stopped process on a private copy of its memory."""
+    """Emulator of functions of a stopped process, on a private copy of its memory."""
 
     def __init__(self, memory: Memory, images: Images, thread_pointer: int) -> None:
         super().__init__(memory)

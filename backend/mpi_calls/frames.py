@@ -35,7 +35,7 @@ Entry = Callable[[Known], int | None]
 
 
 class Evaluator:
-    """Evaluates symbolic values of one function in one of its frames."""
+    """Evaluator of symbolic values of one function in one of its frames."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ Holds = Callable[[str, Flags], bool | None]
 
 
 class Gates:
-    """Finds which edges of the control flow an execution can have taken last."""
+    """Finder of the edges of the control flow that an execution can have taken last."""
 
     def __init__(self, ways: Ways, evaluate: Evaluate, holds: Holds, bias: int) -> None:
         self._ways = ways

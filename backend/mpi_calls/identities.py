@@ -30,7 +30,7 @@ _PLACES: dict[object, tuple[str, int]] = {}
 
 
 class Identities:
-    """Finds identities in the objects of communicators."""
+    """Finder of identities in the objects of communicators."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

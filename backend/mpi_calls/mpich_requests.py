@@ -67,7 +67,7 @@ _WITH_UCX = "MPICH 4.0.2"
 
 
 class MpichRequests:
-    """Reads requests of MPICH."""
+    """Reader of requests of MPICH."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[str, RequestKind], ...] = (
 
 
 class OpenMpiRequests:
-    """Reads requests of Open MPI."""
+    """Reader of requests of Open MPI."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

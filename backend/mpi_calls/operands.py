@@ -26,7 +26,7 @@ _MOST_LEVELS = 8
 
 
 class Operands:
-    """Reads and writes operands.
+    """Reader and writer of operands.
 
     A *caller* is followed with symbols for unknown values, since a value that it has kept elsewhere
     is as good. Its stack slots are unknown after a call. In a *callee* only the values that it was

@@ -195,7 +195,7 @@ def _with_request(recorded: Request, seen: Request) -> Request:
 
 
 class _Decoder:
-    """Makes calls of the entries of one memory."""
+    """Maker of calls from the entries of one memory."""
 
     def __init__(self, begin: int, head: layout.Memory, read: Read) -> None:
         self._begin = begin

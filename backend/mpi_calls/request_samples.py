@@ -71,7 +71,7 @@ _Finding = TypeVar("_Finding")
 
 
 class RequestSamples:
-    """Makes requests, and learns from them, at one look at a stopped process."""
+    """Maker of requests that show their layout, at one look at a stopped process."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

@@ -12,7 +12,7 @@ from pgdb.mpi_calls import Request
 
 
 class RequestReader:
-    """Reads the requests that an array of handles names."""
+    """Reader of the requests that an array of handles names."""
 
     def __init__(self, library: MpiLibrary) -> None:
         self._library = library

@@ -49,7 +49,7 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class CallSites:
-    """Looks at the calls in one stack of a stopped process; innermost frame first."""
+    """Calls in one stack of a stopped process; innermost frame first."""
 
     def __init__(self, memory: Memory, images: Images, frames: Sequence[MachineFrame]) -> None:
         self._memory = memory

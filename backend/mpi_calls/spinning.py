@@ -22,7 +22,7 @@ _FLAGS = {"_carry": 0, "_zero": 6, "_sign": 7, "_overflow": 11}
 
 
 class Spin(Emulator):
-    """Runs a thread's code on a private copy of its memory.
+    """Run of a thread's code on a private copy of its memory.
 
     A register that is unknown ends the emulation where it is read. So do system calls and clocks,
     whose results differ each time.

@@ -45,7 +45,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Tails:
-    """Finds the tail calls that were made between two frames."""
+    """Finder of the tail calls that were made between two frames."""
 
     def __init__(
         self, sites: CallSites, memory: Memory, images: Images, frames: Sequence[MachineFrame]

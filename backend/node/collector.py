@@ -16,7 +16,7 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class Collector:
-    """Collects the held ranks of this host, from the ranks' own reports.
+    """Collector of the held ranks of this host, from the ranks' own reports.
 
     A rank that came before us is found in /proc; a rank that comes later sends a datagram. The
     kernel vouches for its process and user. Each rank's environment says how many are to come.

@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CoreSearcher:
-    """Lists and reads core files; owns those that it expands, until the session ends."""
+    """Finder and reader of core files; owns those that it expands, until the session ends."""
 
     def __init__(self) -> None:
         self._folder: Folder | None = None

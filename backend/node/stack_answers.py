@@ -45,7 +45,7 @@ def event_of(record: Record | Event) -> Event:
 
 
 class StackAnswers:
-    """Merges the stacks that come at one time before they are reported.
+    """Merger of the stacks that come at one time before they are reported.
 
     Ranks of a host share their stacks (see :mod:`pgdb.backend.gdb.stacks`), so that the result for
     a stack is found by the stack's identity.

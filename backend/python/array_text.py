@@ -85,7 +85,7 @@ class _Texts:
 
 
 class _Writer(msgspec.Struct):
-    """Writes elements in the braces of their dimensions."""
+    """Writer of elements in the braces of their dimensions."""
 
     elements: _Elements
     left: int

@@ -15,7 +15,7 @@ MISSING = f"{NOT_SHOWN}reading them from a core file needs pystack; {GET}"
 
 
 class CoreReader:
-    """Runs pystack for one core file, once: the core does not change."""
+    """Reader of one core file by pystack, which runs once: the core does not change."""
 
     is_of_process = False
     """Whether a process with the number in the core file is the one that left it."""

@@ -46,7 +46,7 @@ _IMPORT = re.compile(r"^from (?:pgdb\.|__future__)[^\n(]*(?:\([^)]*\))?\n", re.M
 
 
 class CannotArmError(Exception):
-    """The agent cannot get into the rank; the text says why, and names the way out."""
+    """Failure to get the agent into the rank; the text says why, and names the way out."""
 
 
 class TakesNoRequestsError(CannotArmError):

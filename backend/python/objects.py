@@ -49,11 +49,11 @@ Key = str | int | float | bytes | slice | tuple["Key", ...] | None
 
 
 class UnknownError(CommandError):
-    """The value of an expression cannot be read."""
+    """Expression whose value cannot be read."""
 
 
 class Objects:
-    """Reads objects of one process.
+    """Reader of the objects of one process.
 
     :param minor: the minor version of Python 3.
     """

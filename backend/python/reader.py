@@ -125,7 +125,7 @@ def program() -> str:
 
 
 class Reader:
-    """Runs py-spy, for a few processes at a time."""
+    """Runner of py-spy, for a few processes at a time."""
 
     is_of_process = True
 

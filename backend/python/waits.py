@@ -109,7 +109,7 @@ def awaited_thread(
 
 
 class _Finder:
-    """Finds who needs whom among the threads of one process."""
+    """Finder of the threads of one process that need each other."""
 
     def __init__(
         self, interpreter: Interpreter, threads: Sequence[PythonThread], source: Source

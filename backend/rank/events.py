@@ -12,39 +12,39 @@ from pgdb.records import Event, Exit
 
 
 class AttachBegun(msgspec.Struct, frozen=True):
-    """A debugger is being started to attach to the rank."""
+    """Start of a debugger that is to attach to the rank."""
 
     is_retried: bool = False
     """Whether PGDB tries another debugger if this one dies, so that the death is no loss."""
 
 
 class AttachSent(msgspec.Struct, frozen=True):
-    """The debugger attaches; its first stop is awaited."""
+    """Beginning of the attachment; the first stop of the debugger is awaited."""
 
 
 class AttachRefused(msgspec.Struct, frozen=True):
-    """The debugger is not attached."""
+    """Failure of the attachment."""
 
     has_ended: bool
     """Whether the reason is that the process has ended."""
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """The first stop of the rank is complete; it is the answer to the request that attached."""
+    """Completion of the first stop, which is the answer to the request that attached."""
 
     stop: Event
 
 
 class StopAwaited(msgspec.Struct, frozen=True):
-    """The next stop belongs to an operation and is not reported."""
+    """Claim of an operation to the next stop, which is not reported then."""
 
 
 class StopNotAwaited(msgspec.Struct, frozen=True):
-    """The operation that awaited a stop has given up."""
+    """End of the claim of an operation that awaited a stop."""
 
 
 class RunSent(msgspec.Struct, frozen=True):
-    """A command that sets the rank running was sent."""
+    """Sending of a command that sets the rank running."""
 
     run: int
     """Number of the request; its later stop carries that number."""
@@ -61,75 +61,75 @@ class RunRefused(msgspec.Struct, frozen=True):
 
 
 class RunAdopted(msgspec.Struct, frozen=True):
-    """A command of the user's has set the rank running; the run gets that request's number."""
+    """Adoption of a run that a command of the user's has started; it gets that request's number."""
 
     run: int
 
 
 class InterruptWanted(msgspec.Struct, frozen=True):
-    """The rank is to stop."""
+    """Request that the rank stop."""
 
 
 class Armed(msgspec.Struct, frozen=True):
-    """The debugger stops at our interrupt signal from now on."""
+    """Readiness of the debugger to stop at our interrupt signal from now on."""
 
 
 class DetachBegun(msgspec.Struct, frozen=True):
-    """A user's request detaches the rank."""
+    """Beginning of a detachment by a user's request."""
 
 
 class DetachFailed(msgspec.Struct, frozen=True):
-    """The rank could not be detached; the debugger keeps it."""
+    """Failure to detach the rank; the debugger keeps it."""
 
 
 class FreeSent(msgspec.Struct, frozen=True):
-    """The debugger got the command to detach, and to end once that is done."""
+    """Sending of the command to detach, and to end once that is done."""
 
 
 class Freed(msgspec.Struct, frozen=True):
-    """The debugger has detached from the rank."""
+    """Detachment of the debugger from the rank."""
 
 
 class FoundFree(msgspec.Struct, frozen=True):
-    """The rank runs without a debugger after a command of the user's."""
+    """Finding that the rank runs without a debugger after a command of the user's."""
 
     why: str
 
 
 class FoundTraced(msgspec.Struct, frozen=True):
-    """The rank still has its debugger, although the debugger has lost a process."""
+    """Finding that the rank still has its debugger, although that has lost a process."""
 
 
 class EndLearned(msgspec.Struct, frozen=True):
-    """An operation on the rank has learned that the program has ended, and answers that."""
+    """Finding of an operation on the rank that the program has ended, which is its answer."""
 
     end: Exit
 
 
 class Killed(msgspec.Struct, frozen=True):
-    """The rank's process was sent SIGKILL, or its debugger is about to end it."""
+    """SIGKILL for the rank's process, from us or soon from its debugger."""
 
     by_debugger: bool = False
     """Whether the debugger ends the process, and stays."""
 
 
 class EndBegun(msgspec.Struct, frozen=True):
-    """The debugger is being ended: no event is reported any longer."""
+    """Beginning of the end of the debugger: no event is reported any longer."""
 
 
 class EndFailed(msgspec.Struct, frozen=True):
-    """The debugger could not be ended."""
+    """Failure to end the debugger."""
 
 
 class Abandoned(msgspec.Struct, frozen=True):
-    """The debugger was ended by force."""
+    """End of the debugger by force."""
 
 
 # -- events of the debugger and of the kernel ----------------------------------------------
 
 
 class HasStopped(msgspec.Struct, frozen=True):
-    """The debugger reports a stop, or the end of the process."""
+    """Report of the debugger about a stop, or about the end of the process."""
 
     payload: Any = None
     end: Exit | None = None
@@ -137,21 +137,21 @@ class HasStopped(msgspec.Struct, frozen=True):
 
 
 class IsRunning(msgspec.Struct, frozen=True):
-    """The debugger reports that the rank runs."""
+    """Report of the debugger that the rank runs."""
 
 
 class RunFailed(msgspec.Struct, frozen=True):
-    """The rank does not run after all, although the debugger had reported that it does."""
+    """Finding that the rank does not run after all, although the debugger had reported it."""
 
     why: str
 
 
 class LostProcess(msgspec.Struct, frozen=True):
-    """The debugger has lost a process: the rank's, or a child's that it followed."""
+    """Loss of a process by the debugger: the rank's, or a child's that it followed."""
 
 
 class DebuggerEnded(msgspec.Struct, frozen=True):
-    """The debugger has ended."""
+    """End of the debugger."""
 
     why: str
     is_free: bool = False
@@ -159,13 +159,13 @@ class DebuggerEnded(msgspec.Struct, frozen=True):
 
 
 class ProcessEnded(msgspec.Struct, frozen=True):
-    """The kernel reports that the process has ended, and the debugger does not."""
+    """Report of the kernel that the process has ended, which the debugger does not report."""
 
     end: Exit
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The event of a :class:`ReportStop` is complete, with its frame."""
+    """Completion of the event of a :class:`ReportStop`, with its frame."""
 
     stop: Event
 
@@ -207,19 +207,19 @@ RankEvent = (
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """Make the debugger stop at our interrupt signal, then feed :class:`Armed`."""
+    """Order to have the debugger stop at our interrupt signal, then to feed :class:`Armed`."""
 
 
 class Disarm(msgspec.Struct, frozen=True):
-    """Make the debugger ignore our interrupt signal."""
+    """Order to have the debugger ignore our interrupt signal."""
 
 
 class SendSignal(msgspec.Struct, frozen=True):
-    """Send the interrupt signal to the rank."""
+    """Order to send the interrupt signal to the rank."""
 
 
 class ReportStop(msgspec.Struct, frozen=True):
-    """Find out where the rank stopped, then feed :class:`Described`."""
+    """Order to find out where the rank stopped, then to feed :class:`Described`."""
 
     payload: Any
     run: int
@@ -229,49 +229,49 @@ class ReportStop(msgspec.Struct, frozen=True):
 
 
 class ReportRefusedRun(msgspec.Struct, frozen=True):
-    """Report that the rank is stopped because it cannot run, as :class:`ReportStop`."""
+    """Order to report that the rank is stopped as it cannot run, as :class:`ReportStop`."""
 
     why: str
     run: int
 
 
 class ResolveStop(msgspec.Struct, frozen=True):
-    """Hand a stop to the operation that awaits it."""
+    """Order to hand a stop to the operation that awaits it."""
 
     payload: Any
 
 
 class FailStop(msgspec.Struct, frozen=True):
-    """Report to the operation that awaits a stop that none will come."""
+    """Order to report to the operation that awaits a stop that none will come."""
 
     why: str
 
 
 class Notify(msgspec.Struct, frozen=True):
-    """Report an event of the rank."""
+    """Order to report an event of the rank."""
 
     event: Event
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """Remove what the dead debugger left in the rank, and let the rank run; then notify."""
+    """Order to remove what the dead debugger left, and to let the rank run; then to notify."""
 
     then: Event | None = None
 
 
 class StopWatching(msgspec.Struct, frozen=True):
-    """Stop watching the rank's process."""
+    """Order to stop watching the rank's process."""
 
     forgets: bool = True
     """Whether nobody will ask how the process ended."""
 
 
 class ForgetBreakpoints(msgspec.Struct, frozen=True):
-    """Forget the breakpoints: the rank has none any longer."""
+    """Order to forget the breakpoints: the rank has none any longer."""
 
 
 class KillDebugger(msgspec.Struct, frozen=True):
-    """End the debugger at once: it has no live rank."""
+    """Order to end the debugger at once: it has no live rank."""
 
 
 Action = (

@@ -89,7 +89,7 @@ NOTHING: Actions = ()
 
 
 class IllegalEventError(Exception):
-    """The event cannot happen in this state."""
+    """Event that cannot happen in this state."""
 
 
 class RankMachine:

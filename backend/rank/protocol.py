@@ -22,7 +22,7 @@ State = Literal["new", "stopped", "running", "exited", "detached", "gone"]
 
 
 class NeedsStopError(Exception):
-    """The operation needs a stopped rank, and this rank runs."""
+    """Operation that needs a stopped rank, while this rank runs."""
 
 
 class HasEndedError(Exception):
@@ -116,7 +116,7 @@ class RankDebugger(Protocol):
 
 
 class DebuggerFactory(Protocol):
-    """Makes the debuggers of one aggregator's ranks and owns what the debuggers share."""
+    """Maker of the debuggers of one aggregator's ranks, and owner of what they share."""
 
     def make(self, rank: int) -> RankDebugger:
         """Return a new debugger for *rank*; an earlier one for that rank is not affected."""

@@ -16,25 +16,25 @@ from pgdb.records import Exit
 
 
 class Unattached(msgspec.Struct, frozen=True):
-    """The debugger has not touched the process."""
+    """Life before the debugger has touched the process."""
 
     run: int = 0
 
 
 class Attaching(msgspec.Struct, frozen=True):
-    """The debugger attaches to the process."""
+    """Attachment of the debugger to the process."""
 
     run: int = 0
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The rank is stopped; *run* has ended, 0 for none."""
+    """Stop of the rank; *run* has ended, 0 for none."""
 
     run: int = 0
 
 
 class Resuming(msgspec.Struct, frozen=True):
-    """The command of *run* was sent; the debugger has not reported that the rank runs."""
+    """Time from the command of *run* until the debugger reports that the rank runs."""
 
     run: int
     before: int
@@ -45,13 +45,13 @@ class Resuming(msgspec.Struct, frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """The rank runs."""
+    """Run of the rank."""
 
     run: int
 
 
 class Interrupting(msgspec.Struct, frozen=True):
-    """The rank runs, and the debugger stops it at our interrupt signal."""
+    """Run of the rank that the debugger ends at our interrupt signal."""
 
     run: int
 
@@ -62,7 +62,7 @@ Motion = Unattached | Attaching | Stopped | Resuming | Running | Interrupting
 
 
 class Acquiring(msgspec.Struct, frozen=True):
-    """The debugger is started and attaches, or leads a held rank to its ``main``."""
+    """Start and attachment of the debugger, up to ``main`` for a held rank."""
 
     motion: Motion
     is_retried: bool
@@ -71,7 +71,7 @@ class Acquiring(msgspec.Struct, frozen=True):
 
 
 class Controlled(msgspec.Struct, frozen=True):
-    """The debugger has the rank."""
+    """Control of the rank by the debugger."""
 
     motion: Motion
     is_awaited: bool = False
@@ -80,7 +80,7 @@ class Controlled(msgspec.Struct, frozen=True):
 
 
 class Detaching(msgspec.Struct, frozen=True):
-    """A user's request detaches the rank: interrupts it, and removes all that is ours."""
+    """Detachment by a user's request: the rank is interrupted, and all that is ours removed."""
 
     motion: Motion
     is_awaited: bool = False
@@ -94,7 +94,7 @@ class Freeing(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The debugger is being ended, with or without a detach; no event is reported."""
+    """End of the debugger, with or without a detach; no event is reported."""
 
     motion: Motion
     is_awaited: bool = False
@@ -108,22 +108,22 @@ Live = Acquiring | Controlled | Detaching | Freeing | Ending
 
 
 class New(msgspec.Struct, frozen=True):
-    """No debugger was attached."""
+    """Rank without a debugger until now."""
 
 
 class Exited(msgspec.Struct, frozen=True):
-    """The program has ended."""
+    """End of the program."""
 
     end: Exit | None
     """None if it had ended before a debugger could attach."""
 
 
 class Detached(msgspec.Struct, frozen=True):
-    """The rank runs on without a debugger, as was asked."""
+    """Rank that runs on without a debugger, as was asked."""
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """The debugger has died or was ended by force; the rank runs on."""
+    """Rank that runs on after its debugger has died or was ended by force."""
 
     why: str
 

@@ -39,7 +39,7 @@ class _View(msgspec.Struct, frozen=True):
 
 
 class Deployment:
-    """Brings the files of one aggregator's ranks to its host."""
+    """Delivery of the files of one aggregator's ranks to its host."""
 
     def __init__(
         self, delivery: Delivery, *, gdb: str, wait_s: float, notice: Callable[[str], None]

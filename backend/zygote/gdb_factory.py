@@ -62,7 +62,7 @@ def open_gdbs(
 
 
 class GdbFactory:
-    """Starts the GDBs of one aggregator's ranks."""
+    """Starter of the GDBs of one aggregator's ranks."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ _LAST_WORDS_S = 1.0
 
 
 class DebugsGpusError(GdbError):
-    """A GDB debugs GPUs, and cannot be forked.
+    """GDB that debugs GPUs, and cannot be forked.
 
     It opens a connection to the driver in a process that it attaches to, which a fork would share.
     cuda-gdb 13.0 can neither detach from a process while GDB waits for it (see

@@ -175,7 +175,7 @@ def _print(lines: Iterable[str], file: object = None) -> None:
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the description as they are."""
+    """Formatter of help that keeps the lines of the description as they are."""
 
 
 if __name__ == "__main__":

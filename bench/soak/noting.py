@@ -23,11 +23,11 @@ HEARD = 300
 
 
 class Wrong(AssertionError):
-    """A finding is wrong."""
+    """Wrong finding."""
 
 
 class Impossible(Exception):
-    """This fault has no target at the moment."""
+    """Fault without a target at the moment."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ _MOST_RANK = 1 << 22
 
 
 class RecordError(ValueError):
-    """The data is no flight record."""
+    """Data that is no flight record."""
 
 
 class GroupCall(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ _ITERATOR = pattern(
 
 
 class _MalformedError(Exception):
-    """The text is no value of Python with parts."""
+    """Text that is no value of Python with parts."""
 
 
 def parse_python(

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class Compute(Protocol):
-    """Runs work that takes long without keeping the event loop from its links."""
+    """Runner of long work that does not keep the event loop from its links."""
 
     async def __call__(self, work: Callable[[], _T], *, name: str) -> _T:
         """Return the result of *work*; *name* is that of the thread."""

@@ -22,7 +22,7 @@ _NEVER_STOP = ("dprintf", "trace", "ftrace", "strace")
 
 
 class BreakpointMaker:
-    """Makes the breakpoints of a session."""
+    """Maker of the breakpoints of a session."""
 
     def __init__(
         self, core: Core, recovery: Recovery, numbers: BreakpointNumbers, stop_modes: StopModes

@@ -58,7 +58,7 @@ class Tail:
 
 
 class Chronicle:
-    """Keeps what a session has reported."""
+    """Record of the reports of a session."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

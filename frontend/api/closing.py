@@ -128,7 +128,7 @@ class Files(Protocol):
 
 
 class Ending:
-    """Ends a session."""
+    """End of a session, step by step."""
 
     def __init__(
         self,

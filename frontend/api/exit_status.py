@@ -13,7 +13,7 @@ _SEVERITY = (EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NO_ANSWER, EXIT_SIGNAL, EXIT
 
 
 class Quit(Exception):
-    """Ends the session's user interface."""
+    """Signal of a command that the session's user interface is to end."""
 
     def __init__(self, *, kill: bool, why: str = "") -> None:
         super().__init__("quit")

@@ -14,7 +14,7 @@ from pgdb.ranks import RankSet
 
 
 class HoldTime:
-    """Measures how long the ranks of a session are stopped; detaches at the limit of the user."""
+    """Measure of the time that ranks are stopped; detaches at the limit of the user."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from pgdb.ranks import RankSet
 
 
 class Holding:
-    """Holds ranks, and releases them.
+    """Holder of ranks, which also releases them.
 
     A hold ends with the rank, and when the rank is detached. A rank that is lost is held again when
     it is back.

@@ -18,7 +18,7 @@ WINDOW_S = 0.15
 
 
 class LateAnswers:
-    """Merges the late answers to each command, and reports them."""
+    """Merger and reporter of the late answers to each command."""
 
     def __init__(self, report: Callable[[Answer], None]) -> None:
         self._report = report

@@ -25,7 +25,7 @@ _MOST_LOOKED_AT = 64
 
 
 class LauncherHold:
-    """Stops the launcher of a launched job, and continues it."""
+    """Hold on the launcher of a launched job: it is stopped, and continued."""
 
     def __init__(self, core: Core, job: Callable[[], Job | None]) -> None:
         self._core = core

@@ -180,7 +180,7 @@ class _Hushed(msgspec.Struct):
 
 
 class Notifier:
-    """Calls the listeners, in the order of the notifications.
+    """Caller of the listeners, in the order of the notifications.
 
     Before the session has started, all but the job's output waits: the answer that says where the
     ranks were stopped comes first.

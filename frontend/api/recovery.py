@@ -32,7 +32,7 @@ _OF_PYTHON = pattern(r"display(?:/\w+)?\s.*(?<![\w:\"'])py:")
 
 
 class Recovery:
-    """Reattaches to ranks."""
+    """Driver of the reattachment to ranks."""
 
     def __init__(self, core: Core, traffic: Traffic, mode: SessionMode) -> None:
         self._core = core

@@ -30,7 +30,7 @@ class Passing(msgspec.Struct):
 
 
 class RunControl:
-    """Starts runs of ranks, and waits for their stops."""
+    """Starter of runs of ranks, which also waits for their stops."""
 
     def __init__(self, core: Core, traffic: Traffic) -> None:
         self._core = core

@@ -74,7 +74,7 @@ class _Moment(msgspec.Struct):
 
 
 class StopModes:
-    """Interrupts the ranks that stop with others, and joins the stops to one notification."""
+    """Interrupter of the ranks that stop with others, which joins the stops to one notification."""
 
     def __init__(self, core: Core, traffic: Traffic) -> None:
         self._core = core

@@ -80,7 +80,7 @@ class _Request(msgspec.Struct):
 
 
 class Traffic:
-    """Sends requests to ranks, and applies what comes back, whenever it comes."""
+    """Sender of requests to ranks, which applies each answer whenever it comes."""
 
     def __init__(self, core: Core, numbers: BreakpointNumbers) -> None:
         self._core = core

@@ -253,7 +253,7 @@ class _Open:
 
 
 class Body:
-    """Carries out one body with all that it calls."""
+    """Executor of one body with all that it calls."""
 
     def __init__(self, dispatcher: Dispatcher, title: str) -> None:
         self._dispatcher = dispatcher

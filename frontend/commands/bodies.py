@@ -47,7 +47,7 @@ _OF_PYTHON = pattern(r"(?<![\w:.\"'])py:[^\W\d]")
 
 
 class Checker:
-    """Checks the lines of one body."""
+    """Checker of the lines of one body."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ _MOST_NUMBERS = 100_000
 
 
 class NoBreakpointError(UsageError):
-    """A command is about the last breakpoint, which could not be made."""
+    """Use of the last breakpoint where that could not be made."""
 
 
 async def read_numbers(call: Call, text: str) -> list[str]:

@@ -90,7 +90,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 class LineCompleter:
-    """Knows how a line can go on."""
+    """Completer of command lines."""
 
     def __init__(
         self,

@@ -188,7 +188,7 @@ async def _decompose(
 
 
 class _UserCode:
-    """Runs work that may call the user's map, which may fail in any way or never return."""
+    """Runner of work that may call the user's map, which may fail in any way or never return."""
 
     def __init__(self, call: Call, expression: str, function: str | None) -> None:
         self._call = call

@@ -68,7 +68,7 @@ Relaunch = Callable[[tuple[str, ...] | None], Awaitable[None]]
 
 
 class Dispatcher:
-    """Carries out typed lines and shows their results."""
+    """Executor of typed lines, which also shows their results."""
 
     def __init__(
         self,

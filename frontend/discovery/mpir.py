@@ -54,11 +54,11 @@ _HOST_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9._:%-]{0,254}\Z")
 
 
 class NoProctableError(DiscoveryError):
-    """The process has no table there: it is no launcher, or one without a table."""
+    """Process without a table there: no launcher, or one without a table."""
 
 
 class EmptyProctableError(DiscoveryError):
-    """The process has a table without any rank (yet)."""
+    """Process whose table has no rank (yet)."""
 
 
 class MpirTable(msgspec.Struct, frozen=True):

@@ -286,7 +286,7 @@ class _NoAnswerError(Exception):
 
 
 class _RefusedError(_NoAnswerError):
-    """The launcher refused the connection."""
+    """Refusal of the connection by the launcher."""
 
 
 class _Tool:

@@ -273,7 +273,7 @@ def _srun_places(shown: list[str], job: str | None, timeout_s: float) -> dict[st
 
 
 class _NotKnownError(DiscoveryError):
-    """Slurm reports that there is no such job."""
+    """Report of Slurm that there is no such job."""
 
 
 def _run(*argv: str, timeout_s: float = 10.0) -> str:

@@ -22,7 +22,7 @@ MOST_ROWS = 200
 
 
 class ComparedRow(Part, frozen=True, kw_only=True):
-    """Something that differs between two reports."""
+    """One difference between two reports."""
 
     name: str
     before: str = ""

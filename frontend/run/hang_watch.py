@@ -27,7 +27,7 @@ _SLEEP = pattern(r"(?:__GI_)?_*(?:(?:clock_)?nanosleep|u?sleep|pause|sigsuspend)
 
 
 class HangWatch:
-    """Looks for progress when a job is quiet.
+    """Watch for progress when a job is quiet.
 
     A task that runs :meth:`run` can be cancelled, and another one goes on.
     """

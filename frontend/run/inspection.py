@@ -69,7 +69,7 @@ class Running:
 
 
 class Looker:
-    """Makes sessions on one job, one at a time."""
+    """Opener of sessions on one job, one at a time."""
 
     def __init__(
         self,

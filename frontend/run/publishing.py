@@ -14,7 +14,7 @@ from pgdb.frontend.run.options import RunOptions
 
 
 class Publisher:
-    """Writes the reports of one run."""
+    """Writer of the reports of one run."""
 
     def __init__(self, options: RunOptions) -> None:
         self._paths = options.outputs

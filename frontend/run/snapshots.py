@@ -9,7 +9,7 @@ from pgdb.frontend.run.options import in_words
 
 
 class Snapshots:
-    """Asks for a report every so often, and for no further one before that is written."""
+    """Requests for a report every so often, none before the last report is written."""
 
     def __init__(self, every_s: float, ask: Callable[[str], None]) -> None:
         self._every_s = every_s

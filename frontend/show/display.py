@@ -56,7 +56,7 @@ QUIET_AT_PROMPT_S = 1.0
 
 
 class Pages(Protocol):
-    """Shows text page by page."""
+    """Pager of text."""
 
     def put(self, text: str, *, is_answer: bool) -> None:
         """Show text now or later; *is_answer* is false for notifications and output of the job."""

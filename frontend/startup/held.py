@@ -148,7 +148,7 @@ class HeldWorld:
 
 
 class Reports:
-    """Receives a report from the first held rank of each host; its connection holds the ranks."""
+    """Receiver of reports from the first held rank of each host; its connection holds the ranks."""
 
     def __init__(self, mark: str) -> None:
         self._incoming = IncomingReports(mark)

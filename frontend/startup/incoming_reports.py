@@ -17,7 +17,7 @@ _LENGTH_DIGITS = 8
 
 
 class IncomingReports:
-    """Reads the reports of one session (:func:`pgdb.jobs.hold.report`)."""
+    """Reader of the reports of one session (:func:`pgdb.jobs.hold.report`)."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark

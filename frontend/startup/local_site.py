@@ -54,7 +54,7 @@ SSH_PORT = 22
 
 
 class LocalSite:
-    """This host."""
+    """Site of this host."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

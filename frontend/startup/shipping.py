@@ -60,7 +60,7 @@ def carried_program(source: Path, python: str) -> tuple[str, ...]:
 
 
 class Shipper:
-    """Sends PGDB to hosts that ask for it with the session's credentials."""
+    """Sender of PGDB to hosts that ask for it with the session's credentials."""
 
     def __init__(self) -> None:
         self.problem = ""

@@ -22,7 +22,7 @@ _PIECE_BYTES = select.PIPE_BUF
 
 
 class Relay:
-    """Reads the data written to some descriptors and writes it to their original target."""
+    """Relay of the data written to some descriptors to their original target."""
 
     def __init__(self, descriptors: Sequence[int]) -> None:
         """Replace *descriptors*, which all lead to one pipe."""

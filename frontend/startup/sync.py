@@ -363,7 +363,7 @@ def _later(listener: OnEvent) -> Listener:
 
 
 class _PassOn:
-    """Writes the job's output to our own output.
+    """Writer of the job's output to our own output.
 
     The bytes stay as they are; a terminal gets them without control sequences that drive it.
     """

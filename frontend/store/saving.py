@@ -89,7 +89,7 @@ async def save(session: Session, path: Path) -> Written:
 
 
 class Autosave:
-    """Autosaves ``--record``'s file while the session lasts, because the session may be killed.
+    """Saver of ``--record``'s file while the session lasts, because the session may be killed.
 
     Soon after a new answer or event, a thread replaces the whole file. It has everything but the
     data that is fetched at the end. An autosave takes longer the more was asked; the next one waits

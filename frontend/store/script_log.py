@@ -39,7 +39,7 @@ def inner() -> Iterator[None]:
 
 
 class ScriptLog:
-    """Writes the calls of one session, each when it is made."""
+    """Writer of the calls of one session, each when it is made."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file

@@ -52,7 +52,7 @@ def _meant(word: str, known: Iterable[str]) -> str:
 
 
 class Part(argparse.Action):
-    """Keeps -x and -ex in the order in which they were given."""
+    """Action that keeps -x and -ex in the order in which they were given."""
 
     def __call__(
         self,
@@ -69,7 +69,7 @@ class Part(argparse.Action):
 
 
 class Named(argparse.Action):
-    """Stores a name, which cannot be empty."""
+    """Action that stores a name, which cannot be empty."""
 
     def __call__(
         self,

@@ -45,7 +45,7 @@ not start, 4 some ranks gave no answer, 5 a rank died of a signal; pgdb run has 
 
 
 class _Print(argparse.Action):
-    """Prints a page made from the parser, and leaves."""
+    """Action that prints a page made from the parser, and leaves."""
 
     def __call__(
         self,

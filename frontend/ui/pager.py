@@ -31,7 +31,7 @@ _TAB = 8
 
 
 class Pager:
-    """Passes text on, up to a screen; then the user decides about the rest."""
+    """Pager that passes text on up to a screen; then the user decides about the rest."""
 
     def __init__(
         self,

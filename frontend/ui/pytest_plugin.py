@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Jobs:
-    """Starts jobs under PGDB for one test; :meth:`launch` and :meth:`attach` are those of pgdb."""
+    """Starter of jobs under PGDB for one test; it has ``launch`` and ``attach`` of pgdb."""
 
     def __init__(self, sessions: list[Session]) -> None:
         self._sessions = sessions

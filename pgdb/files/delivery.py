@@ -57,7 +57,7 @@ _NO_ROOM = frozenset(
 
 
 class GoneError(Exception):
-    """No node can supply the file; the text is the reason."""
+    """File that no node can supply; the text is the reason."""
 
 
 class Delivery:

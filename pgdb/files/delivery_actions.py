@@ -13,45 +13,45 @@ ABOVE = FRONT_END
 
 
 class Send(NamedTuple):
-    """Send *message* to a child, or to the parent (ABOVE)."""
+    """Order to send *message* to a child, or to the parent (ABOVE)."""
 
     who: int
     message: AnyMessage
 
 
 class LookHere(NamedTuple):
-    """Look for a file on this host; report with ``found_here`` or ``not_here``."""
+    """Order to look for a file on this host; ``found_here`` or ``not_here`` reports."""
 
     key: FileKey
 
 
 class Get(NamedTuple):
-    """Bring a copy of a file into the cache; report with ``finish``, ``pass_on`` or ``lose``."""
+    """Order to copy a file into the cache; ``finish``, ``pass_on`` or ``lose`` reports."""
 
     key: FileKey
 
 
 class DoWithout(NamedTuple):
-    """Look for a file without a source in the cache; report with ``finish``."""
+    """Order to look for a file without a source in the cache; ``finish`` reports."""
 
     key: FileKey
 
 
 class MakePart(NamedTuple):
-    """Read a part on this host; report with ``part_made`` or ``part_failed``."""
+    """Order to read a part on this host; ``part_made`` or ``part_failed`` reports."""
 
     key: FileKey
     offset: int
 
 
 class PartHere(NamedTuple):
-    """Take a part that was requested."""
+    """Order to take a part that was requested."""
 
     part: FilePart
 
 
 class Unavailable(NamedTuple):
-    """Give up the requested parts of a file."""
+    """Order to give up the requested parts of a file."""
 
     key: FileKey
     why: str

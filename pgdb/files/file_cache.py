@@ -40,7 +40,7 @@ _FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
 class DamagedError(OSError):
-    """The received file is not the requested one."""
+    """Received file that is not the requested one."""
 
 
 def default_directory() -> str:

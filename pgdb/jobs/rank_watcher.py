@@ -86,7 +86,7 @@ def _load(name: str) -> ModuleType:
 
 
 class Reporter:
-    """Sends reports of one rank to the front end."""
+    """Sender of reports of one rank to the front end."""
 
     def __init__(self, hold: ModuleType, mark: str, addresses: Sequence[str]) -> None:
         self._hold = hold

@@ -263,7 +263,7 @@ def normalize_record(
 
 
 class _Normalizer:
-    """Normalizes the texts of one record in turn, each by its kind."""
+    """Normalizer of the texts of one record in turn, each by its kind."""
 
     def __init__(self, slots: list[str], *, join_arguments: bool) -> None:
         self._slots = slots
@@ -335,7 +335,7 @@ def join_slots(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 
 class SlotFiller:
-    """Puts slots back into the texts of one record, in order."""
+    """Filler of slots in the texts of one record, in order."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self._left = iter(slots)

@@ -10,7 +10,7 @@ BreakpointKind = Literal["", "watchpoint", "tracepoint"]
 
 
 class InsertBreakpoint(Operation, frozen=True, kw_only=True):
-    """Make breakpoints, watchpoints or catchpoints with a GDB command."""
+    """Order to make breakpoints, watchpoints or catchpoints with a GDB command."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
@@ -23,7 +23,7 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
 
 
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
-    """Delete, enable, disable … breakpoints by their job-wide numbers."""
+    """Order to delete, enable, disable … breakpoints by their job-wide numbers."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class ChangeBreakpoints(Operation, frozen=True, kw_only=True):
 
 
 class BreakpointCommands(Operation, frozen=True, kw_only=True):
-    """Attach GDB commands to breakpoints."""
+    """Order to attach GDB commands to breakpoints."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
     is_about_breakpoints: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class BreakpointCommands(Operation, frozen=True, kw_only=True):
 
 
 class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
-    """Let the rank's next breakpoint have a number behind the last one of the job."""
+    """Order to give the rank's next breakpoint a number behind the last one of the job."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
 
@@ -62,7 +62,7 @@ class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):
 
 
 class ListBreakpoints(Operation, frozen=True, kw_only=True):
-    """List the job-wide breakpoints of the rank."""
+    """Question for the job-wide breakpoints of the rank."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
     only_reads: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class ListBreakpoints(Operation, frozen=True, kw_only=True):
 
 
 class StartTrace(Operation, frozen=True, kw_only=True):
-    """Collect values at each hit of a place, without stopping the rank; answered with a Text."""
+    """Order to collect values at each hit of a place, without a stop; answered with a Text."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
     logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expressions": "count"}
@@ -91,7 +91,7 @@ class StartTrace(Operation, frozen=True, kw_only=True):
 
 
 class StopTrace(Operation, frozen=True, kw_only=True):
-    """End a trace and forget its values."""
+    """Order to end a trace and forget its values."""
 
     capability: ClassVar[Capability] = Capability.BREAKPOINTS
 
@@ -99,7 +99,7 @@ class StopTrace(Operation, frozen=True, kw_only=True):
 
 
 class ListTrace(Operation, frozen=True, kw_only=True):
-    """List rows of a trace; answered with Variables.
+    """Question for rows of a trace; answered with Variables.
 
     The first one, ``rows``, is the number of rows that there are. ``full`` is there if the trace
     has no room for more. ``5.0`` is the value of the first expression in row 5; rows count from 0.

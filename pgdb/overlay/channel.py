@@ -195,7 +195,7 @@ def _reason(error: Exception) -> str:
 
 
 class Listener:
-    """Accepts connections that can prove that they belong to the session.
+    """Listener for connections that can prove that they belong to the session.
 
     A connection without that proof costs one of :data:`MAX_PENDING` places and nothing else: only
     TLS reads its bytes.

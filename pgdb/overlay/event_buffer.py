@@ -8,7 +8,7 @@ from pgdb.records import Event, Output
 
 
 class EventBuffer:
-    """Merges events that are close together, and keeps the order of each rank's events."""
+    """Merger of events that are close together, which keeps the order of each rank's events."""
 
     def __init__(self) -> None:
         self._batches: list[Merger[Event]] = []

@@ -208,7 +208,7 @@ class Joined(Message, frozen=True, kw_only=True):
 
 
 class Find(Message, frozen=True, kw_only=True):
-    """Find ranks of the job on the receiver's host; every node answers with a :class:`Found`."""
+    """Order to find ranks of the job on the receiver's host; each node answers with a ``Found``."""
 
     mark: str = ""
     """At a launch: the mark of held ranks; the node answers once all ranks of the host are held."""

@@ -40,11 +40,11 @@ def trace_of(expression: str) -> tuple[int, str] | None:
 
 
 class Acquire(Operation, frozen=True, kw_only=True):
-    """Start a debugger for the rank and attach it; answered with a Stop."""
+    """Order to start a debugger for the rank and attach it; answered with a Stop."""
 
 
 class Reattach(Operation, frozen=True, kw_only=True):
-    """Attach again to a rank that was detached, or whose debugger is gone or does not answer.
+    """Order to attach again to a rank that was detached, or whose debugger is gone or silent.
 
     Answered with a Stop, or with a Text if the rank has a debugger that answers.
     """
@@ -53,7 +53,7 @@ class Reattach(Operation, frozen=True, kw_only=True):
 
 
 class Evaluate(Operation, frozen=True, kw_only=True):
-    """Print the value of an expression."""
+    """Question for the value of an expression."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -84,7 +84,7 @@ class Evaluate(Operation, frozen=True, kw_only=True):
 
 
 class Backtrace(Operation, frozen=True, kw_only=True):
-    """List the frames of the selected thread."""
+    """Question for the frames of the selected thread."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -117,7 +117,7 @@ class Backtrace(Operation, frozen=True, kw_only=True):
 
 
 class ListMpiCalls(Operation, frozen=True, kw_only=True):
-    """List the MPI calls that the rank has not returned from; answered with an MpiCallStatus.
+    """Question for the MPI calls that a rank has not left; answered with an MpiCallStatus.
 
     No function of the process is called for it, and nothing is written into the process.
     """
@@ -136,7 +136,7 @@ class ListMpiCalls(Operation, frozen=True, kw_only=True):
 
 
 class ListRecordedCalls(Operation, frozen=True, kw_only=True):
-    """Read from the recorder of a rank, which may run, the MPI call that it is in.
+    """Question to the recorder of a rank, which may run, for the MPI call that it is in.
 
     The answer is an MpiCallStatus with the function alone, and with ``moved``; a Failure without a
     recorder. Nothing is stopped for it.
@@ -151,7 +151,7 @@ class ListRecordedCalls(Operation, frozen=True, kw_only=True):
 
 
 class ReadBlock(Operation, frozen=True, kw_only=True):
-    """Read numbers from memory, byte for byte; answered with a Block."""
+    """Question for numbers in memory, byte for byte; answered with a Block."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -174,7 +174,7 @@ class ReadBlock(Operation, frozen=True, kw_only=True):
 
 
 class Reduce(Operation, frozen=True, kw_only=True):
-    """Sum up a number, or all elements of an array of numbers, on the way up.
+    """Question for the sum of a number, or of all elements of an array, made on the way up.
 
     Answered with Various, whose template is one placeholder, for any number of ranks.
     """
@@ -200,7 +200,7 @@ class Reduce(Operation, frozen=True, kw_only=True):
 
 
 class ReadFile(Operation, frozen=True, kw_only=True):
-    """Read a part of a file on the rank's host; answered with a Block of bytes.
+    """Question for a part of a file on the rank's host; answered with a Block of bytes.
 
     The shape of the block is the size of the whole file.
     """
@@ -217,7 +217,7 @@ class ReadFile(Operation, frozen=True, kw_only=True):
 
 
 class Recall(Operation, frozen=True, kw_only=True):
-    """Repeat the answer to an earlier request in full: addresses, every value."""
+    """Question for the whole answer to an earlier request: addresses, every value."""
 
     only_reads: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
@@ -227,7 +227,7 @@ class Recall(Operation, frozen=True, kw_only=True):
 
 
 class SelectFrame(Operation, frozen=True, kw_only=True):
-    """Select another frame; answered with a Stack of the selected frame."""
+    """Order to select another frame; answered with a Stack of the selected frame."""
 
     needs_stopped_rank: ClassVar[bool] = True
     can_last: ClassVar[bool] = True
@@ -244,7 +244,7 @@ class SelectFrame(Operation, frozen=True, kw_only=True):
 
 
 class ListVariables(Operation, frozen=True, kw_only=True):
-    """List variables of the selected frame."""
+    """Question for variables of the selected frame."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -268,7 +268,7 @@ class ListVariables(Operation, frozen=True, kw_only=True):
 
 
 class Console(Operation, frozen=True, kw_only=True):
-    """Run one GDB command unchanged."""
+    """One GDB command, which is carried out unchanged."""
 
     can_last: ClassVar[bool] = True
     uses_frame: ClassVar[bool] = True
@@ -291,7 +291,7 @@ class Console(Operation, frozen=True, kw_only=True):
 
 
 class MachineQuery(Operation, frozen=True, kw_only=True):
-    """Carry out a command that only GDB's machine interface has; answered with a Text."""
+    """Command that only GDB's machine interface has; answered with a Text."""
 
     uses_frame: ClassVar[bool] = True
     logged: ClassVar[Mapping[str, Logged]] = {"command": "as it is", "arguments": "count"}
@@ -302,7 +302,7 @@ class MachineQuery(Operation, frozen=True, kw_only=True):
 
 
 class Explore(Operation, frozen=True, kw_only=True):
-    """Show a value with the targets of its pointers, or list its children.
+    """Question for a value with the targets of its pointers, or for its children.
 
     Answered with a Value, or with Variables.
     """
@@ -326,7 +326,7 @@ class Explore(Operation, frozen=True, kw_only=True):
 
 
 class Script(Operation, frozen=True, kw_only=True):
-    """Run several lines as one GDB script (``define``, ``python``, ``if`` …)."""
+    """Several lines, carried out as one GDB script (``define``, ``python``, ``if`` …)."""
 
     can_last: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
@@ -336,7 +336,7 @@ class Script(Operation, frozen=True, kw_only=True):
 
 
 class Resume(Operation, frozen=True, kw_only=True):
-    """Set the rank running."""
+    """Order to set the rank running."""
 
     needs_stopped_rank: ClassVar[bool] = True
     outdates_answers: ClassVar[bool] = True
@@ -354,7 +354,7 @@ class Resume(Operation, frozen=True, kw_only=True):
 
 
 class Interrupt(Operation, frozen=True, kw_only=True):
-    """Stop the rank if it runs; answered at once, the stop is an event."""
+    """Order to stop the rank if it runs; answered at once, the stop is an event."""
 
     capability: ClassVar[Capability] = Capability.RUN
     is_urgent: ClassVar[bool] = True
@@ -362,7 +362,7 @@ class Interrupt(Operation, frozen=True, kw_only=True):
 
 
 class Detach(Operation, frozen=True, kw_only=True):
-    """Remove everything of PGDB's from the rank and let it run on freely."""
+    """Order to remove everything of PGDB's from the rank and let it run on freely."""
 
     outdates_answers: ClassVar[bool] = True
 
@@ -373,7 +373,7 @@ class Detach(Operation, frozen=True, kw_only=True):
 
 
 class Kill(Operation, frozen=True, kw_only=True):
-    """End the rank's process."""
+    """Order to end the rank's process."""
 
     keeps_debugger: bool = False
     """Whether the debugger of a stopped rank stays, to answer from the program's file."""

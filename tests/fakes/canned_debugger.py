@@ -249,7 +249,7 @@ class CannedDebuggers:
 
 
 class CannedOpener:
-    """Opens the factory of one aggregator, and keeps it for the test to look at."""
+    """Opener of the factory of one aggregator, which the test can look at."""
 
     def __init__(self, ranks: Mapping[int, Canned] | None = None) -> None:
         self._ranks = ranks or {}

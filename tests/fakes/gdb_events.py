@@ -9,7 +9,7 @@ from pgdb.backend.gdb.breakpoints import Breakpoints
 
 
 class GdbEvents:
-    """Keeps the events that a GDB reports, and hands changes of breakpoints on."""
+    """Keeper of the events that a GDB reports, which hands changes of breakpoints on."""
 
     def __init__(self) -> None:
         self.breakpoints: Breakpoints | None = None

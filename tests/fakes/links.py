@@ -29,7 +29,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Accepted:
-    """Collects the links that a listener admits."""
+    """Collector of the links that a listener admits."""
 
     def __init__(self) -> None:
         self.channels: asyncio.Queue[Channel] = asyncio.Queue()

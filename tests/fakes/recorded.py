@@ -129,7 +129,7 @@ class Job:
 
 
 class User:
-    """Somebody at a prompt without a terminal."""
+    """User at a prompt without a terminal."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -35,7 +35,7 @@ class FakeStopModes:
 
 
 class FakeSession:
-    """Notes what goes to the GDBs."""
+    """Session that notes the texts for the GDBs."""
 
     is_recorded = False
 

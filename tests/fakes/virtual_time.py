@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.SelectSelector):
-    """Skips the time for which the loop would wait."""
+    """Selector that skips the time for which the loop would wait."""
 
     skipped_s = 0.0
 
@@ -23,7 +23,7 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Has no waiting, and a time that begins with 0."""
+    """Loop without waiting, with a time that begins with 0."""
 
     def __init__(self) -> None:
         self._skipping = _Selector()

@@ -28,7 +28,7 @@ class Scope:
 
 
 class Expressions:
-    """Writes expressions, and the variables that they need."""
+    """Writer of expressions, and of the variables that they need."""
 
     def __init__(self, random: Random, *, is_cpp: bool = False) -> None:
         self._random = random

@@ -126,7 +126,7 @@ _STATEMENT = re.compile(r"(MPI_\w+)\((.*?)\);", re.DOTALL)
 
 
 class FortranGenerator(Generator):
-    """Writes programs in Fortran for one of the three interfaces."""
+    """Writer of programs in Fortran for one of the three interfaces."""
 
     def __init__(self, random: Random, interface: Interface) -> None:
         super().__init__(random)

@@ -126,7 +126,7 @@ class Call:
 
 
 class Generator(Expressions):
-    """Writes programs in C and C++."""
+    """Writer of programs in C and C++."""
 
     def program(self, calls: int) -> tuple[str, dict[int, Truth]]:
         """Return the source of a program, and the truth about each of its calls."""

@@ -48,7 +48,7 @@ _ONLY_AT_THE_ROOT = {"MPI_Scatter": ("count", "datatype"), "MPI_Gather": ("recei
 
 
 class PythonGenerator(Generator):
-    """Writes programs for mpi4py."""
+    """Writer of programs for mpi4py."""
 
     def program(self, calls: int) -> tuple[str, dict[int, Truth]]:
         """Return the source of a program, and the truth about each of its calls."""

@@ -220,7 +220,7 @@ def _version(command: str) -> str:
 
 
 class Builder:
-    """Builds each program once for each MPI, each in a directory of its own.
+    """Builder of programs: each once for each MPI, in a directory of its own.
 
     Several processes can have a builder of the same directory: a lock for each program has one
     of them build it.

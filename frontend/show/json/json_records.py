@@ -63,7 +63,7 @@ class TextRecord(Text, frozen=True, tag_field="kind", tag="text"):
 
 
 class FileWrittenRecord(FileWritten, frozen=True, tag_field="kind", tag="written"):
-    """The command has written a file on the host of the ranks."""
+    """File that the command has written on the host of the ranks."""
 
 
 class MpiCallsRecord(MpiCallStatus, frozen=True, tag_field="kind", tag="mpi-calls"):
@@ -71,11 +71,11 @@ class MpiCallsRecord(MpiCallStatus, frozen=True, tag_field="kind", tag="mpi-call
 
 
 class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
-    """The command failed on these ranks."""
+    """Failure of the command on these ranks."""
 
 
 class DoneRecord(Done, frozen=True, tag_field="kind", tag="done"):
-    """The command succeeded and printed nothing."""
+    """Success of the command, which printed nothing."""
 
 
 class BreakpointsRecord(BreakpointsMade, frozen=True, tag_field="kind", tag="breakpoints"):
@@ -87,15 +87,15 @@ class BreakpointListRecord(BreakpointList, frozen=True, tag_field="kind", tag="b
 
 
 class StopRecord(Stop, frozen=True, tag_field="kind", tag="stop"):
-    """The ranks have stopped."""
+    """Stop of the ranks."""
 
 
 class ExitRecord(Exit, frozen=True, tag_field="kind", tag="exit"):
-    """The processes of the ranks have ended."""
+    """End of the processes of the ranks."""
 
 
 class RunningRecord(Running, frozen=True, tag_field="kind", tag="running"):
-    """The ranks run again."""
+    """Ranks that run again."""
 
 
 class VariousRecord(Various, frozen=True, tag_field="kind", tag="various"):

@@ -161,14 +161,14 @@ class BreakpointLine(LineBase, frozen=True, kw_only=True, tag="breakpoint"):
 
 
 class StopLine(LineBase, frozen=True, kw_only=True, tag="stop"):
-    """Ranks have stopped and can be inspected."""
+    """Ranks that have stopped and can be inspected."""
 
     request: int = 0
     classes: tuple[StopClass, ...]
 
 
 class RunningLine(LineBase, frozen=True, kw_only=True, tag="running"):
-    """Ranks run again."""
+    """Ranks that run again."""
 
     request: int = 0
     ranks: RankText
@@ -200,7 +200,7 @@ class ProgressLine(LineBase, frozen=True, kw_only=True, tag="progress"):
 
 
 class LostLine(LineBase, frozen=True, kw_only=True, tag="lost"):
-    """Ranks can no longer be debugged."""
+    """Ranks that can no longer be debugged."""
 
     ranks: RankText
     why: str
@@ -227,7 +227,7 @@ class CompareLine(LineBase, frozen=True, kw_only=True, tag="compare"):
 
 
 class AssertLine(LineBase, frozen=True, kw_only=True, tag="assert"):
-    """Whether a condition holds on all ranks."""
+    """Truth of a condition on all ranks."""
 
     condition: str
     expression: str
@@ -288,7 +288,7 @@ class RanksLine(LineBase, frozen=True, kw_only=True, tag="ranks"):
 
 
 class HeldLine(LineBase, frozen=True, kw_only=True, tag="held"):
-    """Ranks are held or released by a command."""
+    """Ranks that a command holds or releases."""
 
     ranks: RankText
     """The ranks that are held or free since now."""
@@ -377,7 +377,7 @@ class BarriersLine(LineBase, frozen=True, kw_only=True, tag="barriers"):
 
 
 class WaitingLine(LineBase, frozen=True, kw_only=True, tag="waiting"):
-    """A command waits for stops: after 1 s, 2 s, 4 s and so on, and every 60 s from then on."""
+    """Wait of a command for stops: after 1 s, 2 s, 4 s and so on, and every 60 s from then on."""
 
     command: str
     ranks: RankText
@@ -414,7 +414,7 @@ class ErrorLine(LineBase, frozen=True, kw_only=True, tag="error"):
 
 
 class EndLine(LineBase, frozen=True, kw_only=True, tag="end"):
-    """The last line: the session is over."""
+    """Last line, at the end of the session."""
 
     status: int
 

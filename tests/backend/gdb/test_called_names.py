@@ -15,7 +15,7 @@ LIBC = "/lib/libc.so.6"
 
 
 class Gdb:
-    """Disassembles the instructions before some return addresses."""
+    """GDB that disassembles the instructions before some return addresses."""
 
     def __init__(self, instructions: dict[int, str]) -> None:
         self.instructions = instructions

@@ -21,7 +21,7 @@ EMBEDDING = ROOT / "tests" / "programs" / "embedding.c"
 
 
 class CountingReader:
-    """Reads nothing, and counts how often it was asked."""
+    """Reader of nothing that counts how often it was asked."""
 
     is_of_process = True
 

@@ -14,7 +14,7 @@ from pgdb.mpi_calls import CallSite, MpiCall
 
 
 class Evaluator:
-    """Stands for a GDB that knows some variables."""
+    """Stand-in for a GDB that knows some variables."""
 
     def __init__(self, **values: str) -> None:
         self._values = values

@@ -25,7 +25,7 @@ def made(tag: int, peer: int) -> Sample:
 
 
 class Tries:
-    """Looks at ranks of one library that has not been seen before."""
+    """Looks at ranks of one library that was not seen before."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0

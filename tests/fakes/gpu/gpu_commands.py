@@ -67,7 +67,7 @@ class Cuda(gdb.Command):
 
 
 class Launch(gdb.Parameter):
-    """Whether the program stops at the start of every kernel."""
+    """Setting that stops the program at the start of every kernel."""
 
     set_doc = show_doc = "Stop at the start of every kernel."
 

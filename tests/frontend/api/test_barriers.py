@@ -29,7 +29,7 @@ def job_of(**paths: list[Step]) -> MovingJob:
 
 
 class Reader:
-    """Reads the news of barriers."""
+    """Reader of the news of barriers."""
 
     def __init__(self, session: Session) -> None:
         self.news: list[BarrierNews] = []

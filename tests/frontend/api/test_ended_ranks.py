@@ -23,7 +23,7 @@ NOT_RUN = "The program is not being run."
 
 
 class EndingJob(Job):
-    """Notes which ranks each request reaches, and whether it is about ranks that have ended."""
+    """Job that notes which ranks each request reaches, and whether they have ended."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ def test_the_hit_is_named_at_which_values_differ() -> None:
 @pytest.mark.parametrize("call", ["until_differ", "barrier"])
 def test_ranks_that_are_lost_before_they_answer_get_no_breakpoint_later(call: str) -> None:
     class LosingJob(MovingJob):
-        """All ranks are lost while they are asked for the breakpoint."""
+        """Job whose ranks are all lost while they are asked for the breakpoint."""
 
         async def on_request(
             self, request_id: int, ranks: RankSet, operation: AnyOperation

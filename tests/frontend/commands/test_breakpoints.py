@@ -42,7 +42,7 @@ _VARIABLES = {
 
 
 class Session(FakeSession):
-    """Notes what the GDBs are asked about breakpoints; the last one has a number."""
+    """Session that notes questions about breakpoints; the last one has a number."""
 
     def __init__(self) -> None:
         super().__init__()

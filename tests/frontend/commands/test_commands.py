@@ -215,7 +215,7 @@ def test_a_line_that_is_no_text_costs_only_itself() -> None:
 
 def test_a_bug_in_a_command_costs_that_command(monkeypatch: pytest.MonkeyPatch) -> None:
     class Errors:
-        """Keeps the errors that are shown."""
+        """Keeper of the errors that are shown."""
 
         def __init__(self) -> None:
             self.reported: list[PgdbError] = []

@@ -297,7 +297,7 @@ def test_candidates_are_listed_in_columns() -> None:
 
 
 class FakeTraffic:
-    """Notes whom it asks; ranks in *late* do not answer."""
+    """Traffic that notes the ranks it asks; ranks in *late* do not answer."""
 
     def __init__(self, text: str, late: str = "") -> None:
         self.silent = RankSet()

@@ -40,7 +40,7 @@ from tests.support.cores import core
 
 
 class CrashedJob(Job):
-    """Rank 2 has received SIGSEGV in g; the others are in f."""
+    """Job in which rank 2 has received SIGSEGV in g; the others are in f."""
 
     def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
         if isinstance(operation, Backtrace) and rank == 2:

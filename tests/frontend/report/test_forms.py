@@ -119,7 +119,7 @@ def report_with(text: str, *, severity: str = "error") -> Report:
 
 
 class Page(HTMLParser):
-    """Collects the elements and the text of a page."""
+    """Collector of the elements and the text of a page."""
 
     # Elements without an end (HTML standard, 13.1.2).
     VOID = frozenset({"meta", "br"})

@@ -21,7 +21,7 @@ HOSTILE = '<script>alert(1)</script>"\x1b[2J\u202e'
 
 
 class Balance(HTMLParser):
-    """Checks that all elements end, and collects their names."""
+    """Parser that checks that all elements end, and collects their names."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

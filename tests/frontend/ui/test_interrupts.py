@@ -23,7 +23,7 @@ NOT_BEGUN, AT_PROMPT, IN_COMMAND = "not begun", "at the prompt", "in a command"
 
 
 class Counted(Interrupts):
-    """Counts the signals that it has taken."""
+    """Counter of the signals that it has taken."""
 
     signals = 0
 

@@ -30,7 +30,7 @@ ALL = RankSet(range(4))
 
 
 class FakeTraffic:
-    """Answers as ranks in lines of *path*, rank 2 in another one than the first two."""
+    """Traffic of ranks in lines of *path*, rank 2 in another one than the first two."""
 
     def __init__(self, path: str) -> None:
         self.silent = RankSet()

@@ -65,7 +65,7 @@ def test_each_name_is_reported_once_and_none_is_empty(monkeypatch: pytest.Monkey
 
 
 class Routes:
-    """Stands in for name service and routes."""
+    """Stand-in for name service and routes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: dict[str, str] = {}

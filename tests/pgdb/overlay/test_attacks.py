@@ -219,7 +219,7 @@ closing = contextlib.closing
 
 
 class Wiretap:
-    """Stands between two nodes, keeps their bytes, and changes the order of TLS records."""
+    """Wiretap between two nodes, which keeps their bytes and changes the order of TLS records."""
 
     def __init__(self, port: int) -> None:
         self.port = 0
