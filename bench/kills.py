@@ -5,7 +5,7 @@
 Processes call a function every 0.3 ms, or every MS milliseconds, with a breakpoint in it whose
 condition is never true. They lose their GDBs by SIGKILL at random moments, without and with a guard
 (``--guard`` of ``pgdb``). With ``--watch`` a hardware watchpoint takes the place of the breakpoint.
-From the second byte of the breakpoint's instruction on there is an instruction that no process
+The bytes behind the first one of the breakpoint's instruction are an instruction that no process
 survives, so a process that is resumed there counts as lost. A Markdown table is printed.
 """
 

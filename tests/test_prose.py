@@ -26,6 +26,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     (rf"\A(?:{BARE_RELATIVE}|Those|How|Take that|Have a)\b", "text begins with no subject"),
     (rf"(?:(?<=[.!?;:] )|(?<=\n))(?:{BARE_RELATIVE}) ", "sentence begins with a bare relative"),
     (r"(?:(?<=[.!?] )|(?<=\n))Those (?:that|who|which) ", "sentence begins with a bare relative"),
+    (r"\b(?:[Nn]or|and neither) (?:is|are|was|do|does|did|has|have|can|will)\b", "inversion"),
+    (r"[;,:] so (?:is|are|was|do|does|did|has|have|can|will)\b(?! that)", "inversion"),
 )
 """Pattern and remedy of each rule for sentences."""
 
@@ -180,6 +182,8 @@ def test_sentences_keep_the_rules(path: Path) -> None:
     [
         "What is asked when a command's time is over.",
         "It ends. Whoever reads it waits.",
+        "It is not checked, and neither is its part.",
+        "A daemon ends; so does its anchor.",
         "Take hold of a rank.",
         "The rank is let go.",
         "It tells the user.",

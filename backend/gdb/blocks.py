@@ -184,7 +184,7 @@ async def _locate_base(
     if place.kind == "error":
         failure(place)  # raises if the rank runs
     # The address of a bit field is that of the integer that contains it, so a single integer is
-    # always printed; so is any value that is not in memory, if GDB can print it.
+    # always printed, like any value that is not in memory, if GDB can print it.
     is_printed = not of.shape and not is_repeated and of.letter in "biu" and not of.is_fortran
     if address is None or is_printed:
         if of.shape or is_repeated:

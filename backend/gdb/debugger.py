@@ -201,7 +201,7 @@ class GdbDebugger:
                     limit = self._limit(operation, timeout_s)
             self._given_up = ""
             # "continue 2" sets an ignore count that its own run uses up, and its hits delete
-            # temporary breakpoints: neither is a change that the user has asked for.
+            # temporary breakpoints: the user has asked for neither change.
             self._executor.breakpoints.is_asked = not operation.sets_running
             try:
                 record = await self._perform(operation, request_id)

@@ -296,7 +296,7 @@ def place(frames: Sequence[Frame]) -> tuple[Frame | None, str]:
     """Return the frame to show for a stop, and the function that it has called (or an empty text).
 
     The frame is the innermost one whose source can be read, which is the user's own code. Headers
-    of installed libraries are not, and neither are Python frames of installed packages.
+    of installed libraries and Python frames of installed packages are not.
     """
     if any(each.language == "python" for each in frames):
         return _python_place(frames)

@@ -64,7 +64,7 @@ _MOST_OF_LONG = 512
 class Announcements:
     """The text that GDB has printed unasked since the inferior runs, its latest part.
 
-    Of a long line only the beginning is kept, where an announcement stands: displays have the
+    It keeps only the beginning of a long line, where an announcement stands: displays have the
     longest lines.
     """
 

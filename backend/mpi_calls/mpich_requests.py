@@ -132,7 +132,7 @@ class MpichRequests:
     def is_complete(self, handle: int) -> bool | None:
         """Return whether a request needs nothing any more, None if that is unknown.
 
-        Behind the kind stands the address of a counter of what is left to do. The counter is in the
+        The address of a counter of what is left to do follows the kind. The counter is in the
         object of the request itself, or in that of the request that a persistent one has started.
         """
         if self._library.family == "abi":

@@ -29,8 +29,8 @@ class Operands:
     """Reader and writer of operands.
 
     A *caller* is followed with symbols for unknown values, since a value that it has kept elsewhere
-    is as good. Its stack slots are unknown after a call. In a *callee* only the values that it was
-    entered with count, and a slot is lost once its address is passed on.
+    is as good. Its stack slots are unknown after a call. For a *callee* its values at
+    entry alone count, and a slot is lost once its address is passed on.
     """
 
     def __init__(self, *, is_caller: bool) -> None:

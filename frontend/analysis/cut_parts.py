@@ -92,10 +92,10 @@ async def look_at_parts(
 
     The request for *answer* had that number. Values that are equal as far as their hashes go, and
     differ behind it, are of different classes in the result, and have the whole with the elements
-    that differ. At most *read_bytes* of numbers are read to show them. Of parts that are neither
-    arrays of numbers nor strings *part_elements* are looked at; a number below that of verdicts is
-    for all of these parts together. *show* says what the text of each part is: without the elements
-    that differ, it can be compared later.
+    that differ. At most *read_bytes* of numbers are read to show them. The search looks
+    at *part_elements* parts that are neither arrays of numbers nor strings; a number below that of
+    verdicts is for all of these parts together. *show* says what the text of each part is: without
+    the elements that differ, it can be compared later.
     """
     partial = [each for each in answer.classes if _is_partial(each.record)]
     is_alone = sum(len(each.ranks) for each in answer.classes) < 2

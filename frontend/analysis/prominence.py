@@ -1,6 +1,6 @@
 """The order of the places at which ranks differ: the most prominent place comes first.
 
-A NaN or an infinity on a few ranks comes first. Then comes a value of one rank alone, then the
+A NaN or an infinity on a few ranks comes first. The next is a value of one rank alone, then the
 values of a minority beside a majority, then numbers that differ without a majority, then all other
 texts. Equally prominent places keep the order of the fields.
 """

@@ -190,7 +190,7 @@ class Ending:
         if kill and self.job is not None and not core.is_started:
             await self.job.end()
         if self._job_watch is not None and core.is_started and not core.state.live:
-            # All ranks have ended by themselves: so will the launcher, with a status of its own.
+            # All ranks have ended by themselves, and the launcher will, with a status of its own.
             await _within(LAUNCHER_END_S, asyncio.shield(self._job_watch))
             kill = kill and not self.job_has_ended
         # The launcher's report of killed ranks is no news.

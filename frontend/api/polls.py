@@ -9,8 +9,8 @@ each function that tests or probes, and all of them count as the calls of the ra
 
 A rank that sleeps between two tests is nearly always outside MPI when it is looked at. It runs to
 the same functions. A rank that comes to one of them twice, from one place and with equal arguments,
-polls. Of ranks outside MPI only those that sleep are searched so: a rank that computes between two
-tests works, and may answer others later.
+polls. The search is for ranks that sleep, where they are outside MPI: a rank that computes between
+two tests works, and may answer others later.
 
 A rank in one-sided calls is searched in the same way for reads of one place of a window.
 """

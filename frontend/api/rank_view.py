@@ -253,7 +253,7 @@ class RankView(RankGroups):
         """Check a condition: ``x > 0``, ``x same``, ``x increasing``, ``x in 0..1``.
 
         See :func:`~pgdb.frontend.analysis.conditions.parse` for all forms. Ranks that run or have
-        ended fail the check, unless *running_ok* is set; so do ranks that cannot evaluate it.
+        ended fail the check, unless *running_ok* is set. Ranks that cannot evaluate it fail too.
         """
 
         with deadline.within(timeout_s):

@@ -28,7 +28,7 @@ _SAME = frozenset(
 # The front end takes these in bodies that it carries out. In a body of GDB's they would end, free
 # or replace the rank without a word to PGDB.
 _ENDS_RANKS = frozenset("kill detach quit interrupt run start starti restart".split())
-# GDB 13.1 cannot print them where it reports the changed breakpoint, nor can 18.1.
+# GDB 13.1 and 18.1 cannot print them where they report the changed breakpoint.
 _ENDS_GDBS = (
     "it would end the GDBs of the ranks; 'quit' leaves the session, 'raise gdb.GdbError(\"TEXT\")' "
     "ends the code"

@@ -97,7 +97,7 @@ async def _compare(
     limits for printing ('set print elements') do not matter. Numbers are compared in full,
     also in containers of a structure; of other containers and strings the first 100000
     elements. Ranks with longer ones that are equal so far are named as not compared.
-    Addresses do not differ, nor do two NaNs. A rank that
+    Addresses, and two NaNs, count as equal. A rank that
     cannot evaluate EXPR is not compared, and the exit status of a batch run is 1.
     @1 is the set of the ranks that are equal; @2, @3 … are those that differ, in the
     order of the output.
@@ -308,10 +308,10 @@ async def _assert(call: Call, text: str, *, running_ok: bool) -> Outcome:
                                 nondecreasing, nonincreasing
     assert EXPR in LOW..HIGH    both ends included
 
-    GDB evaluates the part that concerns one rank. Of an array every element is
+    GDB evaluates the part that concerns one rank. Every element of an array is
     compared, also those that GDB does not print; a NaN fails. Addresses differ on every
-    rank and count as the same. A rank that cannot evaluate EXPR is NOT CHECKED, with the
-    reason, and so is one that runs or has ended. The check passes only if every rank does:
+    rank and count as the same. A rank that cannot evaluate EXPR, that runs or has ended is
+    NOT CHECKED, with the reason. The check passes only if every rank does:
     else the exit status of a batch run is 1, or 4 if ranks have not answered. @1, @2 … are
     the ranks that fail or have errors, in the order of the output.
     """

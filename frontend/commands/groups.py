@@ -23,7 +23,7 @@ async def _hold(call: Call) -> Outcome:
 
     'hold all!3-4' and 'step' steps ranks 3 and 4 alone, whatever the focus is. A rank that runs
     goes on to its next stop, and is held there. 'release', 'detach' and the end of the rank end
-    the hold; so does 'restart', for all. @held is the set of the held ranks; 'ranks' lists them
+    the hold; 'restart' ends that of all. @held is the set of the held ranks; 'ranks' lists them
     with the reason.
     """
     ranks = _ranks(call)

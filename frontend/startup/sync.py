@@ -195,7 +195,7 @@ class Session(SessionCalls):
     def close(self, *, kill: bool | None = None) -> None:
         """End the session: by default kill a job that PGDB launched, and let any other run on.
 
-        Returns when no process of PGDB is left. A second call does nothing, and neither does one in
+        Returns when no process of PGDB is left. A second call does nothing, like one in
         a forked child: the session belongs to its parent. A ``KeyboardInterrupt`` is raised when
         the session has ended, a second one at once.
         """

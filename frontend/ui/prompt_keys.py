@@ -104,7 +104,7 @@ def finished(text: str, candidates: Candidates) -> tuple[str, list[str]]:
 def in_columns(words: list[str], width: int, height: int = MOST_LISTED) -> str:
     """Return words in columns, down and then across, as readline lists them.
 
-    Of more than *height* lines the last words are left out.
+    The last words are left out where there are more than *height* lines.
 
     >>> in_columns(["a", "bb", "c"], 8), in_columns(["a", "bb", "c"], 4, 2)
     ('a   c\\nbb', 'a\\n…')

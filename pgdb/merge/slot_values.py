@@ -2,8 +2,8 @@
 
 Most slots hold text without a meaning, and become ``…`` where ranks differ. The detail of a stop is
 data, yet it must not split the class of a stop. Its slot is a list of ranks and texts, which grows
-as classes are joined, up to a limit. Behind a text that shows only a part of values come these, in
-full or as their hashes.
+as classes are joined, up to a limit. A text that shows only a part of values has these behind it,
+in full or as their hashes.
 """
 
 from __future__ import annotations

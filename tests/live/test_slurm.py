@@ -331,7 +331,7 @@ def test_the_job_is_cancelled_during_a_session(
 def test_a_job_that_has_all_cores_and_all_memory(
     builder: Builder, mpi: Mpi, ring: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Only where memory is counted does a step without --mem=0 wait for some, for ever.
+    # A step without --mem=0 waits for memory for ever, but only where memory is counted.
     text = tests.support.slurm.CONFIG
     assert "CR_Core\n" in text
     monkeypatch.setattr(

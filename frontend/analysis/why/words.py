@@ -100,7 +100,7 @@ MOST_STEPS = 8
 def named(ranks: RankSet) -> str:
     """Return ranks as the subject of a sentence: ``rank 3``, ``ranks 0-2,5``.
 
-    Of many ranges the first ones are named, and the number of ranks.
+    Where ranges are many, the text has the first ones and the number of ranks.
     """
     text = str(ranks)
     if len(text) > _MOST_LETTERS:

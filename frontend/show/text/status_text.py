@@ -31,8 +31,8 @@ class States(Protocol):
 def status_line(states: States, focus: RankSet, width: int, *, note: str = "") -> str:
     """Return the status line, cut to *width* columns; *note* is a last word.
 
-    States that no rank is in are left out. Of a state that not all ranks are in, the ranks are
-    named where the set is short.
+    States that no rank is in are left out. The ranks of a state that not
+    all are in are named where the set is short.
     """
     total = len(states.ranks)
     of_all = "" if len(focus) == total else f" of {total}"

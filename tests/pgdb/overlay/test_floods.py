@@ -1,4 +1,4 @@
-"""Peers that are many, slow or silent do not keep others out, nor does a lack of descriptors."""
+"""Many, slow or silent peers and a lack of descriptors do not keep others out."""
 
 from __future__ import annotations
 
