@@ -10,6 +10,7 @@ from prompt_toolkit.styles import Style
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.line_marks import is_same_file, marks_of_frames
+from pgdb.frontend.api import programs
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.source_lines import source_line
 from pgdb.frontend.show.text.pane_text import (
@@ -62,6 +63,8 @@ class Pane:
         self._drawn_for: os.terminal_size | None = None
         self._places: dict[str, object] = {}
         """The selected place in the source, and that in the instructions."""
+        self._is_same: dict[tuple[str, str], bool] = {}
+        """Whether two names of the job's table are one program."""
         self.is_incomplete = False
         """Whether a rank that is shown has not answered in time."""
         self._retry: asyncio.TimerHandle | None = None
@@ -161,18 +164,27 @@ class Pane:
         classes = await self._ask_all(operation, rank)
         return classes[0].filled if classes else None
 
-    def _of_its_program(self, rank: RankSet) -> RankSet:
-        """Return the ranks that run the program of *rank*.
+    async def _of_its_program(self, rank: RankSet) -> RankSet:
+        """Return the ranks that can be asked and run the program of *rank*.
 
         The place of an instruction is a function and an offset, and another program can have a
         function of this name.
         """
-        processes = self._workspace.session.table.processes
-        own = {each.executable for each in processes if each.rank in rank}
-        return rank | RankSet(each.rank for each in processes if each.executable in own)
+        names = programs.names_of(self._workspace.session.table, self._ready() | rank)
+        own = next((name for name, ranks in names.items() if rank <= ranks), "")
+        unknown = [each for each in names if each != own and (own, each) not in self._is_same]
+        if unknown:
+            asked = rank | RankSet.union(names[each] for each in unknown)
+            files = programs.files_of(await self._ask_all(programs.ASK_FILE, asked)).values()
+            its_file = next((ranks for ranks in files if rank <= ranks), RankSet())
+            for each in unknown:
+                if its_file and names[each] <= RankSet.union(files):
+                    self._is_same[own, each] = names[each] <= its_file
+        same = [ranks for name, ranks in names.items() if self._is_same.get((own, name))]
+        return RankSet.union([rank, names.get(own, rank), *same])
 
     async def _instructions(self, rank: RankSet, height: int, width: int) -> list[Row]:
-        ready = self._ready() & self._of_its_program(rank) | rank
+        ready = await self._of_its_program(rank)
         classes, listed = await asyncio.gather(
             self._ask_all(Console(command="disassemble $pc,+1"), ready),
             self._ask(Console(command="info breakpoints"), rank),

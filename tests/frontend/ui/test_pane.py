@@ -38,6 +38,8 @@ class FakeTraffic:
         self.late = RankSet()
         self.frame = Frame(level=0, function="work", fullname=path, line=3)
         self.line_of_rank_2 = 4
+        self.files = ["/job/work", "/job/other"]
+        """The file that ranks 0 and 1 execute, and that of rank 2."""
 
     async def ask_quietly(self, operation: Any, ranks: RankSet, *, timeout_s: float) -> Gathered:
         self.asked.append(str(ranks))
@@ -62,6 +64,8 @@ class FakeTraffic:
                 return Text(
                     "1       breakpoint     keep y   0x0000000000000011 in work at work.c:3"
                 )
+            case Console(command="info proc exe"):
+                return Text(f"process 1{part}\nexe = '{self.files[part]}'")
             case Console(command=command):
                 at = [f"{0x10 + part + at:#018x} <work+{8 + part + at}>" for at in range(3)]
                 if command.endswith(",+1") and part == 0:
@@ -181,6 +185,25 @@ def test_the_same_function_of_another_program_is_another_place(workspace: Worksp
     rows = [" ".join(each.split()) for each in drawn(workspace, columns=80)]
     assert rows[1].startswith("▶ [0-1] 0x0000000000000010 <work+8>")
     assert not any("▷" in each for each in rows)
+
+
+def test_a_program_of_two_names_is_one_program(workspace: Workspace) -> None:
+    session: Any = workspace.session
+    session.programs[2] = "./link-to-work"
+    session.traffic.files[1] = session.traffic.files[0]
+    typed(workspace, "layout asm", "winheight 3")
+
+    async def work() -> None:
+        pane = Pane(workspace, lambda: os.terminal_size((80, 24)))
+        await pane.update()
+        rows = [" ".join(text.split()) for _, text in fragments(pane.rows)]
+        assert rows[2].startswith("B▷ [2] 0x0000000000000011 <work+9>")
+        # The files of names are asked for once.
+        asked = len(session.traffic.asked)
+        await pane.update()
+        assert len(session.traffic.asked) - asked == 3
+
+    asyncio.run(work())
 
 
 def test_rows_for_another_size_are_outdated(workspace: Workspace) -> None:
