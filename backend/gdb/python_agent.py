@@ -42,6 +42,9 @@ class Hit(msgspec.Struct, frozen=True):
     breakpoint."""
     text: str = ""
     """Value that a function has returned, or an error."""
+    where: str = ""
+    """Where an uncaught exception has come up, such as ``in a thread``; empty for one that ends the
+    program."""
     slot: int = -1
     frames: tuple[Mapping[str, Any], ...] = ()
     """Frames of the traceback of an uncaught exception, innermost first."""
@@ -256,6 +259,7 @@ class PythonAgent:
         return Hit(
             kind=kind,
             text=str(event.get("text", "")) if kind else "",
+            where=str(event.get("where", "")) if kind == "uncaught" else "",
             slot=slot,
             frames=tuple(frames) if isinstance(frames, list) and kind == "uncaught" else (),
         )

@@ -169,9 +169,8 @@ class StopReports:
                 # The message may name the rank: it must not part ranks with one exception.
                 kind, _, message = hit.text.partition(": ")
                 said = f"{kind}: {on_one_line(message)}" if message else ""
-                return replace(
-                    stop, hit="Catchpoint", event=f"uncaught {kind}", detail=said, values=()
-                )
+                event = f"uncaught {kind} {hit.where}".rstrip()
+                return replace(stop, hit="Catchpoint", event=event, detail=said, values=())
         reason = _REASONS_OF_RUNS.get(self._word, "end-stepping-range")
         detail = ""
         if hit.kind == "finish" and hit.text:

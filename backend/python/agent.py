@@ -24,6 +24,7 @@ from _thread import get_ident
 from time import monotonic
 from typing import Any
 
+from pgdb.backend.python.agent_hooks import Hooks
 from pgdb.backend.python.agent_points import (
     NAME,
     PAGE,
@@ -60,7 +61,7 @@ class Agent:
         self.event: dict[str, Any] = {}
         self.reported: dict[str, Any] = {}
         """The event in the file, which holds until the next one."""
-        self.hooks: list[Any] = []
+        self.hooks = Hooks(self.on_uncaught)
         self.tool: int | None = None
         self.before: dict[int, Any] = {}
         self.is_removed = False
@@ -404,25 +405,22 @@ class Agent:
 
     def catch(self, is_wanted: bool) -> None:
         """Stop at uncaught exceptions, or no longer."""
-        if is_wanted and not self.hooks:
-            self.hooks = [sys.excepthook, None]
-            sys.excepthook = self.on_exception
-        elif not is_wanted and self.hooks:
-            if sys.excepthook == self.on_exception:
-                sys.excepthook = self.hooks[0]
-                self.hooks = []
+        if is_wanted:
+            self.hooks.install()
+        else:
+            self.hooks.remove()
 
-    def on_exception(self, kind: Any, value: Any, traceback: Any) -> Any:
-        """Stop at an exception that ends the program, then let it be printed."""
-        before = self.hooks[0] if self.hooks else sys.__excepthook__
-        if not self.is_removed:
-            self.event = {
-                "kind": "uncaught",
-                "text": exception_text(kind, value),
-                "frames": frames_of(traceback),
-            }
-            self.stop([UNCAUGHT], None)
-        return before(kind, value, traceback)
+    def on_uncaught(self, kind: Any, value: Any, traceback: Any, where: str) -> None:
+        """Stop at an exception that nothing has caught."""
+        if self.is_removed:
+            return
+        self.event = {
+            "kind": "uncaught",
+            "text": exception_text(kind, value),
+            "where": where,
+            "frames": frames_of(traceback),
+        }
+        self.stop([UNCAUGHT], None)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -57,7 +57,8 @@ class TakesNoRequestsError(CannotArmError):
 def source() -> str:
     """Return the source of the agent, as one module."""
     folder = resources.files("pgdb.backend.python")
-    parts = [folder.joinpath(f"{each}.py").read_text("utf-8") for each in ("agent_points", "agent")]
+    names = ("agent_points", "agent_hooks", "agent")
+    parts = [folder.joinpath(f"{each}.py").read_text("utf-8") for each in names]
     return "from __future__ import annotations\n" + "".join(_IMPORT.sub("", each) for each in parts)
 
 

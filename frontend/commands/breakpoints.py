@@ -121,7 +121,8 @@ _declare(
     "failed assertion and an uncaught C++ exception. 'set stop-before-death on' is the same for\n"
     "all ranks.\n"
     "'catch py-exception' stops a Python rank at an exception that nothing has caught, before the\n"
-    "program ends; the stack is that of the traceback, with its variables. Any other\n"
+    "program or its thread ends, and at one of an atexit handler; the stack is that of the\n"
+    "traceback, with its variables. Any other\n"
     f"EVENT is one of GDB's: 'catch throw', 'catch fork', 'catch syscall open'. {_NUMBERS}",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import msgspec
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
 from pgdb.frontend.run.message import Message
 from pgdb.frontend.run.messages import before_launcher, messages_in
-from pgdb.frontend.run.python_messages import TIMEOUT, UNCAUGHT
+from pgdb.frontend.run.python_messages import GOES_ON, TIMEOUT, UNCAUGHT
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
@@ -393,11 +393,11 @@ def _explains(message: Message, first: RankEnd, ranks: Mapping[int, int]) -> boo
 
 def _is_caught(message: Message, first: RankEnd) -> bool:
     """Return whether the program has caught an exception of Python whose traceback was written,
-    or may have gone on behind a time limit of its faulthandler.
+    or has gone on behind one in an atexit handler, or behind a time limit of its faulthandler.
 
     The interpreter ends with status 1 at an exception that nobody catches.
     """
-    if message.text.startswith(TIMEOUT):
+    if message.text.startswith(GOES_ON):
         return True
     return message.text.startswith(UNCAUGHT) and first.code not in (0, 1)
 

@@ -15,6 +15,14 @@ TIMEOUT = "faulthandler of Python: "
 """Beginning of the text of a message about a time limit, behind which a program may go on."""
 UNCAUGHT = "uncaught Python exception "
 """Beginning of the text of a message about a traceback."""
+AT_EXIT = "Python exception in an atexit handler: "
+"""Beginning of the text of a message about an exception behind which Python calls the other
+handlers."""
+IGNORED = "ignored Python exception: "
+"""Beginning of the text of a message about an exception that Python cannot raise, as in
+``__del__``."""
+GOES_ON = (TIMEOUT, AT_EXIT, IGNORED)
+"""Beginnings of the texts of messages behind which a program goes on."""
 
 _TRACEBACK = pattern(r"Traceback \(most recent call last\):\n")
 _PYTHON = pattern(
@@ -22,6 +30,14 @@ _PYTHON = pattern(
     + PREFIX
     + r"(?P<text>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Stop\w*)\b[^\n]*)"
 )
+_BEFORE_IGNORED = pattern(
+    r"(?:\A|\n)"
+    + PREFIX
+    + r"(?:(?P<at_exit>Exception ignored in atexit callback|Error in atexit\._run_exitfuncs)|"
+    r"Exception ignored [a-z]+)\b[^\n]*\n" + PREFIX + r"\Z"
+)
+"""The line before a traceback that ends no program: of Python 3.10 and later, or of older ones."""
+_MOST_BEFORE = 1000
 _PYTHON_EXACT = pattern(
     r"Traceback \(most recent call last\):\n(?P<frames>(?:"
     + PREFIX
@@ -91,11 +107,19 @@ def _exceptions(text: str) -> Iterator[Message]:
         if _PYTHON_NEXT.match(text, end):
             earlier.append(found["text"].strip())
             continue
-        yield _python_message(found, earlier)
+        yield _python_message(found, earlier, _kind_of(text, begin.start()))
         earlier = []
     for finder in (_PYTHON_GROUP, _PYTHON_SYNTAX):
         for each in finder.finditer(text):
             yield _python_message(each, [])
+
+
+def _kind_of(text: str, at: int) -> str:
+    """Return the beginning of the message about the traceback at a place."""
+    before = _BEFORE_IGNORED.search(text[max(at - _MOST_BEFORE, 0) : at])
+    if before is None:
+        return UNCAUGHT
+    return AT_EXIT if before["at_exit"] else IGNORED
 
 
 def _fatal_errors(text: str) -> Iterator[Message]:
@@ -125,14 +149,14 @@ def _of_stack(said: str, at: int, stack: str) -> Message:
     )
 
 
-def _python_message(found: re.Match[str], earlier: Sequence[str]) -> Message:
+def _python_message(found: re.Match[str], earlier: Sequence[str], kind: str = UNCAUGHT) -> Message:
     frames = list(_PYTHON_FRAME.finditer(found["frames"]))
     own = [each for each in frames if not is_of_python_library(each["file"])]
     last = next(iter((own or frames)[-1:]), None)
     after = f" (after {'; '.join(earlier)})" if earlier else ""
     return Message(
         "exception",
-        f"{UNCAUGHT}{found['text'].strip()}{after}",
+        f"{kind}{found['text'].strip()}{after}",
         found.start(),
         file=last["file"] if last else "",
         line=int(last["line"]) if last else 0,

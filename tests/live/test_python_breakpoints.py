@@ -103,6 +103,33 @@ def test_a_launched_interpreter_takes_breakpoints_before_its_first_line(
     assert value["record"]["text"] == "3"
 
 
+@pytest.mark.mpi
+def test_exceptions_of_threads_and_atexit_handlers_say_where_they_are(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    python = sys.executable
+    require_arming(python)
+    script = tmp_path / "leaves.py"
+    script.write_text(
+        "import atexit, threading\n"
+        "def save(step=3):\n"
+        "    raise ValueError('no space')\n"
+        "atexit.register(save)\n"
+        "worker = threading.Thread(target=save, args=(4,))\n"
+        "worker.start()\n"
+        "worker.join()\n"
+    )
+    line = mpi.line(RANKS, python, str(script))
+    commands = ("tbreak leaves.py:5", "c", "catch py-exception", "c", "p py:step", "c", "p py:step")
+    done = run_json("launch", *ex(*commands, "c"), *line, has_tracebacks=True)
+    assert [each["event"] for each in stops(done) if each.get("event")] == [
+        "uncaught ValueError in a thread",
+        "uncaught ValueError in an atexit handler",
+    ]
+    answers = [each for each in done.of_type("answer") if each["command"] == "print py:step"]
+    assert [each["classes"][0]["record"]["text"] for each in answers] == ["4", "3"]
+
+
 def of_rank(done: Finished, rank: int) -> list[dict[str, Any]]:
     """Return the stops of one rank without the first one."""
     return [

@@ -5,6 +5,7 @@ The first orders hold from the start; each hit takes the next ones. The hits are
 With "walk" the functions of python_walk.py run in place of those here.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -101,6 +102,7 @@ def call(page, bits):
     raise OSError("refused")
 
 
+thread_hook = threading.excepthook
 scope = {"__name__": "<pgdb>"}
 with open(SOURCE) as source:
     exec(compile(source.read(), "<pgdb>", "exec"), scope)
@@ -125,6 +127,15 @@ if any(each.get("catch") for each in orders) or sys.excepthook is not sys.__exce
         fails()
     except ValueError as error:
         sys.excepthook(type(error), error, error.__traceback__)
+    for target in (fails, sys.exit):
+        worker = threading.Thread(target=target)
+        worker.start()
+        worker.join()
+    atexit.register(fails)
+    try:
+        atexit._run_exitfuncs()
+    except ValueError:
+        pass  # Python 3.8 and 3.9 raise the last exception
 agent = getattr(sys, "_pgdb_agent", None)
 traced = [sys.gettrace(), threading._trace_hook]
 is_traced = any(each is not None for each in traced)
@@ -138,6 +149,8 @@ left = [sys.gettrace(), getattr(sys, "_pgdb_agent", None), threading._trace_hook
 left += gc.callbacks
 left += [monitoring.get_tool(each) for each in range(6)] if monitoring else []
 left += [] if sys.excepthook is sys.__excepthook__ else [sys.excepthook]
+left += [] if sys.unraisablehook is sys.__unraisablehook__ else [sys.unraisablehook]
+left += [] if threading.excepthook is thread_hook else [threading.excepthook]
 left += os.listdir(FOLDER) if os.path.isdir(FOLDER) else []
 reported["left"] = [str(each) for each in left if each is not None]
 print(json.dumps(reported))

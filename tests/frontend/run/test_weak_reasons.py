@@ -111,6 +111,47 @@ def test_the_place_of_a_time_limit_of_faulthandler_is_that_of_the_first_thread()
     assert later is not None and later.kind == "exception"
 
 
+AT_EXIT = """\
+Traceback (most recent call last):
+  File "/w/save.py", line 3, in save
+    raise ValueError("no space")
+ValueError: no space
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (
+            "Exception ignored in atexit callback: <function save at 0x7f>\n",
+            "Python exception in an atexit handler: ValueError: no space",
+        ),
+        (
+            "Error in atexit._run_exitfuncs:\n",
+            "Python exception in an atexit handler: ValueError: no space",
+        ),
+        (
+            "Exception ignored in: <function Grid.__del__ at 0x7f>\n",
+            "ignored Python exception: ValueError: no space",
+        ),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "[1,1]<stderr>:"])
+def test_an_exception_behind_which_python_goes_on_is_no_cause(
+    before: str, said: str, prefix: str
+) -> None:
+    text = "".join(f"{prefix}{each}" for each in f"{before}{AT_EXIT}".splitlines(keepends=True))
+    cause = cause_of_good_end("0-2", text)
+    assert cause.what == f"the job ended well; a rank has written: {said} at save at save.py:3"
+    # The program has left with this status itself.
+    found = cause_of([ends(0, 1)[1]], text, PIDS)
+    assert found is not None and found.kind == "exit-code"
+    assert found.what == f"rank 1 ended with status 1; the job said: {said} at save at save.py:3"
+    # Another exception has ended it.
+    later = cause_of([ends(0, 1)[1]], f"{THREAD.partition(chr(10))[2]}{text}", PIDS)
+    assert later is not None and "MeshTrouble" in later.what and later.kind == "exception"
+
+
 def test_an_exception_that_ends_a_thread_is_named_beside_a_good_end() -> None:
     cause = cause_of_good_end("0-2", THREAD)
     assert cause.kind == "none" and cause.severity == "note"
