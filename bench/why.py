@@ -156,10 +156,9 @@ def programs(
         if match is None:
             continue
         if source.suffix == ".py":
-            # mpi4py's wheel loads the MPI of its own environment; Debian's is the first one.
-            if kit.name != "Open MPI 4" or optimisation != "-O0":
+            if optimisation != "-O0" or kit.name not in ("Open MPI 4", "MPICH 4"):
                 continue
-            command: tuple[str, ...] = (sys.executable, str(source))
+            command: tuple[str, ...] = (*mpi4py_words(kit, folder), sys.executable, str(source))
         else:
             compiler = kit.compilers.get(source.suffix)
             if compiler is None:
@@ -177,6 +176,19 @@ def programs(
             int(match["count"] or RANKS),
             any(each in text for each in ("why.h", "why.inc", "why import")),
         )
+
+
+def mpi4py_words(kit: Kit, folder: Path) -> tuple[str, ...]:
+    """Return the words before an interpreter whose mpi4py shall load the library of a kit.
+
+    The wheel loads Debian's Open MPI without them, and knows MPICH by the name of its ABI.
+    """
+    if not kit.name.startswith("MPICH"):
+        return ()
+    link = folder / "libmpi.so.12"
+    if not link.exists():
+        link.symlink_to("/usr/lib/x86_64-linux-gnu/libmpich.so.12")
+    return ("env", f"LD_LIBRARY_PATH={folder}", "MPI4PY_MPIABI=mpich")
 
 
 def _expected(text: str) -> Expected:

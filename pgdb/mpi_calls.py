@@ -128,6 +128,9 @@ class Group(Struct, frozen=True):
     """Name of the window or of the file; empty if it has none, or if it is unknown."""
     members: str | None = None
     """World ranks of its group as the text of a rank set."""
+    identity: str = ""
+    """A text that is equal on all members and for no other window of them; empty if it is unknown,
+    and for a file or a group."""
 
 
 class Request(Struct, frozen=True):

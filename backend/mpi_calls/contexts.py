@@ -20,6 +20,8 @@ _PREDEFINED = (0x44000000, 0x44000001)
 _FIRST = (0x84000000, 0xC4000000)
 """Handles of the first communicators of the library's own table, and of the first block of memory
 behind it. Both are arrays of objects, each of which begins with its handle."""
+_KINDS = frozenset(each >> 26 for each in (*_PREDEFINED, *_FIRST))
+"""Upper bits of the handles of communicators."""
 _MOST = 1024
 """Most communicators of one array."""
 _LARGEST_BYTES = 0x2000
@@ -56,6 +58,11 @@ class Contexts:
         """Return the address of the object of a communicator that is not freed."""
         address = self._place(handle)
         return address if address is not None and self._is_alive(address) else None
+
+    def is_at(self, address: int) -> bool:
+        """Return whether the object of a communicator that is not freed is at an address."""
+        handle = self._memory.word(address, 4)
+        return handle is not None and handle >> 26 in _KINDS and self._is_alive(address)
 
     def place(self, handle: int) -> tuple[int, bytes, bytes] | None:
         """Return the address of the contexts of a communicator, their bytes, and those of the

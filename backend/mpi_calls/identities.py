@@ -10,7 +10,7 @@ communicators, whose numbers are known, show it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _OBJECT_BYTES = 0x200
 _NUMBERS_OF_SELF = (0, 1 << 24)
 """Identifier of ``MPI_COMM_SELF`` in Open MPI 5; that of ``MPI_COMM_WORLD`` is 0."""
 _IDENTIFIER_BYTES = 16
+_POINTER_BYTES = 8
 _CONTEXT_OF_SELF = 0x10
 """Context of ``MPI_COMM_SELF`` in MPICH; that of ``MPI_COMM_WORLD`` is 0."""
 _FIRST_CONTEXT = 8
@@ -50,6 +51,24 @@ class Identities:
         if not is_openmpi:
             numbers = tuple(sorted(numbers))
         return ".".join(f"{each:x}" for each in numbers)
+
+    def of_window(self, reads: Sequence[tuple[int, int]]) -> str:
+        """Return a text that all members have in common for a window, empty if unknown.
+
+        A window of MPICH has a communicator of its own, which the query for the group reads.
+
+        :param reads: the addresses and sizes of the numbers that the query has read.
+        """
+        if self._library.family != "mpich":
+            return ""
+        found = set()
+        for place, size in reads:
+            address = self._memory.word(place) if size == _POINTER_BYTES else None
+            if address is not None and self._library.contexts.is_at(address):
+                found.add(self.contexts_at(address))
+        if len(found) != 1 or (contexts := found.pop()) is None:
+            return ""
+        return ".".join(f"{each:x}" for each in sorted(contexts))
 
     def contexts_at(self, address: int) -> tuple[int, ...] | None:
         """Return the contexts of the messages that a communicator of MPICH, whose object is at

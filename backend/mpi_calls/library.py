@@ -316,8 +316,13 @@ class MpiLibrary:
 
         :raises EmulationError: if the handle is none, or if the queries fail.
         """
-        members = self._members("Win_get_group", handle)
-        return Group(name=self.name("Win", handle), members=_text(members))
+        with self.emulator.recorded_reads() as reads:
+            members = self._members("Win_get_group", handle)
+        return Group(
+            name=self.name("Win", handle),
+            members=_text(members),
+            identity=self.identities.of_window(reads),
+        )
 
     def group(self, handle: int) -> Group:
         """Return a group of processes.

@@ -31,7 +31,7 @@ from pgdb.frontend.analysis.why.parties import (
 )
 from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
-from pgdb.frontend.api import absentees, polls
+from pgdb.frontend.api import absentees, call_frames, polls
 from pgdb.frontend.api.polls import (
     READS,
     PollSearch,
@@ -61,11 +61,6 @@ _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
 _FROM_OUTSIDE = ("interrupted", "attached")
 _RUN = ("why",)
-_BELOW_PYTHON = (
-    "torch::autograd::python::PythonEngine::execute",
-    "pybind11::cpp_function::dispatcher",
-)
-"""Functions of C in which a Python function of PyTorch's waits for other ranks, outermost first."""
 _CORES_STAND = Step("core files do not run, so that nobody can see whether a message was in flight")
 _AT_SIGNALS = Step(
     "a signal may end a rank that runs on, so that 'why' lets none run that a signal has stopped; "
@@ -388,15 +383,8 @@ class _Run:
         found = []
         for (function, place), ranks in by_call.items():
             left = ranks
-            # The frame of MPI's function is found in programs without symbols too, and below
-            # Python's frames; libraries whose frames have inner names leave the caller's name.
-            # Functions of PyTorch are functions of Python, whose frames GDB does not know.
-            inner = (f"P{function}", function) if "MPI_" in function else _BELOW_PYTHON
-            for lines in (
-                *((f"frame function {each}", polls.UP) for each in inner),
-                (f"frame function {place}",) if place and "MPI_" in function else (),
-            ):
-                if left and lines:
+            for lines in call_frames.lines_to(function, place):
+                if left:
                     selected = await self._select(lines, left)
                     found.append(selected)
                     left = left - selected

@@ -6,7 +6,8 @@ import pytest
 
 import pgdb
 from pgdb.mpi_calls import Communicator, MpiCallStatus
-from tests.conftest import Build
+from tests.conftest import Build, StartJob
+from tests.support.processes import wait_until
 from tests.support.programs import Mpi as AnMpi
 from tests.support.programs import find_mpi
 
@@ -53,3 +54,17 @@ def test_members_have_one_identity_for_a_communicator(mpi: AnMpi, build: Build) 
         session.wait()
     assert "" not in found
     assert len(set(found)) == STAGES, found
+
+
+def test_a_window_taken_for_another_of_the_same_members_is_named(
+    build: Build, start_job: StartJob
+) -> None:
+    with start_job(RANKS, build("win_of_two.c")) as job, pgdb.attach(job.pid) as session:
+
+        def is_there() -> bool:
+            verdicts = session.why(watch_s=0.5).verdicts
+            return [(each.kind, str(each.ranks)) for each in verdicts] == [
+                ("communicator-mixup", "3")
+            ]
+
+        wait_until(is_there, "a verdict about rank 3, in another window")

@@ -186,7 +186,8 @@ def group_of(call: MpiCall) -> Communicator | None:
     for group in (call.window, call.file_handle):
         if group is not None:
             kind = "window" if call.window is not None else "file"
-            return Communicator(name=f"{kind} {group.name}".strip(), members=group.members)
+            name = f"{kind} {group.name}".strip()
+            return Communicator(name=name, members=group.members, identity=group.identity)
     return None
 
 
