@@ -6,9 +6,10 @@ the worlds before.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pgdb.errors import CommandError, RankSetError, UsageError
@@ -76,6 +77,8 @@ class Worlds:
         """The state of such a rank, behind "has"."""
         recovery.worlds = self._spawned
         self._known: dict[int, World] = {}
+        self._turn = asyncio.Lock()
+        """Held while a world joins."""
         self._next = 0  # number of the next rank that joins; numbers are not used twice
 
     @property
@@ -155,7 +158,11 @@ class Worlds:
         """
         await self.look()  # the numbers of the worlds that MPI_Comm_spawn has made are taken
         assert self.source is not None
-        return await self.join([await self.source.of_job(target)])
+        world = await self.source.of_job(target)
+        answer = await self.join([world])
+        if not answer.ranks and (ranks := self._here(world)):
+            raise UsageError(f"job {target} is in the session: [{ranks}]")
+        return answer
 
     async def add(self, word: str) -> Answer:
         """Attach to the ranks of a world, given by its number, or of all further worlds.
@@ -164,10 +171,13 @@ class Worlds:
         :raises CommandError: if PGDB can attach to none of its ranks.
         """
         if word in map(str, self._known):
-            raise UsageError(f"world {word} is in the session: [{self._known[int(word)].ranks}]")
+            raise UsageError(_in_session({int(word): self._known[int(word)].ranks}))
         found = await self.look()
         wanted = [each for each in found if word in (ALL_WORLDS, str(each.number))]
         if not wanted:
+            if word == ALL_WORLDS:
+                here = f"; {_in_session(self.ranks)}" if self._known else ""
+                raise UsageError(f"there is no further world{here}")
             numbers = ", ".join(str(each.number) for each in found)
             raise UsageError(
                 f"there is no world {word!r} to attach to; "
@@ -176,11 +186,15 @@ class Worlds:
         assert self.source is not None
         # A search can end before the last of them is in the session.
         self.source.take_known(wanted)
-        return await self.join(wanted)
+        answer = await self.join(wanted)
+        if not answer.ranks and all(map(self._here, wanted)):
+            raise UsageError(_in_session({each.number: self._here(each) for each in wanted}))
+        return answer
 
     async def join(self, worlds: Sequence[World], *, timeout_s: float | None = None) -> Answer:
         """Attach to the ranks of worlds; they get the session's settings and breakpoints.
 
+        A world that has joined meanwhile, as with the option ``spawned``, is no part of the answer.
         A notification reports each world. Work that is not complete within the time of a start goes
         on.
 
@@ -205,7 +219,9 @@ class Worlds:
 
     async def _join_all(self, worlds: Sequence[World], answers: list[Answer]) -> None:
         for each in worlds:
-            answers.append(await self._join(each))
+            async with self._turn:
+                if not self._here(each):
+                    answers.append(await self._join(each))
 
     async def _join(self, world: World) -> Answer:
         core, source = self._core, self.source
@@ -258,6 +274,12 @@ class Worlds:
             elapsed_s=0.0,
         )
 
+    def _here(self, world: World) -> RankSet:
+        """Return the ranks of the session that are processes of a world."""
+        places = {(each.host, each.pid) for each in world.processes}
+        processes = self._core.table.processes
+        return RankSet(each.rank for each in processes if (each.host, each.pid) in places)
+
     def _spawned(self) -> dict[int, RankSet]:
         return {each.number: each.ranks for each in self.in_session if each.number}
 
@@ -273,6 +295,11 @@ class Worlds:
         self._known[world.number] = world
         self._next = max(self._next, world.first + world.span)
         self._sets()[f"world{world.number}"] = world.ranks
+
+
+def _in_session(worlds: Mapping[int, RankSet]) -> str:
+    """Return the words for worlds whose ranks are in the session."""
+    return "; ".join(f"world {number} is in the session: [{worlds[number]}]" for number in worlds)
 
 
 def _not_here(world: int) -> str:

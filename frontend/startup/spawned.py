@@ -248,7 +248,9 @@ class SpawnedWorlds:
                 for each in wanted[0].processes
             )
             self._held.add(wanted[0].number)
-            await session.all_worlds.join([msgspec.structs.replace(wanted[0], processes=processes)])
+            world = msgspec.structs.replace(wanted[0], processes=processes)
+            if not (await session.all_worlds.join([world])).ranks:
+                held.release()  # a command has attached to them meanwhile
         except PgdbError as error:
             session.note(f"ranks of MPI_Comm_spawn run on without a debugger: {error}")
             held.release()

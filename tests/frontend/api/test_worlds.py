@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.errors import RankSetError
+from pgdb.errors import RankSetError, UsageError
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.worlds import Worlds
@@ -95,6 +95,48 @@ def test_worlds_that_the_user_adds_are_known_before_the_first_has_joined() -> No
         await job.worlds.add("all")
         assert job.core.state.live == OWN | OTHER
         assert job.known_at == {1: OWN}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("word", ["1", "all"])
+def test_a_world_that_joins_at_the_moment_joins_once(word: str) -> None:
+    """The option 'spawned' attaches to it while the user asks for it."""
+
+    async def scenario() -> None:
+        job = Job()
+        world = World(number=1, size=2, processes=processes(200))
+        job.further = (world,)
+        first = asyncio.create_task(job.worlds.join([world]))
+        await job.is_asked.wait()
+        job.is_asked.clear()
+        second = asyncio.create_task(job.worlds.add(word))
+        while not job.known_at:
+            await asyncio.sleep(0)
+        job.may_answer.set()
+        assert (await first).ranks == OTHER
+        with pytest.raises(UsageError, match=r"^world 1 is in the session: \[2-3\]$"):
+            await second
+        assert not job.is_asked.is_set()
+        assert job.worlds.ranks == {0: OWN, 1: OTHER}
+        job.further = ()
+        with pytest.raises(UsageError, match=r"^there is no further world; world 0 is in the sess"):
+            await job.worlds.add("all")
+
+    asyncio.run(scenario())
+
+
+def test_another_job_that_joins_at_the_moment_joins_once() -> None:
+    async def scenario() -> None:
+        job = Job()
+        first = asyncio.create_task(job.worlds.add_job("4711"))
+        await job.is_asked.wait()
+        second = asyncio.create_task(job.worlds.add_job("4711"))
+        await asyncio.sleep(0)
+        job.may_answer.set()
+        await first
+        with pytest.raises(UsageError, match=r"^job 4711 is in the session: \[2-3\]$"):
+            await second
 
     asyncio.run(scenario())
 
