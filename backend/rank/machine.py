@@ -68,6 +68,7 @@ from pgdb.backend.rank.states import (
     Ending,
     Exited,
     Freeing,
+    FreeingAtEnd,
     Gone,
     Interrupting,
     Live,
@@ -297,8 +298,7 @@ class RankMachine:
         if not isinstance(state, Live):
             return (StopWatching(forgets=False),)
         actions: Actions = (FailStop(event.why),) if state.is_awaited else NOTHING
-        is_freeing = isinstance(state, Freeing) or (isinstance(state, Ending) and state.is_freeing)
-        if is_freeing and event.is_free:
+        if isinstance(state, Freeing | FreeingAtEnd) and event.is_free:
             return (*actions, *self._free())
         loss = None if isinstance(state, Ending) or self.is_retried else records.Gone(event.why)
         self.state = Gone(event.why)
@@ -387,8 +387,10 @@ class RankMachine:
                 self.state = Controlled(motion)
             case FreeSent(), Detaching(motion=motion):
                 self.state = Freeing(motion)
-            case ((DetachFailed() | FreeSent()), Ending() as ending):
-                self.state = replace(ending, is_freeing=isinstance(event, FreeSent))
+            case DetachFailed(), Ending(motion=motion, is_awaited=is_awaited):
+                self.state = Ending(motion, is_awaited)
+            case FreeSent(), Ending(motion=motion, is_awaited=is_awaited):
+                self.state = FreeingAtEnd(motion, is_awaited)
             case Freed(), Freeing() | Ending():
                 return self._free()
             case DetachBegun(), Ending():
@@ -417,11 +419,8 @@ class RankMachine:
         state = self.state
         match event:
             case EndBegun() if isinstance(state, Live):
-                self.state = Ending(
-                    state.motion,
-                    state.is_awaited,
-                    isinstance(state, Freeing) or (isinstance(state, Ending) and state.is_freeing),
-                )
+                kind = FreeingAtEnd if isinstance(state, Freeing | FreeingAtEnd) else Ending
+                self.state = kind(state.motion, state.is_awaited)
             case EndFailed() if isinstance(state, Ending):
                 # Once the debugger ends after all, the rank is repaired as after any other end.
                 self.state = Controlled(state.motion, state.is_awaited)

@@ -87,7 +87,7 @@ class Detaching(msgspec.Struct, frozen=True):
 
 
 class Freeing(msgspec.Struct, frozen=True):
-    """The debugger got the command to detach, and to end then."""
+    """Detachment for which the debugger got the command to detach, and to end then."""
 
     motion: Motion
     is_awaited: bool = False
@@ -98,8 +98,10 @@ class Ending(msgspec.Struct, frozen=True):
 
     motion: Motion
     is_awaited: bool = False
-    is_freeing: bool = False
-    """Whether the debugger got the command to detach and to end then."""
+
+
+class FreeingAtEnd(Ending, frozen=True):
+    """End of a debugger that got the command to detach, and to end then."""
 
 
 Live = Acquiring | Controlled | Detaching | Freeing | Ending
