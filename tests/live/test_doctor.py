@@ -19,6 +19,9 @@ from pgdb.jobs.launchers import find_launcher
 from tests.support.processes import why_no_calls
 from tests.support.programs import Mpi
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 DEADLINE_S = 120.0
 
 

@@ -17,6 +17,9 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.jobs import procfs
 from tests.support.processes import wait_until
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 # Two threads that compute, and a count of the received signals.
 _BUSY = """
 import os, signal, sys, threading

@@ -17,6 +17,9 @@ from tests.support.programs import ROOT
 from tests.support.python_jobs import version
 from tests.support.pythons import interpreters
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 DRIVER = ROOT / "tests" / "programs" / "python_agent_driver.py"
 LINES = DRIVER.read_text().splitlines()
 FILE = DRIVER.name
@@ -76,7 +79,6 @@ def places(found: dict[str, Any]) -> list[tuple[Sequence[int], str, int]]:
     return [(tuple(each["slots"]), each["function"], each["line"]) for each in found["hits"]]
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_a_line_is_hit_each_time_and_by_threads_that_begin_later(
     python: str, tmp_path: Path
@@ -88,7 +90,6 @@ def test_a_line_is_hit_each_time_and_by_threads_that_begin_later(
     assert report["places"] == {2: (str(DRIVER), SECOND, "leaf")}
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_a_rank_is_traced_no_longer_than_it_has_breakpoints(python: str, tmp_path: Path) -> None:
     """Tracing costs each call, before Python 3.12, which has no other way."""
@@ -107,7 +108,6 @@ def test_a_rank_is_traced_no_longer_than_it_has_breakpoints(python: str, tmp_pat
     assert not stepped["is_traced"]
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_conditions_decide_and_those_that_fail_stop_with_their_error(
     python: str, tmp_path: Path
@@ -126,7 +126,6 @@ def test_conditions_decide_and_those_that_fail_stop_with_their_error(
     assert "NameError" in events[0]["text"] and "frist" in events[0]["text"]
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_a_function_is_hit_at_its_begin_once_per_call(python: str, tmp_path: Path) -> None:
     points = {
@@ -187,7 +186,6 @@ def test_a_place_that_is_nowhere_is_reported_with_what_is_missing(
     }
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_the_line_of_def_is_the_function_and_a_line_without_code_the_next_one(
     python: str, tmp_path: Path
@@ -206,7 +204,6 @@ def test_a_comprehension_belongs_to_the_line_around_it(python: str, tmp_path: Pa
     assert places(found) == [((2,), "outer", SQUARES)]
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_steps_go_over_calls_into_calls_and_out_of_them(python: str, tmp_path: Path) -> None:
     points = {"2": at(ADD, condition="each == 1")}
@@ -246,7 +243,6 @@ def test_finish_of_an_outer_frame_returns_from_there(python: str, tmp_path: Path
     assert ast.literal_eval(found["hits"][1]["report"])["event"]["text"] == "39"
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_a_later_breakpoint_is_armed_in_a_function_that_has_run_before(
     python: str, tmp_path: Path
@@ -286,7 +282,6 @@ def test_uncaught_exceptions_stop_with_their_traceback(python: str, tmp_path: Pa
     assert found["left"] == []
 
 
-@pytest.mark.slow
 @EVERY_PYTHON
 def test_steps_stay_with_the_function_that_yields_awaits_or_raises(
     python: str, tmp_path: Path

@@ -11,6 +11,9 @@ from pgdb.backend.sbd import file_views
 from pgdb.backend.sbd.file_views import Placed, Views
 from tests.support.elves import write_elf
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 ID = "ab" * 20
 
 

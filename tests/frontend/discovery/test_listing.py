@@ -20,7 +20,10 @@ from pgdb.frontend.discovery.listing import RunningJob, list_jobs
 from tests.support.processes import wait_until
 
 BASH, SLEEP = shutil.which("bash"), shutil.which("sleep")
-pytestmark = pytest.mark.skipif(BASH is None or SLEEP is None, reason="no bash or no sleep")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BASH is None or SLEEP is None, reason="no bash or no sleep"),
+]
 ME = pwd.getpwuid(os.geteuid()).pw_name
 
 Start = Callable[..., int]

@@ -23,6 +23,9 @@ from pgdb.jobs.launchers import Family, Launcher
 from pgdb.overlay.node import release
 from tests.support.processes import is_alive, wait_until
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 DEADLINE_S = 30.0
 
 
@@ -115,7 +118,6 @@ GREETINGS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("greeting", GREETINGS)
 def test_what_the_hosts_shell_says_first_is_not_minded(tmp_path: Path, greeting: str) -> None:
     run(tmp_path, nothing, text=f"{greeting}; echo note >&2; {RUNS}")

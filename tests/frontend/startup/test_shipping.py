@@ -24,7 +24,7 @@ from pgdb.frontend.startup.shipping import Shipper
 from pgdb.overlay import archive_bootstrap
 from tests.support.shipments import Remote, shipped
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 
 # -- the whole way -----------------------------------------------------------------------------
@@ -44,7 +44,6 @@ def test_bootstrap_becomes_the_aggregator(remote: Remote, small: Archive) -> Non
     assert stat.S_IMODE(remote.cache.stat().st_mode) == 0o700
 
 
-@pytest.mark.slow
 def test_all_of_the_aggregator_can_be_imported_there(remote: Remote) -> None:
     """The remote Python has the real archive alone, which all of DISTRIBUTIONS is in."""
     ssh = fake_ssh(remote)

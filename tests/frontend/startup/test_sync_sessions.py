@@ -25,6 +25,9 @@ from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.session_start import new_session
 from pgdb.ranks import RankSet
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 
 class _Closing(aio.Session):
     """A session without a job that notes how it is closed."""

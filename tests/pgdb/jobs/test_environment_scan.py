@@ -314,7 +314,12 @@ def test_a_wrapper_with_two_children_stands_for_itself() -> None:
 
 def test_a_child_that_has_ended_does_not_count() -> None:
     # The shell reaps its children at wait, after cat has ended.
+    def has_ended_child(pid: int) -> bool:
+        processes = Processes()
+        return any(processes.has_ended(each) for each in processes.children(pid))
+
     with run(SHELL, "-c", f"{CAT} <&3 & true & while read x; do :; done; wait", below=1) as pid:
+        wait_until(lambda: has_ended_child(pid), "true has ended")
         assert procfs.executable(program_of_rank(pid)) == CAT
 
 

@@ -20,6 +20,9 @@ from pgdb.jobs.live_environment import live_environment
 from pgdb.jobs.processes import Processes
 from tests.support.processes import wait_until
 
+# Each test starts processes of its own.
+pytestmark = pytest.mark.slow
+
 PYTHON = procfs.executable(os.getpid()) or sys.executable
 LAUNCHER = Path(__file__).parents[2] / "programs" / "torchrun"
 
@@ -155,7 +158,6 @@ def test_a_program_names_its_own_rank_while_it_runs(port: str) -> None:
     assert live_environment(pid) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_rank", [True, False], ids=["names", "order"])
 def test_the_processes_of_multiprocessing_spawn_are_ranks(
     port: str, tmp_path: Path, has_rank: bool
