@@ -50,6 +50,12 @@ def harmless_json(text: str) -> str:
     return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def not_utf8(error: UnicodeEncodeError, what: str) -> str:
+    """Return the words for a text that could not be encoded as UTF-8; *what* names the text."""
+    byte = ord(error.object[error.start]) & 0xFF
+    return f"byte {byte:#04x} at character {error.start + 1} of {what} is not UTF-8"
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgdb.controls import not_utf8
 from pgdb.errors import UsageError
 from pgdb.frontend.api.gdb_blocks import (
     Line,
@@ -262,14 +263,13 @@ def _why_in_script(line: str) -> str:
 
 
 def check_text(line: str) -> None:
-    """Check that a line is UTF-8: a terminal or a command line can contain other bytes.
+    """Check that a typed line is UTF-8: a terminal or a command line can contain other bytes.
+
+    Operations check their own fields (:meth:`pgdb.overlay.operation.Operation.check`).
 
     :raises UsageError: if it is not UTF-8.
     """
     try:
         line.encode("utf-8")
     except UnicodeEncodeError as error:
-        byte = ord(line[error.start]) & 0xFF
-        raise UsageError(
-            f"byte {byte:#04x} at character {error.start + 1} of the line is not UTF-8"
-        ) from None
+        raise UsageError(not_utf8(error, "the line")) from None

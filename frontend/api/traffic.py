@@ -137,13 +137,12 @@ class Traffic:
         from the program's file and from their own settings.
 
         :raises SessionEndedError: if the session is over.
-        :raises UsageError: if *command* is not UTF-8, or a field of *operation* has a wrong value.
+        :raises UsageError: if a field of *operation* has a wrong value or is not UTF-8.
         :raises CommandError: if the transport cannot carry the operation out.
         """
         core, transport, state = self._core, self._core.transport, self._core.state
         if core.is_over:
             raise SessionEndedError(transport.when_closed)
-        gdb_commands.check_text(command)
         operation.check()
         if not operation.is_urgent and not isinstance(operation, AdvanceBreakpoints | Detach):
             self.advance_breakpoints()

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args, get_type_hints
 
 import msgspec
 
+from pgdb.controls import not_utf8
 from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
@@ -64,7 +65,9 @@ class Operation(msgspec.Struct, frozen=True, tag=True, kw_only=True, forbid_unkn
         """
         try:
             msgspec.msgpack.decode(msgspec.msgpack.encode(self), type=type(self))
-        except (msgspec.ValidationError, TypeError, OverflowError, UnicodeEncodeError) as error:
+        except UnicodeEncodeError as error:
+            raise UsageError(not_utf8(error, "the text")) from None
+        except (msgspec.ValidationError, TypeError, OverflowError) as error:
             raise UsageError(self._why_refused(str(error))) from None
 
     def _why_refused(self, error: str) -> str:

@@ -24,6 +24,18 @@ def documented() -> set[str]:
     return set(re.findall(r"`([\w/]+\.py)`", rows))
 
 
+def counted() -> tuple[int, ...]:
+    """Return the numbers of files that the page names: in all, front end, aggregator, both."""
+    page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"functions of (\d+) files run meanwhile: (\d+) in the front end, (\d+)\s+in the "
+        r"aggregator, (\d+) in both",
+        page,
+    )
+    assert found is not None
+    return tuple(map(int, found.groups()))
+
+
 def test_print_is_handed_through_the_files_of_the_list() -> None:
     line = (sys.executable, str(ROOT / "bench" / "path.py"))
     done = subprocess.run(
@@ -33,3 +45,8 @@ def test_print_is_handed_through_the_files_of_the_list() -> None:
     files = done.stdout.partition("these hand the command on:\n")[2].split()
     assert set(files) == documented()
     assert len(files) <= MOST_FILES
+    front, back = (
+        set(re.findall(r"^ +\d+ (\S+\.py)$", part, re.MULTILINE))
+        for part in done.stdout.partition(" files in all")[0].split("aggregator: ")
+    )
+    assert counted() == (len(front | back), len(front), len(back), len(front & back))

@@ -120,3 +120,17 @@ def mi_commands(source: str) -> list[str]:
         if isinstance(text, str) and MI_COMMAND.match(text):
             found.append(text)
     return found
+
+
+def writes_to_streams(source: str) -> bool:
+    """Return whether a module prints, or uses ``sys.stdout`` or ``sys.stderr``."""
+    return any(
+        (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
+        or (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("stdout", "stderr")
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "sys"
+        )
+        for node in ast.walk(ast.parse(source))
+    )

@@ -106,8 +106,10 @@ def test_a_run_that_was_given_up_is_taken_as_it_is_answered() -> None:
 
 def test_a_run_that_cannot_be_asked_for_has_not_begun() -> None:
     async def test(job: Job) -> None:
-        with pytest.raises(UsageError):
-            await job.session.runs.start("until", "\udcff", ALL)
+        with pytest.raises(
+            UsageError, match=r"^byte 0xff at character 3 of the text is not UTF-8$"
+        ):
+            await job.session.runs.start("until", "f:\udcff", ALL)
         assert job.session.state.stopped == ALL and not job.requests
 
     run(test)

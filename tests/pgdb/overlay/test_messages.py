@@ -467,7 +467,7 @@ def test_operations_that_only_read_are_recorded_and_outdate_nothing() -> None:
         (Resume(command="next 2"), "command: 'next 2' is none of continue, step, "),
         (Evaluate(expression=3), "expression: int in place of str"),
         (Evaluate(expression="x", format=None), "format: "),
-        (Evaluate(expression="a\udc80"), "surrogates not allowed"),
+        (Evaluate(expression="a\udc80"), "byte 0x80 at character 2 of the text is not UTF-8"),
         (ReadBlock(expression="x", start=1 << 70, limit_bytes=1), "ReadBlock: "),
     ],
 )
