@@ -292,7 +292,7 @@ def test_sarif_has_a_sentence_for_each_kind() -> None:
     kinds = {*exit_status.KINDS, *get_args(VerdictKind)}
     assert sarif.RULES.keys() == kinds
     assert all(each.endswith(".") for each in sarif.RULES.values())
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "report.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "report.md").read_text("utf-8")
     assert [each for each in exit_status.KINDS if f"`{each}`" not in page] == []
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from pgdb.frontend.analysis.why.verdict import VerdictKind
 from pgdb.ranks import RankSet
+from tests.support.programs import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "why"
 EXPECTED = re.compile(r"why: ([a-z|-]+)(?: ranks=(\S*) victims=(\S*))?")
 SUPPORT = {"why.h", "why.inc", "why_begin.inc", "why.py", "pattern.c"}
