@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why import collectives, messages, mixups, one_sided, roots, words
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, NOT_WATCHED, Knot, confidence_in
+from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
 _OTHER_WORLD = Step(
-    "the calls of the other world's processes would show it: 'worlds add' attaches to them, or a "
-    "session of their own",
+    "the calls of the other world's processes on this communicator would show it: 'worlds' lists "
+    "the worlds, and 'worlds add' attaches to those that are not in the session",
     ("worlds",),
 )
+_OTHER_GROUP = Step(
+    "the argument of each call, which is a rank in the other group, would show it: the source has "
+    "it",
+    ("list",),
+)
+_MESSAGES = "message receiver"
 Rule = Callable[[Knot], Verdict | None]
 
 
@@ -84,22 +91,52 @@ def _elsewhere(knot: Knot) -> Verdict | None:
 
 def _peers_unknown(knot: Knot) -> Verdict | None:
     """Name no cause where several ranks send or receive and the peers of some are unknown."""
-    numbers = knot.having("message receiver")
+    numbers = knot.having(_MESSAGES)
     ranks = RankSet.union(knot.party(each).ranks for each in numbers)
-    is_unknown = any(
-        not need.is_known
+    unknown = {
+        each: needs
         for each in numbers
         if not _lacks_a_known_one(knot, each)
-        for need in knot.open_needs(each, "message receiver")
+        and (needs := [one for one in knot.open_needs(each, _MESSAGES) if not one.is_known])
+    }
+    if not unknown or len(ranks) == 1:
+        return None
+    if all(
+        each.communicator and each.communicator.remote for one in unknown.values() for each in one
+    ):
+        return _in_the_other_group(knot, ranks, unknown)
+    return _unknown(knot, ranks)
+
+
+def _in_the_other_group(
+    knot: Knot, ranks: RankSet, unknown: Mapping[int, Sequence[Need]]
+) -> Verdict:
+    """Return the verdict about ranks whose peers are in another world, both of which are here.
+
+    The library numbers a peer in its group, and has no number of another world for it.
+    """
+    waits = "; ".join(
+        f"{words.short(knot.party(each))}, for one of "
+        f"[{RankSet.union(need.targets for need in needs)}]"
+        for each, needs in unknown.items()
     )
-    return _unknown(knot, ranks) if is_unknown and len(ranks) > 1 else None
+    found = knot.verdict(
+        "unknown",
+        f"{words.named(ranks)} wait for ranks of another world, and no call returns; PGDB does not "
+        f"know for which: {waits}",
+        "the ranks wait for each other over an intercommunicator, whose other group has no ranks "
+        "in their own world",
+        ranks=ranks,
+        known=False,
+    )
+    return replace(found, confidence="cannot tell", step=_OTHER_GROUP)
 
 
 def _lacks_a_known_one(knot: Knot, number: int) -> bool:
     """Return whether a party has one call, which needs all of its messages, and a known one of
     these is missing."""
     conditions = knot.waiting.conditions[number]
-    missing = knot.open_needs(number, "message receiver")
+    missing = knot.open_needs(number, _MESSAGES)
     return (
         len(conditions) == 1
         and conditions[0].every

@@ -122,6 +122,24 @@ def test_a_message_to_the_other_world_waits_for_that_world_alone() -> None:
     assert wanted == {"0": ["2-4"], "1": ["0"], "2-3": ["4"], "4": ["0-1"]}
 
 
+def test_peers_of_the_other_world_are_said_to_be_unknown() -> None:
+    """The library has the number of a peer in its group alone."""
+    job: Job = {
+        "0": in_call("MPI_Recv", "recv", tag=5, communicator=across("0-1")),
+        "1": in_call("MPI_Barrier", communicator=world("0-1")),
+        "2-3": in_call("MPI_Barrier", communicator=world("0-2")),
+        "4": in_call("MPI_Recv", "recv", tag=5, communicator=across("0-2")),
+    }
+    (verdict,) = verdicts(job)
+    assert verdict.confidence == "cannot tell"
+    assert (
+        "wait for ranks of another world, and no call returns; PGDB does not know" in verdict.text
+    )
+    assert ", for one of [2-4]; [4] " in verdict.text
+    assert verdict.text.endswith(", for one of [0-1]")
+    assert "a rank in the other group" in verdict.step.text
+
+
 def test_communicators_of_other_identities_are_not_linked() -> None:
     inside = in_call("MPI_Barrier", communicator=across("0-1", "3"))
     outside = in_call("MPI_Barrier", communicator=across("0-2", "4"))
