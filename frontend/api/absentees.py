@@ -97,17 +97,19 @@ def waited_for(
     stacks: Sequence[EquivalenceClass[Record]],
     calls: Sequence[EquivalenceClass[Record]] = (),
     journal: BreakpointJournal | None = None,
+    before: Sequence[EquivalenceClass[Record]] = (),
 ) -> tuple[Absent, ...]:
     """Return where *ranks* are that can still come to a barrier.
 
-    *stacks* and *calls* of MPI are of those that run, as far as they are known. A rank that is
+    *stacks* and *calls* of MPI are of those that run, as far as they are known, and the calls
+    *before* are of a while ago, when the same ranks were held. A rank that is
     held, or stopped elsewhere, has to be set running by the user. Without a *journal* no breakpoint
     is named.
     """
     found = list(_held(state, ranks))
     left = ranks - RankSet.union(each.ranks for each in found)
     if calls:
-        for absent in _on_the_way(state, calls):
+        for absent in _on_the_way(state, calls, before):
             if part := absent.ranks & left & state.running:
                 found.append(replace(absent, ranks=part))
                 left -= part
@@ -133,13 +135,18 @@ def waited_for(
     return tuple(sorted(found, key=lambda each: each.ranks.first))
 
 
-def _on_the_way(state: JobState, calls: Sequence[EquivalenceClass[Record]]) -> Iterator[Absent]:
+def _on_the_way(
+    state: JobState,
+    calls: Sequence[EquivalenceClass[Record]],
+    before: Sequence[EquivalenceClass[Record]],
+) -> Iterator[Absent]:
     # A barrier that meets needs none of this, and every start would pay for it.
     from pgdb.frontend.analysis.why.on_the_way import on_the_way
 
     asked = RankSet.union(each.ranks for each in calls)
     stand = state.stopped - asked
-    for each in on_the_way(calls, state.held & stand, stand, state.exited, state.ranks):
+    held = state.held & stand
+    for each in on_the_way(calls, held, stand, state.exited, state.ranks, before):
         kind: AbsenceKind = "in MPI" if each.is_stuck else "running"
         yield Absent(each.ranks, kind, each.text, each.awaited)
 

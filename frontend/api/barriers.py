@@ -40,6 +40,16 @@ QUIET_S = 1.0
 _MOST_QUIET_S = 64.0
 _FOR_EVER = ("ended", "error", "lost", "detached")
 _GO_ON_TIMEOUT_S = 30.0
+_Classes = tuple[EquivalenceClass[Record], ...]
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """The calls of MPI at a look."""
+
+    at_s: float = 0.0
+    awaited: object = None
+    """The ranks that were waited for, and those that stood."""
+    calls: _Classes = ()
 
 
 class _Point(msgspec.Struct):
@@ -88,6 +98,7 @@ class Barriers:
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         """The look at the others that is in flight."""
+        self._seen = _Seen()
         self._awaited: object = None
         """The ranks that were waited for when the timer was started."""
         self.quiet_s = QUIET_S
@@ -358,24 +369,39 @@ class Barriers:
         awaited = self._awaited
         outs = {point.number: self._out(point) for point in self._points.values()}
         moving = RankSet.union(outs.values()) & state.running & session.runs.continued
-        stacks: tuple[EquivalenceClass[Record], ...] = ()
-        calls: tuple[EquivalenceClass[Record], ...] = ()
+        stacks: _Classes = ()
+        calls: _Classes = ()
         if moving:
             try:
                 stacks, calls = await held_waits.glance(session, moving)
             except PgdbError:
                 return
+        before = self._calls_before(calls)
         does_one_run = False
         for point in list(self._points.values()):
             # Some may have come, or have ended, meanwhile.
             out = self._out(point)
             if not out:
                 continue
-            does_one_run |= not self._report(point, out, stacks, calls)
+            does_one_run |= not self._report(point, out, stacks, calls, before)
         self._core.wake()
         if does_one_run and awaited == self._awaited:
             self._delay_s = min(2 * self._delay_s, _MOST_QUIET_S)
             self._start_timer()
+
+    def _calls_before(self, calls: _Classes) -> _Classes:
+        """Keep the calls of a look; return those of the one before, if nothing has happened since.
+
+        Those of the last moment are none of these, since a message may be in flight since then.
+        """
+        seen, now_s = self._seen, time.monotonic()
+        if seen.awaited != self._awaited:
+            self._seen = _Seen(now_s, self._awaited, calls)
+            return ()
+        if now_s - seen.at_s < self.quiet_s:
+            return ()
+        self._seen = _Seen(now_s, self._awaited, calls)
+        return seen.calls
 
     async def report_now(self) -> None:
         """Say at once why ranks do not come, where others have arrived since the last report.
@@ -397,14 +423,15 @@ class Barriers:
         self,
         point: _Point,
         out: RankSet,
-        stacks: tuple[EquivalenceClass[Record], ...] = (),
-        calls: tuple[EquivalenceClass[Record], ...] = (),
+        stacks: _Classes = (),
+        calls: _Classes = (),
+        before: _Classes = (),
     ) -> bool:
         """Say why the ranks *out* have not come, if it is new; return whether none may come."""
         state = self._core.state
         absent = (
             *absentees.gone(state, point.ranks),
-            *absentees.waited_for(state, out, stacks, calls, self._core.journal),
+            *absentees.waited_for(state, out, stacks, calls, self._core.journal, before),
         )
         point.is_stuck = all(each.kind != "running" for each in absent)
         point.has_news = False

@@ -93,3 +93,20 @@ def test_a_caller_that_waits_hears_of_a_chain_behind_a_held_rank(mpi: Mpi, absen
         session.ranks("0").release()
         session.ranks("0").continue_(wait=False)
         assert session.wait_barrier(number, timeout_s=NEWS_DEADLINE_S).met == 1
+
+
+def test_a_caller_that_waits_hears_of_a_ring_behind_a_held_rank(mpi: Mpi, ring: Program) -> None:
+    """Ranks 1 and 2 have received and sent, and wait in calls that fit each other."""
+    with pgdb.launch(mpi.line(RANKS, ring)) as session:
+        session.break_at(ring.at("step"), temporary=True)
+        session.continue_()
+        session.ranks("0").hold()
+        number = session.barrier(ring.at("sleep"), condition="received == 1e9").number
+        session.continue_(wait=False)
+        found = session.wait_barrier(number, timeout_s=NEWS_DEADLINE_S)
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [
+            ("held", "0"),
+            ("in MPI", "1"),
+            ("in MPI", "2"),
+        ]
+        assert found.absent[2].text.endswith("and may wait for [1]")

@@ -27,7 +27,7 @@ def follow(
     waiting: Waiting, edges: Sequence[Edge], verdicts: Sequence[Verdict]
 ) -> tuple[tuple[Verdict, ...], tuple[Edge, ...]]:
     """Return the verdicts with the ranks that wait behind, and the edges with those of them."""
-    late = tuple(_late(waiting))
+    late = tuple(late_edges(waiting))
     if not late:
         return tuple(verdicts), tuple(edges)
     still = waiting.watch.still
@@ -52,7 +52,7 @@ def follow(
     return tuple(found), (*edges, *(each for each in late if each.waiter in behind))
 
 
-def _late(waiting: Waiting) -> Iterator[Edge]:
+def late_edges(waiting: Waiting) -> Iterator[Edge]:
     """Yield the waits for a rank whose call fits, where neither call returned."""
     still = waiting.watch.still
     find = finder(waiting.parties)

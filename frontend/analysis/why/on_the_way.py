@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why import words
+from pgdb.frontend.analysis.why.followers import late_edges
 from pgdb.frontend.analysis.why.parties import Elsewhere, Party, parties_of
-from pgdb.frontend.analysis.why.waiting import Waiting, solve
+from pgdb.frontend.analysis.why.waiting import Waiting, Watch, solve
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
@@ -34,11 +36,13 @@ def on_the_way(
     stopped: RankSet,
     ended: RankSet,
     every: RankSet,
+    before: Sequence[EquivalenceClass[Record]] = (),
 ) -> tuple[OnTheWay, ...]:
     """Return the work of ranks, from the MpiCallStatus of each; no rank whose calls are unknown.
 
     :param held: those of the stopped ranks that are held.
     :param every: all ranks; of those that are in no other set nothing is known.
+    :param before: an earlier answer, if all that ranks have begun since then would be complete.
     """
     known = [each for each in classes if isinstance(each.record, MpiCallStatus)]
     unknown = every - stopped - ended - RankSet.union(each.ranks for each in known)
@@ -47,21 +51,29 @@ def on_the_way(
         Elsewhere(unknown, "", "running"),
     )
     waiting = solve(parties_of(known, elsewhere))
+    behind = _behind(waiting, _unmoved(before, known))
     blocks = ((held, "is held"), (stopped - held, "is stopped"), (ended, "has ended"))
     return tuple(
-        _on_the_way(waiting, number, party, blocks)
+        _on_the_way(waiting, number, party, blocks, behind.get(number, RankSet()))
         for number, party in enumerate(waiting.parties)
         if not party.absence and party.status.state != "unknown"
     )
 
 
 def _on_the_way(
-    waiting: Waiting, number: int, party: Party, blocks: Iterable[tuple[RankSet, str]]
+    waiting: Waiting,
+    number: int,
+    party: Party,
+    blocks: Iterable[tuple[RankSet, str]],
+    behind: RankSet,
 ) -> OnTheWay:
     ranks = party.ranks
     does = words.states(party)
     if party.call is None or party.is_passing:
         return OnTheWay(ranks, does, is_stuck=False)
+    if behind:
+        text = f"{does}, and may wait for [{behind}]"
+        return OnTheWay(ranks, text, is_stuck=True, awaited=behind)
     needs = tuple(waiting.open_needs(number))
     targets = RankSet.union(each.targets for each in needs)
     if len(ranks) == 1:
@@ -77,3 +89,44 @@ def _on_the_way(
         whom = f"[{targets}]" if targets else ""
     text = f"{does}, and may wait for {whom}" if whom else does
     return OnTheWay(ranks, text, is_stuck, targets)
+
+
+def _unmoved(
+    before: Sequence[EquivalenceClass[Record]], now: Sequence[EquivalenceClass[Record]]
+) -> RankSet:
+    """Return the ranks in an equal call as before. A loop may have come back to it."""
+    return RankSet.union(
+        old.ranks & new.ranks
+        for new in now
+        for old in before
+        if old.record == new.record and not old.ranks.isdisjoint(new.ranks)
+    )
+
+
+def _behind(waiting: Waiting, unmoved: RankSet) -> dict[int, RankSet]:
+    """Return the parties that wait behind ranks that are stuck, and for which of these.
+
+    The calls of both fit, as those of a message in flight do. But a stuck rank has begun its call
+    before, and a message of it would have come: an earlier call has taken that. Ranks that only
+    fit each other may be in a loop.
+    """
+    stuck = RankSet.union(waiting.stuck(each) for each in range(len(waiting.parties)))
+    edges = [
+        each
+        for each in late_edges(replace(waiting, watch=Watch(still=unmoved)))
+        if _needs_all(waiting, each.waiter)
+    ]
+    found: dict[int, RankSet] = {}
+    while further := [each for each in edges if each.ranks <= stuck]:
+        edges = [each for each in edges if not each.ranks <= stuck]
+        for each in further:
+            if not waiting.stuck(each.waiter):
+                found[each.waiter] = found.get(each.waiter, RankSet()) | each.ranks
+        stuck |= RankSet.union(waiting.parties[each].ranks for each in found)
+    return found
+
+
+def _needs_all(waiting: Waiting, number: int) -> bool:
+    """Return whether a party has one call, which waits for all of its messages."""
+    conditions = waiting.conditions[number]
+    return len(conditions) == 1 and (conditions[0].every or conditions[0].is_exchange)

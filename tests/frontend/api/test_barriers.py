@@ -17,7 +17,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Exit, Frame, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 from tests.support.answers import ranks
-from tests.support.why_calls import outside, recv
+from tests.support.why_calls import in_call, outside, recv
 
 CAME = at(48, "meet", breakpoint=1)
 CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))
@@ -419,6 +419,39 @@ def test_a_caller_that_waits_gets_the_reason_for_which_no_rank_comes() -> None:
         for rank in range(1, 4):
             job.happen({rank: CAME})
         assert (await session.wait_barrier(1)).met == 1
+
+    run(job, test)
+
+
+def test_a_ring_whose_calls_stay_ends_the_wait_of_a_caller() -> None:
+    """Each call fits that of the next rank: only a second look shows that no message comes."""
+    job = ring_behind_a_held_rank()
+    job.calls = {
+        rank: in_call(
+            "MPI_Sendrecv",
+            "sendrecv",
+            dest=(rank + 1) % 4,
+            source=rank - 1,
+            tag=1,
+            receive_tag=1,
+            count=1,
+        )
+        for rank in range(1, 4)
+    }
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        session.ranks("0").hold()
+        await session.ranks("1-3").continue_(wait=False)
+        found = await session.wait_barrier(1)
+        kinds = [[each.kind for each in news.barrier.absent] for news in reader.news]
+        assert kinds == [
+            ["held", "in MPI", "running", "running"],
+            ["held", "in MPI", "in MPI", "in MPI"],
+        ]
+        assert found.absent[3].text.endswith("and may wait for [2]")
 
     run(job, test)
 

@@ -8,7 +8,7 @@ from pgdb.frontend.analysis.why.on_the_way import on_the_way
 from pgdb.mpi_calls import ANY_SOURCE, CallSite, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
-from tests.support.why_calls import outside, recv, request, send, waits
+from tests.support.why_calls import WORLD, in_call, outside, recv, request, send, waits
 from tests.support.why_jobs import ALL, BARRIER, Job, classes
 
 HELD = RankSet.parse("0")
@@ -16,12 +16,14 @@ NOBODY = RankSet()
 
 
 def found(
-    job: Job, *, stopped: RankSet = HELD, ended: RankSet = NOBODY
+    job: Job, *, stopped: RankSet = HELD, ended: RankSet = NOBODY, before: Job | None = None
 ) -> list[tuple[str, bool, str]]:
     asked = {text: status for text, status in job.items() if text != "0"}
     return [
         (str(each.ranks), each.is_stuck, each.text)
-        for each in on_the_way(classes(asked), HELD, stopped, ended, ALL)
+        for each in on_the_way(
+            classes(asked), HELD, stopped, ended, ALL, classes(before) if before else ()
+        )
     ]
 
 
@@ -66,6 +68,37 @@ def test_a_chain_that_ends_at_the_held_rank_is_stuck() -> None:
 def test_ranks_that_wait_for_each_other_are_stuck() -> None:
     job = {"1": recv(2), "2": recv(1), "3": outside()}
     assert [stuck for _, stuck, _ in found(job)] == [True, True, False]
+
+
+def around(to: int, source: int) -> MpiCallStatus:
+    return in_call(
+        "MPI_Sendrecv",
+        "sendrecv",
+        dest=to,
+        tag=1,
+        source=source,
+        receive_tag=1,
+        count=1,
+        communicator=WORLD,
+    )
+
+
+def test_a_ring_is_stuck_whose_calls_have_stayed() -> None:
+    """The calls of ranks 1 and 2 fit, as those of a message in flight do."""
+    ring = {str(rank): around((rank + 1) % 4, rank - 1) for rank in (1, 2, 3)}
+    assert [stuck for _, stuck, _ in found(ring)] == [True, False, False]
+    assert [stuck for _, stuck, _ in found(ring, before={**ring, "2": outside()})] == [
+        *(True, False, False),
+    ]
+    stays = found(ring, before=ring)
+    assert [stuck for _, stuck, _ in stays] == [True, True, True]
+    assert stays[1][2].endswith("and may wait for [1]"), stays
+    assert stays[2][2].endswith("and may wait for [2]"), stays
+
+
+def test_ranks_in_a_loop_may_come_back_to_equal_calls() -> None:
+    pair = {"1": recv(0), "2": around(3, 3), "3": around(2, 2)}
+    assert [stuck for _, stuck, _ in found(pair, before=pair)] == [True, False, False]
 
 
 def test_one_of_several_senders_may_be_at_work() -> None:
