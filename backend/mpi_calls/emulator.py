@@ -91,12 +91,13 @@ class Emulator(PrivateCopy):
             self.write(place, struct.pack("<Q", value & MASK))
         self._push(_RETURN)
         self._pc = function
-        for _ in range(most_steps):
-            if self._pc == _RETURN:
-                return self.registers["rax"]
-            self.steps += 1
-            self._step()
-        raise EmulationError(f"no end after {most_steps} instructions")
+        with self.restored_at_errors():
+            for _ in range(most_steps):
+                if self._pc == _RETURN:
+                    return self.registers["rax"]
+                self.steps += 1
+                self._step()
+            raise EmulationError(f"no end after {most_steps} instructions")
 
     def _step(self) -> None:
         stub = self._stubs.get(self._pc)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pgdb.backend.mpi_calls.errors import EmulationError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgdb.backend.mpi_calls.errors import EmulationError, HaltError
 from pgdb.backend.mpi_calls.memory import Memory
 
 _PAGE = 4096
@@ -22,6 +25,31 @@ class PrivateCopy:
         self._memory = memory
         self._pages: dict[int, bytearray] = {}
         self._heap = _HEAP
+        self._before: dict[int, bytearray | None] | None = None
+        """Pages as they were before the code that runs has written into them."""
+
+    @contextmanager
+    def restored_at_errors(self) -> Iterator[None]:
+        """Restore the memory if the code inside ends in an error in its middle.
+
+        Such code may have locked what the code after it has to lock. Code that ends where it was to
+        be ended keeps what it has written.
+        """
+        before: dict[int, bytearray | None] = {}
+        self._before = before
+        try:
+            yield
+        except HaltError:
+            raise
+        except EmulationError:
+            for number, page in before.items():
+                if page is None:
+                    self._pages.pop(number, None)
+                else:
+                    self._pages[number] = page
+            raise
+        finally:
+            self._before = None
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return bytes of the private copy.
@@ -56,6 +84,8 @@ class PrivateCopy:
         while data:
             number, begin = divmod(address, _PAGE)
             page = self._pages.get(number)
+            if self._before is not None and number not in self._before:
+                self._before[number] = None if page is None else bytearray(page)
             if page is None:
                 page = self._pages[number] = bytearray(self._original(number))
             piece = data[: _PAGE - begin]

@@ -49,6 +49,14 @@ long conditions(long a, long b)
     return found + (a > b ? a : b) - ((int)a > 5 ? 100 : (int)b);
 }
 
+long locks_for_ever(volatile long *lock, long b)
+{
+    *lock = 1;
+    while (*lock)
+        b++;
+    return b;
+}
+
 struct pair { long x, y; int many[6]; };
 
 static struct pair shift(struct pair given, long by)
@@ -264,6 +272,19 @@ def test_code_without_an_end_is_given_up(library: ctypes.CDLL, emulator: Emulato
 def test_memory_that_is_not_there_is_an_error(library: ctypes.CDLL, emulator: Emulator) -> None:
     with pytest.raises(EmulationError, match="no memory at"):
         emulator.call(address(library, "wild"), 64, 1)
+
+
+def test_code_that_fails_in_its_middle_has_written_nothing(
+    library: ctypes.CDLL, emulator: Emulator
+) -> None:
+    place = emulator.allocate(16)
+    with pytest.raises(EmulationError, match="no end"):
+        emulator.call(address(library, "locks_for_ever"), place, 1, most_steps=5000)
+    assert emulator.number(place, 8) == 0
+    emulator.write(place, b"\5")
+    with pytest.raises(EmulationError, match="no end"):
+        emulator.call(address(library, "locks_for_ever"), place, 1, most_steps=5000)
+    assert emulator.number(place, 8) == 5
 
 
 def test_nothing_is_written_into_the_process(emulator: Emulator) -> None:
