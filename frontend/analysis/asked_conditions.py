@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -30,7 +31,7 @@ from pgdb.frontend.analysis.plain_values import (
 )
 from pgdb.frontend.analysis.values import Group, exact_of
 from pgdb.frontend.analysis.values import parse as parse_value
-from pgdb.frontend.analysis.whole_values import Look, no_look
+from pgdb.frontend.analysis.whole_values import Compute, Look, at_once, no_look
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -94,9 +95,10 @@ async def ask_condition(
     recall: RecallFull,
     look: Look = no_look,
     read: ReadNumbers = read_none,
+    compute: Compute = at_once,
 ) -> Answer:
     """Evaluate a condition on *ranks* with GDB; *look* reads values in full, and *read* arrays of
-    characters that are compared with numbers.
+    characters that are compared with numbers. *compute* compares long values.
 
     A comparison of an array is true if all elements meet it. Where GDB would compare or test the
     address of an array otherwise, the answer is an error, since such a condition is true for any
@@ -125,7 +127,9 @@ async def ask_condition(
         mine = await look(part_of(await in_full(said, recall), some))
         side = await right_side(compared[2], some, evaluate, recall, look)
         sides = [(compared[1], side)]
-        return judged(some, elements(await as_numbers(mine, sides, read), sides))
+        numbers = await as_numbers(mine, sides, read)
+        failing = await compute(functools.partial(elements, numbers, sides), name="elements")
+        return judged(some, failing)
 
     if left and compared is not None:
         with_text = compared[2][:1] in ("'", '"')

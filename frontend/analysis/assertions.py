@@ -175,7 +175,10 @@ async def check(
                 for sign, other in requirement.comparisons:
                     left_over = arrays - passing
                     sides.append((sign, await right_side(other, left_over, evaluate, recall, look)))
-                failing += elements(await as_numbers(answer, sides, read), sides)
+                numbers = await as_numbers(answer, sides, read)
+                failing += await compute(
+                    functools.partial(elements, numbers, sides), name="elements"
+                )
             else:
                 why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
                 failing.append(Failing(arrays, why, is_error=True))
@@ -193,7 +196,7 @@ async def check(
                 for sign, other in requirement.comparisons
             ]
             said = await in_full(part_of(seen[requirement.expression], wide), recall)
-            failing += elements(said, sides)
+            failing += await compute(functools.partial(elements, said, sides), name="elements")
             passed |= wide - RankSet.union(each.ranks for each in failing)
             found = replace(
                 found, errors=tuple(each for each in found.errors if not is_too_wide(each))

@@ -308,7 +308,7 @@ async def evaluate_condition(session: Session, condition: str, ranks: RankSet) -
         return await look(session, answer)
 
     read = functools.partial(_read_numbers, session)
-    return await ask_condition(condition, ranks, ask, session.recall, look_at, read)
+    return await ask_condition(condition, ranks, ask, session.recall, look_at, read, beside)
 
 
 async def _read_numbers(session: Session, expression: str, ranks: RankSet) -> Arrays:
