@@ -157,8 +157,8 @@ class SigtrapGuard:
         return value
 
     async def _evaluate(self, expression: str) -> int:
-        result = await self._gdb.evaluate(expression)
-        match = re.match(r"-?\d+", str(result.payload.get("value", "")))
+        result = await self._gdb.evaluate_in_c(expression)
+        match = re.match(r"-?\d+", result.answer.strip())
         if result.kind == "error" or match is None:
             raise _RefusedError(result.message or f"{expression} has no value")
         return int(match[0])

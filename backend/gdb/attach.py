@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from pgdb.backend.care.liveness import watch_end
 from pgdb.backend.care.pausing import Pauser
+from pgdb.backend.gdb import main_program
 from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
+from pgdb.backend.gdb.registers import address_in
 from pgdb.backend.gdb.unstoppable import why_unstoppable
 from pgdb.backend.gdb.valgrind import Guest, guest_of
 from pgdb.backend.sbd import rank_files
@@ -130,6 +132,8 @@ class Attacher:
                 self._gdb.put_off(console(AFTER_ATTACH))
             if isinstance(payload, Failure):
                 return payload
+            if not is_forked:
+                main_program.find(self._gdb)
             if rank_files.identity_of(pid) != files.identity:
                 # The process has executed another program meanwhile.
                 files = await self._localise(rank_files.look_at(pid), pid)
@@ -306,8 +310,8 @@ class Attacher:
                 return self._acquired(pid, "main", payload, notes)
         files = await self._gdb.send(console("info files"))
         entry = _ENTRY_POINT.search(files.text)
-        pc = await self._gdb.send("-data-evaluate-expression (long)$pc")
-        if entry is not None and pc.payload.get("value") != str(int(entry[1], 16)):
+        pc = await self._gdb.send("-data-evaluate-expression $pc")
+        if entry is not None and address_in(pc) != int(entry[1], 16):
             if await self._own.stop_once(f"*{entry[1]}"):
                 payload = await self._run("-exec-continue")
         return self._acquired(pid, "entry", payload, notes)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pgdb.backend.gdb.deaths import Death, fatal_signal
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.rank_image import ImageOf, ProcessImage, RankImage
+from pgdb.backend.gdb.registers import address_in, stack_pointer
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.elf import Read
 from pgdb.patterns import pattern
@@ -107,7 +108,7 @@ class DeathTexts:
 
         GNU's library has it in a mapping of its own, behind the size of that mapping.
         """
-        result = await self._gdb.send(console("with language c -- output *(long *)&__abort_msg"))
+        result = await self._gdb.evaluate_in_c("*(long *)&__abort_msg")
         address = int(result.answer) if result.answer.strip().isdecimal() else 0
         string = _read(memory, address + 4, _STRING_BYTES) if address else b""
         match = text.search(string.partition(b"\0")[0])
@@ -118,7 +119,7 @@ class DeathTexts:
 
         The code with which the job is aborted then is none of MPI's errors.
         """
-        result = await self._gdb.send(console("with language c -- output (int)ompi_mpi_state"))
+        result = await self._gdb.evaluate_in_c("(int)ompi_mpi_state")
         state = int(result.answer) if result.answer.strip().isdecimal() else _OMPI_READY
         if state < _OMPI_READY:
             return "called before MPI_Init"
@@ -131,14 +132,10 @@ class DeathTexts:
         )
         thread, selected = (await asked).payload.get("value", "1"), await asked_too
         answers = self._gdb.send_together(
-            *(
-                f"-data-evaluate-expression --thread {thread} --frame {level} (long)$sp"
-                for level in levels
-            ),
+            *(stack_pointer(thread, level) for level in levels),
             f"-stack-select-frame {selected.payload.get('frame', {}).get('level', 0)}",
         )
-        found = [str((await each).payload.get("value", "0")) for each in answers[:2]]
-        begin, end = (int(each) if each.lstrip("-").isdecimal() else 0 for each in found)
+        begin, end = [address_in(await each) for each in answers[:2]]
         return begin, end
 
     async def _exception(self, memory: Read, stack: bytes) -> str:

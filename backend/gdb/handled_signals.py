@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb.deaths import fatal_signal, find_deaths
 from pgdb.backend.gdb.mpi_frames import Place
 from pgdb.backend.gdb.rank_image import RankImage
+from pgdb.backend.gdb.registers import address_in, stack_pointer
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.elf import Read
 from pgdb.jobs import procfs
@@ -47,15 +48,13 @@ async def with_deaths(
 
 async def _is_fatal(gdb: GdbSession, image: RankImage, thread: str, tid: int, level: int) -> bool:
     """Return whether a handler runs for a signal that ends the process, as far as is known."""
-    (asked,) = gdb.send_together(
-        f"-data-evaluate-expression --thread {thread} --frame {level} (long)$sp"
-    )
-    text = str((await asked).payload.get("value", ""))
-    if not text.lstrip("-").isdecimal():
+    (asked,) = gdb.send_together(stack_pointer(thread, level))
+    address = address_in(await asked)
+    if not address:
         return False
     try:
         with image.opened() as memory:
-            number = handled_signal(memory, int(text) % 2**64, tid)
+            number = handled_signal(memory, address, tid)
     except OSError:
         return False
     return number is not None and bool(fatal_signal(number))

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Any
 
+from pgdb.backend.gdb import main_program
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.operations import Operations
@@ -77,6 +78,8 @@ class LoadedCore:
             self.is_unloaded = False
             if is_forked:
                 await factory.settle(self.gdb)
+            else:
+                main_program.find(self.gdb)
             for each in definitions_for(self._rank, self._identity):
                 await self.gdb.send(each)
         except BaseException:

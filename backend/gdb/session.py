@@ -235,6 +235,10 @@ class GdbSession:
         """Evaluate an expression; the payload of the result has its ``value`` as text."""
         return self.send(f"-data-evaluate-expression {quote(expression)}")
 
+    def evaluate_in_c(self, expression: str) -> asyncio.Future[Result]:
+        """Evaluate an integer in C in every frame; the answer of the result is its decimal text."""
+        return self.console(f"with language c -- output/d {expression}")
+
     def write_memory(self, address: int, data: bytes) -> asyncio.Future[Result]:
         """Write to the memory of the stopped rank."""
         return self.send(f"-data-write-memory-bytes {address:#x} {data.hex()}")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Build
+import pgdb
+from pgdb.records import Stack
+from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi
 from tests.support.terminal import ex, run_pgdb
 
@@ -238,3 +240,17 @@ def test_arrays_whose_bounds_are_not_known(mpi: Mpi, build: Build) -> None:
     assert shown(finished.out, "p part(2)") == [["[0-1] part(2) = 7"]], finished.out
     for command in refused:
         assert "part: its bounds are not known here" in "".join(shown(finished.out, command)[0])
+
+
+def test_a_stack_ends_at_the_main_program_with_and_without_an_index(
+    build: Build, start_job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without a nursery each GDB reads the program. A late one may find an index.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with start_job(3, build("naps.f90"), "600", in_mpi=False) as job:
+        for has_index in (False, True):
+            assert any(tmp_path.rglob("*.gdb-index")) == has_index
+            with pgdb.attach(job.pid, nursery=False) as session:
+                for each in session.backtrace().classes:
+                    assert isinstance(each.record, Stack)
+                    assert each.record.frames[-1].function == "naps", each

@@ -158,13 +158,13 @@ def test_the_message_that_the_c_library_keeps(function: str, message: bytes, tex
     row = death_in(function)
     assert row is not None
     asked = "-data-evaluate-expression --thread 1 --frame"
-    output = console("with language c -- output *(long *)&__abort_msg")
+    output = console("with language c -- output/d *(long *)&__abort_msg")
 
     async def run() -> str:
         gdb = TableGdb(
             {
-                f"{asked} 0 (long)$sp": f'^done,value="{begin}"',
-                f"{asked} 3 (long)$sp": f'^done,value="{begin + 16}"',
+                f"{asked} 0 $sp": f'^done,value="{begin:#x}"',
+                f"{asked} 3 $sp": f'^done,value="{begin + 16:#x}"',
                 output: said(str(ctypes.addressof(kept))),
             }
         )
@@ -201,8 +201,8 @@ def test_the_message_that_the_fortran_library_has_written(
     async def run() -> str:
         gdb = TableGdb(
             {
-                f"{asked} 0 (long)$sp": f'^done,value="{begin}"',
-                f"{asked} 3 (long)$sp": f'^done,value="{begin + 8 * len(parts)}"',
+                f"{asked} 0 $sp": f'^done,value="{begin:#x}"',
+                f"{asked} 3 $sp": f'^done,value="{begin + 8 * len(parts):#x}"',
             }
         )
         return await DeathTexts(gdb).of(row, os.getpid(), 1, 3, None)

@@ -67,9 +67,9 @@ class Gdb:
 
     def send_together(self, *commands: str) -> list[asyncio.Future[Result]]:
         (command,) = commands
-        assert command.endswith("(long)$sp")
+        assert command.endswith("$sp")
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        answer.set_result(Result("done", {"value": str(CONTEXT)}, f'^done,value="{CONTEXT}"'))
+        answer.set_result(Result("done", {"value": hex(CONTEXT)}, f'^done,value="{CONTEXT:#x}"'))
         return [answer]
 
 
