@@ -135,8 +135,23 @@ _OPEN_MPI_ELSEWHERE = """
     add-host add-hostfile default-hostfile dvm hnp hostfile machinefile nolocal rankfile rf
 """
 
-OPEN_MPI_4 = OptionTable(
-    arguments=_arguments(
+
+def _open_mpi(arguments: Mapping[str, int], *, abbreviates: bool) -> OptionTable:
+    return OptionTable(
+        arguments=arguments,
+        letters={},
+        abbreviates=abbreviates,
+        count=frozenset({"n", "np", "c"}),
+        hosts=frozenset({"H", "host"}),
+        elsewhere=frozenset(_OPEN_MPI_ELSEWHERE.split()),
+        directory=frozenset({"wd", "wdir"}),
+        search_path=frozenset({"path"}),
+        program_files=frozenset({"app"}),
+    )
+
+
+OPEN_MPI_4 = _open_mpi(
+    _arguments(
         none=_OPEN_MPI_NONE
         + """
             bysocket d debug-devel display-diffable-map display-topo dvm
@@ -149,19 +164,12 @@ OPEN_MPI_4 = OptionTable(
         """,
         two="mca gmca",
     ),
-    letters={},
     abbreviates=False,
-    count=frozenset({"n", "np", "c"}),
-    hosts=frozenset({"H", "host"}),
-    elsewhere=frozenset(_OPEN_MPI_ELSEWHERE.split()),
-    directory=frozenset({"wd", "wdir"}),
-    search_path=frozenset({"path"}),
-    program_files=frozenset({"app"}),
 )
 """Open MPI up to 4.1 (orterun)."""
 
-OPEN_MPI_5 = OptionTable(
-    arguments=_arguments(
+OPEN_MPI_5 = _open_mpi(
+    _arguments(
         none=_OPEN_MPI_NONE
         + """
             display-comm display-comm-finalize hetero-nodes no-app-prefix no-ready-msg p
@@ -180,14 +188,7 @@ OPEN_MPI_5 = OptionTable(
         """,
         attached="fwd-environment h help",
     ),
-    letters={},
     abbreviates=True,
-    count=frozenset({"n", "np", "c"}),
-    hosts=frozenset({"H", "host"}),
-    elsewhere=frozenset(_OPEN_MPI_ELSEWHERE.split()),
-    directory=frozenset({"wd", "wdir"}),
-    search_path=frozenset({"path"}),
-    program_files=frozenset({"app"}),
 )
 """Open MPI from 5.0 on (prterun)."""
 

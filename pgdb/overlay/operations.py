@@ -150,8 +150,8 @@ class ListRecordedCalls(Operation, frozen=True, kw_only=True):
     the answer has none."""
 
 
-class ReadBlock(Operation, frozen=True, kw_only=True):
-    """Question for numbers in memory, byte for byte; answered with a Block."""
+class _OfNumbers(Operation, frozen=True, kw_only=True):
+    """Base of the questions for numbers of the selected frame, or of a trace."""
 
     only_reads: ClassVar[bool] = True
     needs_stopped_rank: ClassVar[bool] = True
@@ -160,12 +160,8 @@ class ReadBlock(Operation, frozen=True, kw_only=True):
 
     expression: str
     """A number or an array of numbers, ``u[0]@1000`` included."""
-    start: int = 0
-    """Number of elements to skip."""
-    count: int = 0
-    """Number of elements to read, 0 for all the rest."""
     limit_bytes: int
-    """Most bytes to read; more are answered with a Failure."""
+    """Most bytes to read; a larger array is answered with a Failure."""
 
     @property
     def reads_kept_values(self) -> bool:
@@ -173,30 +169,27 @@ class ReadBlock(Operation, frozen=True, kw_only=True):
         return trace_of(self.expression) is not None
 
 
-class Reduce(Operation, frozen=True, kw_only=True):
+class ReadBlock(_OfNumbers, frozen=True, kw_only=True):
+    """Question for numbers in memory, byte for byte; answered with a Block."""
+
+    start: int = 0
+    """Number of elements to skip."""
+    count: int = 0
+    """Number of elements to read, 0 for all the rest."""
+
+
+class Reduce(_OfNumbers, frozen=True, kw_only=True):
     """Question for the sum of a number, or of all elements of an array, made on the way up.
 
     Answered with Various, whose template is one placeholder, for any number of ranks.
     """
 
-    only_reads: ClassVar[bool] = True
-    needs_stopped_rank: ClassVar[bool] = True
-    uses_frame: ClassVar[bool] = True
     keeps_answer: ClassVar[bool] = False
-    logged: ClassVar[Mapping[str, Logged]] = {"expression": "expression"}
 
-    expression: str
     low: float = 0.0
     """Lower end of a histogram; used if *bins* is not 0."""
     high: float = 0.0
     bins: int = 0
-    limit_bytes: int
-    """Most bytes of an array; larger ones are answered with a Failure."""
-
-    @property
-    def reads_kept_values(self) -> bool:
-        """Whether the expression stands for values of a trace, see :func:`trace_of`."""
-        return trace_of(self.expression) is not None
 
 
 class ReadFile(Operation, frozen=True, kw_only=True):
