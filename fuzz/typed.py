@@ -23,6 +23,7 @@ from pgdb.frontend.commands.dispatch import Dispatcher, Quit
 from pgdb.frontend.commands.table import Call, Outcome
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.store.recorder import Recorder
+from pgdb.frontend.system.typed_names import change_directory
 from pgdb.frontend.ui.arguments import parse
 from pgdb.jobs import launch_lines, launchers
 from pgdb.proctable import ProcTable, RankProcess
@@ -154,7 +155,10 @@ def run_commands(data: bytes) -> None:
 
     # No input may run a command of the shell.
     with patch.object(host, "_run", _refuse_to_run):
-        run_coroutine(read())
+        try:
+            run_coroutine(read())
+        finally:
+            change_directory(None)  # 'cd' of one input must not lead the next one elsewhere
 
 
 async def _refuse_to_run(call: Call, command: str, given: bytes | None = None) -> Outcome:

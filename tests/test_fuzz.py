@@ -24,6 +24,7 @@ from fuzz.mutation import bytes_mutator, repeated, tree_mutator
 from fuzz.targets import CORPUS, CRASHES, TARGETS, Target
 from fuzz.watch import Watch
 from pgdb.frontend.commands.table import COMMANDS
+from pgdb.frontend.system.typed_names import directory
 
 ROOT = Path(__file__).resolve().parents[1]
 every_target = pytest.mark.parametrize("name", TARGETS)
@@ -86,6 +87,7 @@ def test_every_command_is_known_to_the_stand_in_for_a_session(
         f"{each.word}{rest}" for each in COMMANDS.commands for rest in ("", " 1", " 0-3", " x")
     ]
     assert not Watch(target).replay([line.encode() for line in lines]).crashes
+    assert directory() == tmp_path  # not where 'cd' has gone
     # A coroutine that nobody has awaited fails the test here.
     gc.collect()
 
