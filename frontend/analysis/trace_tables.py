@@ -90,12 +90,15 @@ async def read_table(
     begin: int | None,
     count: int,
 ) -> TraceTable:
-    """Ask *ranks* for *count* rows from row *begin* on (from 0), or for the last that all have."""
+    """Ask *ranks* for *count* rows from row *begin* on (from 0), or for the last that all have.
+
+    Where a rank has none, as one that a condition leaves out, they are the last of any rank.
+    """
     command = f"traces {number}"
     counted = await ask(command, ListTrace(number=number), ranks)
     least, most = _totals(counted)
     if begin is None:
-        begin = max(0, least - count)
+        begin = max(0, (least or most) - count)
     there = RankSet.union(each.ranks for each in counted.classes if not each.is_error)
     rows: tuple[TraceRow, ...] = ()
     errors, missing = counted.errors, counted.missing

@@ -179,18 +179,23 @@ async def _untrace(call: Call) -> Outcome:
 
 
 async def report(dispatcher: Dispatcher, asked: RankSet) -> None:
-    """Report the rows that traces have collected in a run; as JSON with the rows themselves."""
+    """Report the rows that traces have collected in a run; as JSON with the rows themselves.
+
+    Rows that not all ranks have come again with the next new ones. Ranks that a condition leaves
+    out never have any.
+    """
     session, shown = dispatcher.session, dispatcher.workspace.traced_rows
     for each in session.traces:
         ranks = asked & each.ranks
         if not ranks:
             continue
-        view, before = session.ranks(ranks), shown.get(each.number, 0)
+        view, (begin, seen) = session.ranks(ranks), shown.get(each.number, (0, 0))
         count = _MOST_REPORTED if dispatcher.display.owns_output else 0
-        table = await view.trace_table(each.number, begin=before, count=count)
-        if table.least <= before:
+        table = await view.trace_table(each.number, begin=begin, count=count)
+        if table.least <= begin and table.most <= seen:
             continue
-        shown[each.number] = before + len(table.rows) if count else table.least
+        complete = min(table.least, begin + len(table.rows)) if count else table.least
+        shown[each.number] = max(begin, complete), max(seen, table.most)
         text = f"trace {each.number}: {trace_text.rows_text(table)} ('traces {each.number}')"
         line = json_traces.trace(table, each, render.record)
         dispatcher.display.flush()  # the stops come first

@@ -83,7 +83,7 @@ class Workspace:
         """The sets ``@1``, ``@2`` …: the classes of the last output."""
         self.saved = SavedAnswers()
         """The answers that ``save`` has kept, by name."""
-        self.traced_rows: dict[int, int] = {}
+        self.traced_rows: dict[int, tuple[int, int]] = {}
         """Rows of each trace that have been shown, by its number."""
         self.without_answer = ""
         """The last command, if its output is not an answer that ``expand`` can unfold."""

@@ -83,6 +83,21 @@ def test_json_has_the_new_rows_of_each_run(mpi: Mpi, builder: Builder) -> None:
     assert second["least"] == second["most"] == STEPS
 
 
+def test_a_trace_of_one_rank_is_reported_too(mpi: Mpi, builder: Builder) -> None:
+    """The other ranks, which the condition leaves out, have no row."""
+    program = builder.build(mpi, "steps.c")
+    trace, run = "trace record step if rank == 1", "continue"
+    line = mpi.line(2, program)
+    text = run_pgdb("launch", "--batch", *ex(trace, run, "traces 1 --last 2"), *line).out
+    assert f"trace 1: 0 to {STEPS} rows ('traces 1')" in text, text
+    assert re.findall(r"^ +(\d+)  \[1\] (\d+)$", text, re.M) == [("39", "38"), ("40", "39")]
+    commands = ("break record if step == 2", trace, run, "delete", run)
+    first, second = run_json("launch", *ex(*commands), *line).of_type("trace")
+    assert [row["row"] for row in first["rows"]] == [1, 2, 3]
+    assert [row["row"] for row in second["rows"]] == list(range(1, STEPS + 1))
+    assert (second["least"], second["most"]) == (0, STEPS)
+
+
 def test_running_ranks_are_asked_and_run_on_free(
     builder: Builder, start_job: StartJob, mpi: Mpi
 ) -> None:
