@@ -20,6 +20,7 @@ from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import glue, runtime
+from pgdb.backend.python.agent_points import NAME as AGENT
 from pgdb.backend.python.interleave import (
     UNKNOWN_BETWEEN,
     CFrame,
@@ -202,6 +203,9 @@ class PythonStacks:
         stack = found.thread(lwp, handle)
         if stack is None:
             return OTHER_INTERPRETER if is_evaluator else ""
+        if self._hit is not None and self._hit.frames and stack.frames[:1]:
+            if stack.frames[0].filename == AGENT:
+                return _of_traceback(self._hit, mode)
         is_measured = len(pointers) == len(places)
         c_frames = [
             CFrame(

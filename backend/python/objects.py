@@ -129,10 +129,22 @@ class Objects:
 
     def bases(self, address: int) -> list[str]:
         """Return the names of an object's type and of all its bases."""
-        kind = self.word(address + _TYPE)
+        return self.bases_of_type(self.word(address + _TYPE))
+
+    def bases_of_type(self, kind: int) -> list[str]:
+        """Return the names of a type and of all its bases."""
+        return [self.name_of_type(each) for each in self.types_of(kind)]
+
+    def types_of(self, kind: int) -> tuple[int, ...]:
+        """Return the addresses of a type and of all its bases."""
         mro = self.word(kind + _MRO_AT)
-        kinds = self._tuple(mro)[:_MOST_BASES] if mro else [kind]
-        return [self.name_of_type(each) for each in kinds]
+        return self._tuple(mro)[:_MOST_BASES] if mro else (kind,)
+
+    def in_type(self, kind: int, name: str) -> int | None:
+        """Return what a type itself has by a name, None if nothing."""
+        table = self.word(kind + _DICT_AT)
+        # The tables of the interpreter's own static types are elsewhere.
+        return self.find(self.items(table), name) if table else None
 
     # -- plain values ------------------------------------------------------------------------
 
@@ -374,13 +386,8 @@ class Objects:
 
     def of_class(self, address: int, name: str) -> int | None:
         """Return what the class of an object has by a name, or one of its bases."""
-        kind = self.word(address + _TYPE)
-        mro = self.word(kind + _MRO_AT)
-        for each in self._tuple(mro)[:_MOST_BASES] if mro else ():
-            table = self.word(each + _DICT_AT)
-            if not table:
-                continue  # of a static type; those of the interpreter are elsewhere
-            found = self.find(self.items(table), name)
+        for each in self.types_of(self.word(address + _TYPE)):
+            found = self.in_type(each, name)
             if found is not None:
                 return found
         return None

@@ -13,6 +13,7 @@ from pgdb.backend.python import (
     array_text,
     arrays,
     arrow_text,
+    ctypes_values,
     numpy_elements,
     object_text,
     runtime,
@@ -138,7 +139,15 @@ class Interpreter:
         objects = self.objects
         address = self._variable(path.variable, frame, scope)
         place: ArrayPlace | None = None
+        of_c: ctypes_values.Field | None = None
         for kind, key in path.steps:
+            of_c = of_c or (ctypes_values.whole(objects, address) if place is None else None)
+            if of_c is not None and place is None:
+                if kind == "attribute":
+                    of_c = ctypes_values.step(objects, of_c, str(key))
+                place = ctypes_values.numbers(objects, of_c)
+                if kind == "attribute":
+                    continue
             if place is not None and kind == "attribute" and not place.structure:
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
             if place is not None:
@@ -160,6 +169,8 @@ class Interpreter:
                 place = of_arrow
             else:
                 address = objects.element(address, key)
+        if place is None and of_c is not None:
+            raise UnknownError("a structure within another value is shown with that")
         if place is None:
             place = self._numbers(address)
         return address if place is None else place
@@ -213,7 +224,10 @@ class Interpreter:
         try:
             found = arrays.find(self.objects, address)
             found = found or table_text.place_of(self.objects, address)
-            return found or arrow_text.place_of(self.objects, address)
+            found = found or arrow_text.place_of(self.objects, address)
+            if found is None and (value := ctypes_values.whole(self.objects, address)) is not None:
+                found = ctypes_values.numbers(self.objects, value)
+            return found
         except NoNumbersError:
             return None
 
@@ -340,10 +354,19 @@ class Interpreter:
         try:
             table = tables.find(self.objects, address)
             if table is None:
-                return arrow_text.text_of(self.objects, address, most)
+                return arrow_text.text_of(self.objects, address, most) or self._of_c(address, most)
             return table_text.text_of(self.objects, table, most, self._texts_of)
         except UnknownError:
             return None
+
+    def _of_c(self, address: int, most: int) -> Shown | None:
+        """Return the text of an object of ctypes, None for another object."""
+
+        def number_text(place: ArrayPlace) -> Shown:
+            return array_text.shown_numbers(place, *self._first(place, most), most)
+
+        value = ctypes_values.whole(self.objects, address)
+        return None if value is None else ctypes_values.shown(self.objects, value, number_text)
 
     def _texts_of(self, place: ArrayPlace, most: int) -> list[str]:
         dtype, data = self._first(place, most)

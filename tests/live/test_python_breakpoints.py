@@ -6,6 +6,7 @@ the rank stays as it is; that is what the tests check there.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,8 @@ def test_exceptions_of_threads_and_atexit_handlers_say_where_they_are(
         "worker.join()\n"
     )
     line = mpi.line(RANKS, python, str(script))
-    commands = ("tbreak leaves.py:5", "c", "catch py-exception", "c", "p py:step", "c", "p py:step")
+    commands = ("tbreak leaves.py:5", "c", "catch py-exception", "c", "p py:step", "bt -threads")
+    commands += ("c", "p py:step", "bt -threads")
     done = run_json("launch", *ex(*commands, "c"), *line, has_tracebacks=True)
     assert [each["event"] for each in stops(done) if each.get("event")] == [
         "uncaught ValueError in a thread",
@@ -128,6 +130,10 @@ def test_exceptions_of_threads_and_atexit_handlers_say_where_they_are(
     ]
     answers = [each for each in done.of_type("answer") if each["command"] == "print py:step"]
     assert [each["classes"][0]["record"]["text"] for each in answers] == ["4", "3"]
+    stacks = [each for each in done.of_type("answer") if each["command"].endswith("all backtrace")]
+    assert len(stacks) == 2
+    assert all('"save"' in json.dumps(each) for each in stacks)
+    assert not any("<pgdb>" in json.dumps(each) for each in stacks)
 
 
 def of_rank(done: Finished, rank: int) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@
 import argparse
 import array
 import collections
+import ctypes
 import dataclasses
 import datetime
 import decimal
@@ -124,6 +125,18 @@ def counting(number):
     while number:
         yield number
         number -= 1
+
+
+class Corner(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_int), ("y", ctypes.c_int)]
+
+
+class Head(ctypes.Structure):
+    _fields_ = [("step", ctypes.c_int)]
+
+
+class Record(Head):
+    _fields_ = [("values", ctypes.c_double * 2), ("corner", Corner), ("name", ctypes.c_char * 8)]
 
 
 @types.coroutine
@@ -258,6 +271,9 @@ def objects(argument):
     linked, from_three = itertools.chain([1], [2]), itertools.count(3)
     twice, cut, until = itertools.repeat(5, 2), itertools.islice([1, 2], 1), iter(int, 1)
     exhausted, none_left = iter([]), iter(range(0))
+    record, whole_of_c = Record(7, (1.5, 2.5), Corner(1, 2)), ctypes.c_int(-3)
+    text_of_c, many_of_c = ctypes.c_char_p(b"abc"), (ctypes.c_short * 2 * 3)()
+    many_of_c[2][1], record.name, pointer_of_c = 9, b"xy", ctypes.pointer(whole_of_c)
     for each in (through, backwards, letters, counted, few, linked, from_three, twice):
         next(each)
     list(exhausted)

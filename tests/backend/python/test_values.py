@@ -144,6 +144,17 @@ EXPECTED = {
     "until": "<callable_iterator function=<class 'int'>, until=1>",
     "exhausted": "<list_iterator, ended>",
     "none_left": "<range_iterator, ended>",
+    "record": "Record(step=7, values=c_double_Array_2 of float64, shape (2,) = {1.5, 2.5}, "
+    "corner=Corner(x=1, y=2), name=b'xy')",
+    "record.step": "7",
+    "record.values[1]": "2.5",
+    "record.corner.y": "2",
+    "whole_of_c": "-3",
+    "whole_of_c.value": "-3",
+    "text_of_c": "b'abc'",
+    "many_of_c": "c_short_Array_2_Array_3 of int16, shape (3, 2) = {{0, 0}, {0, 0}, {0, 9}}",
+    "many_of_c[2, 1]": "9",
+    "pointer_of_c": "<LP_c_int>",
 }
 
 
@@ -204,6 +215,8 @@ def test_values_of_each_interpreter(python: str) -> None:
             "TABLE['absent']": "no key 'absent'",
             "ended.gi_frame.f_locals['number']": "the generator has ended",
             "waiting.gi_frame.f_locals['other']": "no variable 'other'",
+            "record.corner": "shown with that",
+            "record.other": "Record has no field 'other'",
             "plain.gi_frame.f_locals['number']": "Plain has no frame of its own",
             "zero[0]": "int is no list, tuple or dict",
         }.items():
