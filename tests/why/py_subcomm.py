@@ -1,4 +1,4 @@
-# why: different-collectives|missing-from-collective|collective-order ranks=3 victims=0-2
+# why: different-collectives|missing-from-collective|collective-order ranks=3 victims=0-2 or collective-order ranks=1,3 victims=0,2
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
