@@ -54,6 +54,11 @@ for _name in ("OMPI", "PRTE"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# The terminal of whoever runs the tests decides nothing: neither its size nor whether it has colors.
+os.environ["TERM"] = "xterm-256color"
+for _name in ("NO_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 # A background job of a script ignores Ctrl-C; tests that send it would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -131,6 +131,7 @@ def test_sums_are_exact(numbers: dict[int, Number]) -> None:
 
 @given(st.dictionaries(st.integers(0, 5000), texts, max_size=30))
 @example({0: "-5e-324", 1: "9223372036854775809"})  # the same 64 bits
+@example({0: "0", 1: "11400714819323198485"})  # a usual constant of hash functions
 def test_extremes_and_what_is_no_number_have_their_ranks(numbers: dict[int, str]) -> None:
     found = whole(numbers)
     special = {"inf": found.above, "-inf": found.below}
