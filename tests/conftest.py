@@ -54,7 +54,7 @@ for _name in ("OMPI", "PRTE"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The terminal of whoever runs the tests decides nothing: neither its size nor whether it has colors.
+# The terminal in which the tests run decides nothing: neither its size nor its colors.
 os.environ["TERM"] = "xterm-256color"
 for _name in ("NO_COLOR", "COLUMNS", "LINES"):
     os.environ.pop(_name, None)

@@ -442,8 +442,8 @@ def _hash(number: Number) -> int:
         bits: int = struct.unpack("<Q", struct.pack("<d", number + 0.0))[0]
     else:
         bits = (number ^ (number >> 64) * _GOLDEN) & _MASK  # of 128 bits, for __int128
-        # The integer may have the bits of a double that is another number. Mixed first, no number that
-        # programs use becomes the bits of another one.
+        # The integer may have the bits of a double that is another number. It is mixed first, so
+        # that no number that programs use becomes the bits of another one.
         bits = _mix(bits) ^ _GOLDEN
     return _mix(bits)
 
