@@ -31,7 +31,7 @@ from pgdb.mpi_calls import (
 )
 from pgdb.mpi_functions import NUMBERED, Prototype, Role
 from pgdb.mpi_recorder import layout
-from pgdb.process_maps import Mapping
+from pgdb.process_maps import DELETED, Mapping
 from pgdb.ranks import RankSet
 
 Read = Callable[[int, int], bytes]
@@ -78,8 +78,8 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 def is_recorder(path: str) -> bool:
-    """Return whether a mapped file is the library of the recorder."""
-    return path.rpartition("/")[2] == layout.LIBRARY
+    """Return whether a mapped file is the library of the recorder, which may be deleted."""
+    return path.rpartition("/")[2].removesuffix(DELETED) == layout.LIBRARY
 
 
 def read_recorded(source: Source, last: int = 0) -> Recorded | None:

@@ -102,13 +102,23 @@ async def build(compiler: str, on_step: Callable[[str], None] = lambda step: Non
         try:
             await asyncio.to_thread(text.write_text, source)
             await _run(compiler, *FLAGS, "-o", str(made), str(text), "-ldl", "-lpthread")
-            await asyncio.to_thread(made.replace, library)
+            await asyncio.to_thread(_put, made, library)
         finally:
             for each in (made, text):
                 each.unlink(missing_ok=True)
     except OSError as error:
         raise StartError(f"the flight recorder cannot be kept: {error}") from None
     return library
+
+
+def _put(made: Path, library: Path) -> None:
+    """Give a library its name, unless another session has built it meanwhile: that is in use."""
+    try:
+        os.link(made, library)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        made.replace(library)
 
 
 async def _run(*argv: str, stdin: bytes = b"") -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 
-from pgdb.backend.mpi_calls.recorder import Read, decode, with_recorded
+from pgdb.backend.mpi_calls.recorder import Read, decode, is_recorder, with_recorded
 from pgdb.mpi_calls import (
     ANY_SOURCE,
     ANY_TAG,
@@ -224,3 +224,9 @@ def test_a_recorded_request_is_complete_if_mpi_says_so() -> None:
     seen = MpiCall(function="MPI_Wait", requests=(Request(complete=True, tag=99),))
     (both,) = with_recorded(seen, recorded).requests
     assert both.complete and both.tag == ANY_TAG
+
+
+def test_a_library_that_was_removed_or_replaced_is_known() -> None:
+    path = f"/cache/0123/{layout.LIBRARY}"
+    assert is_recorder(path) and is_recorder(f"{path} (deleted)")
+    assert not is_recorder("/usr/lib/libmpi.so.40")
