@@ -182,8 +182,8 @@ class Breakpoints:
         """Disable the breakpoints that the next run passes over."""
         self.passed.disable(self._there)
 
-    def has_passed(self, number: int) -> None:
-        """Take a hit that is not reported: the commands of the breakpoint let the rank run on."""
+    def note_unreported_hit(self, number: int) -> None:
+        """Record a hit that is not reported: the commands of the breakpoint let the rank run on."""
         if number in self._temporary and number not in self._there:
             self._deleted.append(number)
 

@@ -100,7 +100,7 @@ def _blocked(pid: int) -> int:
 def stop_once(place: str) -> None:
     """Stop at a place once; print the number, or 0 if there is no such place."""
     made = gdb.Breakpoint(place, internal=True, temporary=True)
-    if _is_there(made, is_pending=False):
+    if _keep_or_delete(made, is_pending=False):
         _own.append(made)
 
 
@@ -122,13 +122,13 @@ def hide(place: str, condition: str, is_pending: bool) -> None:
     The number is 0 if there is no such place, and *is_pending* is not set.
     """
     made = _conditional(place, condition)
-    if _is_there(made, is_pending=is_pending):
+    if _keep_or_delete(made, is_pending=is_pending):
         _hidden.append(made)
 
 
 def stop_at_report(function: str, condition: str) -> None:
     """Stop at a function under a condition of C; print the number, or 0 if there is none."""
-    _is_there(_conditional(function, condition), is_pending=False)
+    _keep_or_delete(_conditional(function, condition), is_pending=False)
 
 
 def _conditional(place: str, condition: str) -> Any:
@@ -172,8 +172,9 @@ def hidden_hits() -> None:
     _print(sum(each.hit_count for each in _hidden if each.is_valid()))
 
 
-def _is_there(made: Any, *, is_pending: bool) -> bool:
-    """Print the number of a breakpoint; delete one that is pending unless *is_pending* is set."""
+def _keep_or_delete(made: Any, *, is_pending: bool) -> bool:
+    """Print the number of a breakpoint and return whether it stays: delete a pending one, and print
+    0, unless *is_pending* is set."""
     if made.pending and not is_pending:
         made.delete()
         _print(0)

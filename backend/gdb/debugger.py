@@ -340,7 +340,7 @@ class GdbDebugger:
             # As where a file system hangs.
             self._executor.feed(events.EndFailed())
             raise GdbError(f"GDB {self._gdb.pid} cannot be ended")
-        await self._has_ended()
+        await self._record_end()
         self._executor.feed(events.Abandoned())
         return is_held_back
 
@@ -377,14 +377,14 @@ class GdbDebugger:
                     async with asyncio.timeout(timeout_s):
                         await self._detacher.detach()
         if await self._gdb.close(timeout_s):
-            await self._has_ended()
+            await self._record_end()
         elif self._process.pid and not procfs.is_alive(self._process.pid):
             # Its job ended it while GDB detached, which leaves GDB 13.1 spinning (Detacher.kill).
             self._gdb.kill()
         else:
             await self.abandon()
 
-    async def _has_ended(self) -> None:
+    async def _record_end(self) -> None:
         """Record that GDB has ended before its output has; wait until the rank is repaired."""
         if isinstance(self.machine.state, Live):
             # GDB was killed before it could detach.

@@ -460,7 +460,7 @@ class Executor:
             self.feed(events.Described(unreported.stop))
         else:
             # As in GDB, "silent" as the first of the commands leaves only what they print.
-            self.breakpoints.has_passed(unreported.stop.breakpoint)
+            self.breakpoints.note_unreported_hit(unreported.stop.breakpoint)
             self.report_breakpoints()
         self._show_behind("")
 

@@ -13,9 +13,9 @@ from msgspec import structs
 from pgdb.errors import UsageError
 from pgdb.frontend.api.setting import (
     Setting,
+    check_time,
     declared_in,
     in_seconds,
-    is_time,
     seconds,
     setting,
     switch_setting,
@@ -36,7 +36,7 @@ def _length(title: str, text: str) -> int:
     return int(text)
 
 
-def _is_length(value: int, title: str) -> None:
+def _check_length(value: int, title: str) -> None:
     if not -1 <= value <= _MOST:
         raise UsageError(f"{title} {value} is out of range; 0 is no limit")
 
@@ -68,7 +68,7 @@ class InterfaceOptions:
         shortest=2,
         value="LINES",
         read=_length,
-        check=_is_length,
+        check=_check_length,
         show=_shown_length,
         kind=int,
         help="lines of a page; 0 or unlimited for output without pages; by default those of the "
@@ -80,7 +80,7 @@ class InterfaceOptions:
         shortest=2,
         value="COLUMNS",
         read=_length,
-        check=_is_length,
+        check=_check_length,
         show=_shown_length,
         kind=int,
         help="columns that PGDB's own lines are cut to; 0 or unlimited for whole lines; by default "
@@ -130,7 +130,7 @@ SETTLE = Setting(
     value="SECONDS",
     read=seconds,
     show=in_seconds,
-    check=is_time,
+    check=check_time,
     kind=float,
     help="once a rank has stopped, a run command waits so long for further ranks (1 s at the "
     "prompt; in batch runs it waits for all)",

@@ -20,21 +20,21 @@ _SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
-def is_count(value: int, title: str) -> None:
+def check_count(value: int, title: str) -> None:
     """Check a number of things."""
     if value < 1:
         raise UsageError(f"{title} {value}: at least 1 is needed")
 
 
-def is_not_negative(value: int, title: str) -> None:
+def check_not_negative(value: int, title: str) -> None:
     """Check a number that can be 0."""
     if value < 0:
         raise UsageError(f"{title} {value}: at least 0 is needed")
 
 
-def is_aggregator_count(value: int, title: str) -> None:
+def check_aggregator_count(value: int, title: str) -> None:
     """Check a number of aggregators on one host."""
-    is_count(value, title)
+    check_count(value, title)
     if value > MOST_AGGREGATORS:
         raise UsageError(
             f"{title} {value}: at most {MOST_AGGREGATORS} on each host; one "
@@ -42,7 +42,7 @@ def is_aggregator_count(value: int, title: str) -> None:
         )
 
 
-def is_world(value: str, title: str) -> None:
+def check_world(value: str, title: str) -> None:
     """Check the name of a world."""
     if value and value != "all" and not (value.isascii() and value.isdecimal() and len(value) < 6):
         raise UsageError(f"{title} {value!r} is neither a number nor 'all'")
@@ -63,7 +63,7 @@ def time_or_off(title: str, text: str) -> float:
     return durations.seconds(number, title) * _UNITS_S[unit]
 
 
-def is_time_or_off(value: float, title: str) -> None:
+def check_time_or_off(value: float, title: str) -> None:
     """Check a time; 0 switches its setting off."""
     if not durations.is_time(value, least=True):
         raise UsageError(f"{title} {value!r}: no time; {durations.in_words(least=True)} is one")

@@ -17,13 +17,13 @@ from pgdb.frontend.api.interface_options import SETTLE as SETTLE
 from pgdb.frontend.api.setting import (
     RUN_TOO,
     Setting,
+    check_positive,
+    check_time,
     days,
     declared_in,
     in_days,
     in_seconds,
     integer,
-    is_positive,
-    is_time,
     joined,
     on_or_off,
     patterns,
@@ -63,7 +63,7 @@ class SessionOptions:
         modes=("attach",),
         value="N",
         is_name=True,
-        check=option_checks.is_world,
+        check=option_checks.check_world,
         help="attach to the Nth job that the launcher's ranks have started with MPI_Comm_spawn, or "
         "to all of them (all)",
     )
@@ -83,7 +83,7 @@ class SessionOptions:
         modes=("core",),
         value="N",
         read=integer,
-        check=option_checks.is_not_negative,
+        check=option_checks.check_not_negative,
         kind=int,
         help="most GDBs of one aggregator at a time, of which each reads one core file; 0: as many "
         "as fit into half of the memory",
@@ -129,7 +129,7 @@ class SessionOptions:
         value="SECONDS",
         read=seconds,
         show=in_seconds,
-        check=is_time,
+        check=check_time,
         kind=float,
         help="longest wait for the answers to one command; in batch runs also for ranks to stop",
     )
@@ -140,7 +140,7 @@ class SessionOptions:
         value="SECONDS",
         read=seconds,
         show=in_seconds,
-        check=is_time,
+        check=check_time,
         kind=float,
         help="longest time until the session has started",
     )
@@ -152,7 +152,7 @@ class SessionOptions:
         value="TIME",
         read=option_checks.time_or_off,
         show=option_checks.in_seconds_or_off,
-        check=option_checks.is_time_or_off,
+        check=option_checks.check_time_or_off,
         kind=float,
         help="detach from all ranks when one has been stopped for this long, such as 60s or 5min; "
         "process groups of PyTorch time out; off: never",
@@ -200,7 +200,7 @@ class SessionOptions:
         value="BYTES",
         read=read_size,
         show=in_bytes,
-        check=is_positive,
+        check=check_positive,
         kind=int,
         help="most that dump, plot and decompose read, on all ranks together; 4G is a size too",
     )
@@ -209,7 +209,7 @@ class SessionOptions:
         name="varprint-depth",
         value="N",
         read=integer,
-        check=option_checks.is_count,
+        check=option_checks.check_count,
         kind=int,
         help="levels of a structure that varprint shows",
     )
@@ -218,7 +218,7 @@ class SessionOptions:
         name="varprint-children",
         value="N",
         read=integer,
-        check=option_checks.is_count,
+        check=option_checks.check_count,
         kind=int,
         help="most children of each value that varprint shows",
     )
@@ -308,7 +308,7 @@ class SessionOptions:
         modes=RUN_TOO,
         value="N",
         read=integer,
-        check=option_checks.is_aggregator_count,
+        check=option_checks.check_aggregator_count,
         kind=int,
         help="aggregators on each host, which share its ranks",
     )
@@ -318,7 +318,7 @@ class SessionOptions:
         modes=RUN_TOO,
         value="K",
         read=integer,
-        check=option_checks.is_count,
+        check=option_checks.check_count,
         kind=int,
         help="children of one aggregator",
     )
@@ -335,7 +335,7 @@ class SessionOptions:
         value="SECONDS",
         read=seconds,
         show=in_seconds,
-        check=is_time,
+        check=check_time,
         kind=float,
         help="how long aggregators without a front end keep their ranks before they detach",
     )
@@ -389,7 +389,7 @@ class SessionOptions:
         value="MIB",
         read=read_mebibytes,
         show=in_mebibytes,
-        check=is_positive,
+        check=check_positive,
         only_with="sbd",
         help="most that this directory holds",
     )
@@ -399,7 +399,7 @@ class SessionOptions:
         value="DAYS",
         read=days,
         show=in_days,
-        check=is_time,
+        check=check_time,
         only_with="sbd",
         help="remove files from it that were not used for so long",
     )
@@ -409,7 +409,7 @@ class SessionOptions:
         value="SECONDS",
         read=seconds,
         show=in_seconds,
-        check=is_time,
+        check=check_time,
         only_with="sbd",
         help="how long a rank waits for its files before its GDB reads them itself",
     )

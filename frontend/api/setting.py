@@ -234,7 +234,7 @@ def joined(value: tuple[str, ...]) -> str:
 # -- checks --------------------------------------------------------------------------------------
 
 
-def is_time(value: float, title: str) -> None:
+def check_time(value: float, title: str) -> None:
     """Check a time in seconds.
 
     :raises UsageError: if nobody can wait for so long.
@@ -243,7 +243,7 @@ def is_time(value: float, title: str) -> None:
         raise UsageError(f"{title} {value:g} is no time; {durations.in_words()} is one")
 
 
-def is_positive(value: int, title: str) -> None:
+def check_positive(value: int, title: str) -> None:
     """Check a size.
 
     :raises UsageError: if it is 0 or less.
