@@ -70,7 +70,7 @@ class SymbolPrefetch:
         self.notices: list[str] = []
         """Notices for the user; the claimant reports them."""
         self._begun = asyncio.Event()
-        self._making: asyncio.Task[Nursery | None] | None = asyncio.create_task(
+        self._preparation: asyncio.Task[Nursery | None] | None = asyncio.create_task(
             self._make(hint.pid)
         )
 
@@ -85,21 +85,21 @@ class SymbolPrefetch:
 
     async def take(self, gdb: str, files: RankFiles) -> Nursery | None:
         """Return the nursery once, if it has that GDB and those files; else None."""
-        if self._making is None or self._gdb != gdb:
+        if self._preparation is None or self._gdb != gdb:
             return None
-        nursery = await asyncio.shield(self._making)
+        nursery = await asyncio.shield(self._preparation)
         if nursery is None or nursery.files.key != files.key:
             return None
-        self._making = None
+        self._preparation = None
         return nursery
 
     async def close(self) -> None:
         """End a nursery that nobody took."""
-        making, self._making = self._making, None
-        if making is not None:
-            making.cancel()
+        preparation, self._preparation = self._preparation, None
+        if preparation is not None:
+            preparation.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                nursery = await making
+                nursery = await preparation
                 if nursery is not None:
                     await nursery.close()
 

@@ -36,7 +36,7 @@ _ASSIGNMENT = pattern(
 _DIFFERS = "/="
 # Calls, also $_shell(); code of other languages; pipes; line ends.
 _EFFECT = pattern(r"[(){};`|\x00-\x1f\x7f]|\+\+|--")
-_LOOKING = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
+_ONLY_LOOK = frozenset(("print", "p", "inspect", "backtrace", "bt", "where", "info", "x"))
 _NO_COMPARISON = pattern(r"->|<<|>>|(?<=operator)[<>=!]+")
 _COMPARISON = pattern(r"==|!=|/=|<=|>=|<|>|\.(?:eq|ne|lt|le|gt|ge|eqv|neqv)\.", re.I)
 _LOGICAL = pattern(r"&&|\|\||!|\.(?:and|or|not)\.", re.I)
@@ -302,7 +302,7 @@ def only_looks(command: str) -> bool:
     [False, False, False, False]
     """
     word, _, rest = command.partition(" ")
-    is_looking = word.partition("/")[0] in _LOOKING
+    is_looking = word.partition("/")[0] in _ONLY_LOOK
     assigns = _ASSIGNMENT.search(rest) or _DIFFERS in rest
     return is_looking and not _EFFECT.search(command) and not assigns
 

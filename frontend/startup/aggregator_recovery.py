@@ -96,7 +96,7 @@ class AggregatorRecovery:
             self._overlay.links.keep_orphan(node)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COME_BACK_S):
-                with self._overlay.watching() as changed:
+                with self._overlay.changes() as changed:
                     while living - root.joined.keys():
                         await changed.wait()
                         changed.clear()
@@ -155,7 +155,7 @@ class AggregatorRecovery:
         is_seated = is_kept = False
         ended = asyncio.create_task(starter.wait())
         try:
-            with self._overlay.watching() as changed:
+            with self._overlay.changes() as changed:
                 ended.add_done_callback(lambda _: changed.set())
                 while node not in root.joined:
                     if ended.done():

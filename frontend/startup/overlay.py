@@ -139,7 +139,7 @@ class Overlay:
             if self.options.ship:
                 await self._start_shipping()
             silent = await self.silent_hosts(place)
-            with self.watching() as changed:
+            with self.changes() as changed:
                 await FirstStart(self, site, place, silent=silent, changed=changed).run()
         finally:
             opening.cancel()
@@ -266,7 +266,7 @@ class Overlay:
         """
         async with self._finding:
             self._found.clear()
-            with self.watching() as changed:
+            with self.changes() as changed:
                 self.root.down(find)
                 while self.root.joined.keys() - self._found.keys():
                     await changed.wait()
@@ -304,7 +304,7 @@ class Overlay:
     # -- what comes ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[asyncio.Event]:
+    def changes(self) -> Iterator[asyncio.Event]:
         """Set an event at every change, within the context."""
         changed = asyncio.Event()
         self._watchers.add(changed)

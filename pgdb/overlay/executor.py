@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="pgdb making")
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="pgdb executor")
 
 
 async def make(work: Callable[[], _T]) -> _T:

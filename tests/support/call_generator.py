@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 
 @dataclass
 class Call:
-    """A call to make: the function of MPI, and its arguments as text with holes for values."""
+    """Call of a function of MPI, with its arguments as text that has placeholders for values."""
 
     function: str
     arguments: list[str]
