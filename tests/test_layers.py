@@ -203,7 +203,11 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "cryptography": ("pgdb.overlay",),
     # Modules of ours, under the names that GDB's Python has them under.
     "elements_in_gdb": ("pgdb.backend.gdb.cpp_parts_in_gdb", "pgdb.backend.gdb.numbers_in_gdb"),
-    "fortran_arrays_in_gdb": ("pgdb.backend.gdb.fortran_objects_in_gdb",),
+    "fortran_arrays_in_gdb": (
+        "pgdb.backend.gdb.fortran_elements_in_gdb",
+        "pgdb.backend.gdb.fortran_objects_in_gdb",
+        "pgdb.backend.gdb.fortran_parts_in_gdb",
+    ),
     "fortran_descriptors_in_gdb": (
         "pgdb.backend.gdb.fortran_arrays_in_gdb",
         "pgdb.backend.gdb.fortran_elements_in_gdb",

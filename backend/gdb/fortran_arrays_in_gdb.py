@@ -40,7 +40,8 @@ _OF_C = ("char8_t", "char16_t", "char32_t")
 """Characters of C and C++ that are characters to GDB; it takes ``char`` for an integer."""
 
 
-def _innermost(kind: gdb.Type) -> gdb.Type:
+def element_type(kind: gdb.Type) -> gdb.Type:
+    """Return the type of an array's elements; a type that is no array is its own."""
     while kind.code == gdb.TYPE_CODE_ARRAY:
         kind = kind.target().strip_typedefs()
     return kind
@@ -230,7 +231,7 @@ def _printer_of(value: gdb.Value) -> _Printer | _Unset | None:
         return None
     if _has_no_bounds(kind):
         return _Unset(_UNSET)
-    element = _innermost(kind)
+    element = element_type(kind)
     if element.code == gdb.TYPE_CODE_STRING and not kind.sizeof:
         return _printer_of_strings(value, kind)
     if element.code != gdb.TYPE_CODE_STRUCT or not element.dynamic:

@@ -29,6 +29,7 @@ import re
 import sys
 from typing import Any
 
+import fortran_arrays_in_gdb as arrays  # type: ignore[import-not-found]
 import fortran_descriptors_in_gdb as descriptors  # type: ignore[import-not-found]
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
 import fortran_parts_in_gdb as parts  # type: ignore[import-not-found]
@@ -271,9 +272,8 @@ def _has_lengths(kind: gdb.Type) -> bool:
     """Return whether an array is one of strings whose length is a variable."""
     if kind.sizeof:
         return False
-    while kind.code == gdb.TYPE_CODE_ARRAY:
-        kind = kind.target().strip_typedefs()
-    return bool(kind.code == gdb.TYPE_CODE_STRING and kind.dynamic)
+    element = arrays.element_type(kind)
+    return bool(element.code == gdb.TYPE_CODE_STRING and element.dynamic)
 
 
 class _Element(gdb.Function):  # type: ignore[misc]

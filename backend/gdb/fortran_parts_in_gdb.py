@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+import fortran_arrays_in_gdb as arrays  # type: ignore[import-not-found]
 import fortran_objects_in_gdb as objects  # type: ignore[import-not-found]
 import gdb
 
@@ -77,7 +78,7 @@ def with_component(chain: str, kind: gdb.Type, name: str) -> str:
 
     :param kind: type of the array.
     """
-    element = _element(kind)
+    element = arrays.element_type(kind)
     if element.code != gdb.TYPE_CODE_STRUCT:
         return ""
     found = _path(element, name.lower())
@@ -181,12 +182,6 @@ def _lows(kind: gdb.Type) -> list[int]:
     return lows
 
 
-def _element(kind: gdb.Type) -> gdb.Type:
-    while kind.code == gdb.TYPE_CODE_ARRAY:
-        kind = kind.target().strip_typedefs()
-    return kind
-
-
 def _path(kind: gdb.Type, name: str) -> list[int]:
     """Return the numbers of the components that lead to a name: parents of a type, then itself.
 
@@ -210,7 +205,7 @@ def _has_fixed_bounds(kind: gdb.Type) -> bool:
     """Return whether a type is no array, or one whose bounds are the same in each object."""
     if kind.code != gdb.TYPE_CODE_ARRAY or not kind.dynamic:
         return True
-    return bool(_element(kind).dynamic and kind.sizeof)
+    return bool(arrays.element_type(kind).dynamic and kind.sizeof)
 
 
 class _Dimension:
