@@ -27,35 +27,14 @@ def size_text(size_bytes: int) -> str:
 
 
 def whole_size(size_bytes: int) -> str:
-    """Return a size without decimals, for limits and large areas.
+    """Return a size without decimals, in no unit above MiB: for limits, files and large areas.
 
-    >>> whole_size(8 << 20), whole_size(65_536), whole_size(3 << 19), whole_size(1)
-    ('8 MiB', '64 KiB', '2 MiB', '0 KiB')
+    >>> whole_size(4 << 30), whole_size(65_536), whole_size(3 << 19), whole_size(12)
+    ('4096 MiB', '64 KiB', '2 MiB', '12 bytes')
     """
-    return f"{size_bytes / MIB:.0f} MiB" if size_bytes >= MIB else f"{size_bytes >> 10} KiB"
-
-
-def in_mebibytes(size_bytes: int) -> str:
-    """Return a size in MiB, whatever it is.
-
-    >>> in_mebibytes(4 << 30), in_mebibytes(65_536)
-    ('4096 MiB', '0 MiB')
-    """
-    return f"{size_bytes >> 20} MiB"
-
-
-def in_kibibytes(size_bytes: int) -> str:
-    """Return the size of a file in KiB; no file has less than 1.
-
-    >>> in_kibibytes(5000), in_kibibytes(12)
-    ('4 KiB', '1 KiB')
-    """
-    return f"{max(1, size_bytes >> 10)} KiB"
-
-
-def in_bytes(size_bytes: int) -> str:
-    """Return a size as ``1024 bytes``."""
-    return f"{size_bytes} bytes"
+    if size_bytes >= MIB:
+        return f"{size_bytes / MIB:.0f} MiB"
+    return f"{size_bytes >> 10} KiB" if size_bytes >= 1024 else f"{size_bytes} bytes"
 
 
 def read_mebibytes(title: str, text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pgdb.backend.gdb.mi import Line, cut, unescape
 from pgdb.patterns import pattern
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import whole_size
 
 BIG_LINE_BYTES = 256 * 1024
 """Size from which a line is passed on in pieces, for a thread to parse, in bytes."""
@@ -60,7 +60,7 @@ class Lines:
 def _too_long(start: bytes) -> bytes:
     """Return the replacement of a line that was not kept: the failure of its command."""
     match = _RESULT.match(start)
-    why = f"GDB's answer is longer than {in_mebibytes(MAX_LINE_BYTES)}"
+    why = f"GDB's answer is longer than {whole_size(MAX_LINE_BYTES)}"
     return b'%s^error,msg="%s"' % (match[1], why.encode()) if match is not None else b""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pgdb.backend.sbd.mapped_objects import mapped_objects
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import whole_size
 
 MIN_FREE_BYTES = 256 << 20
 """Free disk space that the index of a large program may need, in bytes."""
@@ -50,7 +50,7 @@ def why_not(environment: Mapping[str, str]) -> str:
     except OSError as error:
         return f"{existing}: {error.strerror}"
     if free.f_bavail * free.f_frsize < MIN_FREE_BYTES:
-        return f"less than {in_mebibytes(MIN_FREE_BYTES)} are free in {existing}"
+        return f"less than {whole_size(MIN_FREE_BYTES)} are free in {existing}"
     return ""
 
 

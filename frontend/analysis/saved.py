@@ -10,7 +10,7 @@ import msgspec
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.patterns import pattern
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import size_text, whole_size
 
 MOST_SAVED = 100
 """Maximum number of saved answers."""
@@ -55,8 +55,8 @@ class SavedAnswers:
         size_bytes = sum(each.answer.size_bytes for each in (*others, saved))
         if size_bytes > MOST_SAVED_BYTES:
             raise CommandError(
-                f"save: with this the saved answers would take {in_mebibytes(size_bytes)}, more "
-                f"than {in_mebibytes(MOST_SAVED_BYTES)}; 'saved -d NAME' forgets one"
+                f"save: with this the saved answers would take {size_text(size_bytes)}, more "
+                f"than {whole_size(MOST_SAVED_BYTES)}; 'saved -d NAME' forgets one"
             )
         before = self._saved.pop(saved.name, None)
         self._saved[saved.name] = saved

@@ -35,7 +35,7 @@ from pgdb.frontend.api.setting import (
 )
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.ranks import RankSet
-from pgdb.sizes import in_bytes, in_mebibytes, read_mebibytes, read_size
+from pgdb.sizes import read_mebibytes, read_size, size_text, whole_size
 
 WIRE_UPS = ("auto", "mpi", "direct")
 StopMode = Literal["rank", "focus", "all"]
@@ -199,7 +199,7 @@ class SessionOptions:
         name="array-limit",
         value="BYTES",
         read=read_size,
-        show=in_bytes,
+        show=size_text,
         check=check_positive,
         kind=int,
         help="most that dump, plot and decompose read, on all ranks together; 4G is a size too",
@@ -388,7 +388,7 @@ class SessionOptions:
         option="--sbd-cache-size",
         value="MIB",
         read=read_mebibytes,
-        show=in_mebibytes,
+        show=whole_size,
         check=check_positive,
         only_with="sbd",
         help="most that this directory holds",

@@ -24,7 +24,7 @@ from pgdb.jobs import procfs
 from pgdb.jobs.gdb_program import check_gdb as version_of_gdb
 from pgdb.jobs.gdb_program import find_gdb
 from pgdb.overlay import addresses, archive_bootstrap
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import size_text
 from pgdb.version import __version__
 
 ROUND_TRIP_TIMEOUT_S = 5.0
@@ -353,7 +353,7 @@ def check_disk(host: Host) -> Iterator[Finding]:
             message = f"{place} cannot be written to: {error.strerror}"
             yield Finding(name, "problem", message, "set TMPDIR to a directory of your own")
             continue
-        message = f"{place}, {in_mebibytes(free_bytes)} free"
+        message = f"{place}, {size_text(free_bytes)} free"
         if free_bytes < MINIMUM_SPACE_BYTES:
             remedy = "make room there, or set TMPDIR (XDG_CACHE_HOME for the cache)"
             yield Finding(name, "warning", message, remedy)

@@ -30,7 +30,7 @@ from pgdb.proctable import ProcTable, RankProcess, SessionMode
 from pgdb.ranks import RankSet, SetsRoom
 from pgdb.records import Event
 from pgdb.regular_files import open_regular
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import size_text, whole_size
 
 VERSION = 1
 MAX_FILE_BYTES = 64 << 20
@@ -328,9 +328,9 @@ def encode(recording: Recording) -> bytes:
     packed = zlib.compress(data, 6)
     if len(data) > MAX_DATA_BYTES or len(packed) > MAX_FILE_BYTES:
         raise CommandError(
-            f"the recording would take {in_mebibytes(len(packed))}, {in_mebibytes(len(data))} "
-            f"unpacked, more than {in_mebibytes(MAX_FILE_BYTES)} and "
-            f"{in_mebibytes(MAX_DATA_BYTES)}; nothing is written"
+            f"the recording would take {size_text(len(packed))}, {size_text(len(data))} "
+            f"unpacked, more than {whole_size(MAX_FILE_BYTES)} and "
+            f"{whole_size(MAX_DATA_BYTES)}; nothing is written"
         )
     return b"%s%d\n%s" % (MAGIC, VERSION, packed)
 
@@ -353,7 +353,7 @@ def decode(data: bytes) -> Loaded:
     except zlib.error:
         raise ProtocolError("it is damaged: what it holds cannot be unpacked") from None
     if unpacker.unconsumed_tail:
-        raise ProtocolError(f"it holds more than {in_mebibytes(MAX_DATA_BYTES)}")
+        raise ProtocolError(f"it holds more than {whole_size(MAX_DATA_BYTES)}")
     if not unpacker.eof or unpacker.unused_data:
         raise ProtocolError("it is damaged: its end is missing, or it goes on behind its end")
     room = SetsRoom(MAX_SETS_BYTES)
@@ -427,7 +427,7 @@ def read(path: Path) -> Loaded:
         with _memory_bounded():
             return decode(data)
     except MemoryError:
-        most = in_mebibytes(MAX_MEMORY_BYTES)
+        most = whole_size(MAX_MEMORY_BYTES)
         raise CommandError(f"{path}: it would take more than {most} of memory") from None
     except ProtocolError as error:
         raise CommandError(f"{path}: {error}") from None

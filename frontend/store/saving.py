@@ -24,7 +24,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.merge.classes import MOST_DISTINCT
 from pgdb.overlay.messages import Recall
 from pgdb.ranks import RankSet
-from pgdb.sizes import in_kibibytes
+from pgdb.sizes import whole_size
 from pgdb.version import __version__
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Written(msgspec.Struct, frozen=True):
         """A report for the user."""
         count = len(self.commands)
         lines = [
-            f"{self.path}: {in_kibibytes(self.size_bytes)}, "
+            f"{self.path}: {whole_size(self.size_bytes)}, "
             f"{count} {'command' if count == 1 else 'commands'} and their answers; "
             f"to open it: pgdb replay {_as_argument(self.path)}"
         ]
@@ -83,7 +83,7 @@ async def save(session: Session, path: Path) -> Written:
         await _fetch(session)
     exchanges = session.recorder.exchanges
     pack = _collect(session, is_unfinished=False)
-    # Packing some MB takes a moment, in which events may come.
+    # Encoding some MB takes a moment, in which events may come.
     size_bytes = await with_file(path, lambda: recording_file.write(pack(), path))
     return Written(path, size_bytes, commands_of(exchanges), session.recorder.forgotten)
 

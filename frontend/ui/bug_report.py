@@ -25,7 +25,7 @@ from pgdb.frontend.store.log import MAX_BYTES, read_head
 from pgdb.frontend.store.redact import Redactor
 from pgdb.frontend.system.user_files import reason, user_path, write_atomically
 from pgdb.regular_files import open_regular
-from pgdb.sizes import in_kibibytes
+from pgdb.sizes import whole_size
 from pgdb.version import __version__
 
 _TOOLS = ("gdb", "mpirun", "mpiexec", "mpicc", "srun", "gcc")
@@ -72,7 +72,7 @@ async def report_bug(log: str, output: str) -> int:
         write_atomically(target, data, exclusive=True)
     except OSError as error:
         raise CommandError(f"{target} cannot be written: {reason(error)}") from None
-    out.write(f"{target}: {in_kibibytes(len(data))}\n{listing}")
+    out.write(f"{target}: {whole_size(len(data))}\n{listing}")
     if keeps_values:
         out.write("The log has values of your program in it (--log-values).\n")
     if not log:

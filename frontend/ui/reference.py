@@ -65,7 +65,9 @@ def _row(setting: Setting) -> str:
     if setting.default not in (None, "", ()):
         default = setting.show(setting.default)
     text = setting.help
-    cells = (option, name, key, default, f"{text[0].upper()}{text[1:]}.")
+    # A word that users type keeps its letters.
+    is_value = text.partition(":")[0] in setting.choices
+    cells = (option, name, key, default, f"{text}." if is_value else _sentence(text))
     escaped = [each.replace("|", "\\|") for each in cells]
     return f"| {' | '.join(escaped)} |"
 
@@ -108,7 +110,7 @@ def man_page(parser: argparse.ArgumentParser) -> str:
         ".SH OPTIONS",
         ".PP",
         _escaped(
-            f"These options belong to {', '.join(_LOOKING[:-1])} and {_LOOKING[-1]}. Those of a "
+            f"These options belong to {', '.join(_FOR_JOBS[:-1])} and {_FOR_JOBS[-1]}. Those of a "
             "session belong to report as well: all but -x, -ex, --batch, --json and --exit-code."
         ),
     ]
@@ -147,8 +149,8 @@ def man_page(parser: argparse.ArgumentParser) -> str:
     return "\n".join(lines) + "\n"
 
 
-_LOOKING = ("attach", "launch", "core", "jobs", "doctor")
-_OF_SESSIONS = (*_LOOKING, "report")
+_FOR_JOBS = ("attach", "launch", "core", "jobs", "doctor")
+_OF_SESSIONS = (*_FOR_JOBS, "report")
 
 
 def _modes(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

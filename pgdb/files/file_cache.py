@@ -28,7 +28,7 @@ from pgdb import elf
 from pgdb.overlay.archive_bootstrap import is_safe_place
 from pgdb.overlay.messages import FileKey
 from pgdb.patterns import pattern
-from pgdb.sizes import in_mebibytes
+from pgdb.sizes import whole_size
 
 DEFAULT_MAX_BYTES = 4 << 30
 DEFAULT_MAX_AGE_S = 30 * 24 * 3600.0
@@ -195,7 +195,7 @@ class FileCache:
         if total + size_bytes > self._max_bytes:
             raise OSError(
                 errno.EDQUOT,
-                f"more than the {in_mebibytes(self._max_bytes)} of --sbd-cache-size are needed",
+                f"more than the {whole_size(self._max_bytes)} of --sbd-cache-size are needed",
                 str(self.directory),
             )
         room = os.statvfs(self.directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.sizes import in_kibibytes, in_mebibytes, read_mebibytes, read_size, size_text, whole_size
+from pgdb.sizes import read_mebibytes, read_size, size_text, whole_size
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ def test_sizes_in_words(size_bytes: int, text: str) -> None:
 
 def test_limits_have_no_decimals() -> None:
     assert [whole_size(each) for each in (8 << 20, (1 << 20) - 1)] == ["8 MiB", "1023 KiB"]
-    assert in_mebibytes((64 << 20) + 5) == "64 MiB"
-    assert [in_kibibytes(each) for each in (0, 2047, 2048)] == ["1 KiB", "1 KiB", "2 KiB"]
+    assert [whole_size(each) for each in ((64 << 20) + 5, 2 << 40)] == ["64 MiB", "2097152 MiB"]
+    assert [whole_size(each) for each in (0, 1023, 2047)] == ["0 bytes", "1023 bytes", "1 KiB"]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,13 @@ def test_the_terminal_decides_the_size_of_a_page_unless_it_is_set() -> None:
     assert typed("show height", dispatcher()) == "height: the terminal's"
 
 
+def test_a_limit_is_shown_in_the_unit_of_its_error() -> None:
+    now = dispatcher()
+    assert typed("show array-limit", now) == "array-limit: 1.0 GiB"
+    typed("set array-limit 500000", now)
+    assert typed("show array-limit", now) == "array-limit: 488.3 KiB"
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
