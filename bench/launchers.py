@@ -51,7 +51,7 @@ class Place:
     hosts: tuple[str, ...] = ()
     """Hosts of the ranks; empty for this host."""
     command: Callable[[Sequence[object]], list[str]] = lambda argv: [str(word) for word in argv]
-    """Returns a function that runs a command on the launcher's host."""
+    """Function that returns a function that runs a command on the launcher's host."""
 
 
 @dataclass(frozen=True)

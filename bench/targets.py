@@ -30,7 +30,7 @@ ROUNDS = 3
 
 
 Measure = Callable[[int, int, Sequence[str]], list[Row]]
-"""Measures with a number of ranks, a number of rounds, and the wanted rows."""
+"""Function that measures with a number of ranks, a number of rounds, and the wanted rows."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 Read = Callable[[int, int], bytes]
-"""Reads at an offset or address (first argument) so many bytes (second); fewer at an end."""
+"""Function that reads at an offset or address (first) so many bytes (second); fewer at an end."""
 
 MAX_ENTRIES = 4096
 """More bytes of headers, notes or loaded objects than this are damage."""

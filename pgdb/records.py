@@ -16,9 +16,9 @@ from pgdb.patterns import pattern
 from pgdb.record_base import Struct as Struct
 
 SLOT = "\ufffc"
-"""Stands in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
+"""Sign in a text for a part that is kept beside it (OBJECT REPLACEMENT CHARACTER)."""
 PYTHON = "python"
-"""Stands in place of bounds for a value of Python whose text could be one of C's."""
+"""Mark in place of bounds for a value of Python whose text could be one of C's."""
 
 ARROW = " -> "
 """Text between the old and the new value of a watchpoint."""
@@ -215,7 +215,7 @@ class Failure(Struct, frozen=True, tag="error"):
 
 
 PLACEHOLDER = "\ufff9"
-"""Stands in a text for a part that differs from rank to rank (INTERLINEAR ANNOTATION ANCHOR)."""
+"""Sign in a text for a part that differs from rank to rank (INTERLINEAR ANNOTATION ANCHOR)."""
 HOLE = PLACEHOLDER
 """An alias of :data:`PLACEHOLDER`, for programs written before it was renamed."""
 

@@ -1,4 +1,4 @@
-"""Which modules look at the clock that can be set: none that waits for anything."""
+"""Modules that look at the clock that can be set: none that waits for anything."""
 
 from __future__ import annotations
 

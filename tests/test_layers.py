@@ -258,7 +258,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "shtab": ("pgdb.frontend.ui.reference",),
     "ssl": ("pgdb.overlay",),
 }
-"""Which modules, or packages with all that is in them, may import it."""
+"""Modules, or packages with all that is in them, that may import each third-party module."""
 
 STANDARD_LIBRARY_ONLY = (
     "pgdb.jobs.hold",

@@ -56,6 +56,14 @@ VERBS = frozenset(
 )
 """Words that begin no noun phrase; some nouns with the spelling of a verb are left out."""
 
+FUNCTION_VERBS = VERBS - {"build", "checks", "ends", "open"} | frozenset(
+    "deletes delivers executes launches receives refuses releases selects starts".split()
+)
+"""Words that begin no docstring of an attribute or a property."""
+
+NO_OPENINGS = frozenset(("Which", "Where", "It"))
+"""Words that begin no docstring."""
+
 OLD_NAMES = {"Told"}
 """Names that the Python API keeps for scripts of earlier versions."""
 
@@ -112,16 +120,48 @@ def python_names(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, words.strip().lower()
 
 
-def class_openings(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line number and first line of each docstring of a class."""
+def _text_in(node: ast.stmt) -> str | None:
+    """Return the text that a statement consists of."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return node.value.value if isinstance(node.value.value, str) else None
+    return None
+
+
+def openings(source: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, owner and first line of each docstring.
+
+    The owner is a ``module``, ``class``, ``function``, ``property`` or ``attribute``.
+    """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
-            yield node.lineno, text.split("\n")[0]
+        match node:
+            case ast.Module():
+                owner = "module"
+            case ast.ClassDef():
+                owner = "class"
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                decorators = [ast.unparse(each) for each in node.decorator_list]
+                is_property = any(each.endswith("property") for each in decorators)
+                owner = "property" if is_property else "function"
+            case _:
+                continue
+        for number, child in enumerate(node.body):
+            if text := _text_in(child):
+                line = text.strip().split("\n")[0]
+                yield child.lineno, "attribute" if number else owner, line
 
 
-def is_verb(opening: str) -> bool:
-    """Return whether the first line of a docstring begins with a verb."""
-    return re.split(r"\W", opening, maxsplit=1)[0].lower() in VERBS
+def why_not_opening(owner: str, opening: str) -> str:
+    """Return why a docstring does not begin so; empty if it can."""
+    word = re.split(r"\W", opening, maxsplit=1)[0]
+    if word in NO_OPENINGS:
+        return f"a docstring does not begin with {word}"
+    if word == "Whether" and owner not in ("property", "attribute"):
+        return "say: Return whether"
+    if owner == "class" and word.lower() in VERBS:
+        return "begins with a verb; a class is a noun phrase"
+    if owner in ("property", "attribute") and word.lower() in FUNCTION_VERBS:
+        return f"begins with a verb; a {owner} is a noun phrase"
+    return ""
 
 
 def page_texts(source: str) -> Iterator[tuple[int, str]]:
@@ -170,9 +210,9 @@ def test_sentences_keep_the_rules(path: Path) -> None:
             for each in findings(name, WORDS)
         ]
         found += [
-            f"{path.name}:{line}: {text!r} begins with a verb; a class is a noun phrase"
-            for line, text in class_openings(source)
-            if is_verb(text)
+            f"{path.name}:{line}: {text!r}: {why}"
+            for line, owner, text in openings(source)
+            if (why := why_not_opening(owner, text))
         ]
     assert not found, "\n" + "\n".join(found)
 
@@ -207,11 +247,58 @@ def test_rules_allow(text: str) -> None:
     assert not [*findings(text)]
 
 
-def test_a_verb_at_the_begin_of_a_class_is_found() -> None:
-    source = 'class A:\n    """Reads lines.\n\n    More."""\nclass B:\n    """Reader of lines."""\n'
-    assert list(class_openings(source)) == [(1, "Reads lines."), (5, "Reader of lines.")]
-    assert [is_verb(text) for _, text in class_openings(source)] == [True, False]
-    assert is_verb("Make breakpoints.")
+def test_openings_of_docstrings_are_found() -> None:
+    source = '''"""Module."""
+class A:
+    """Reader of lines.
+
+    More."""
+    x: int
+    """Number."""
+    @property
+    def y(self):
+        """The sum."""
+def f():
+    """Read a line."""
+'''
+    assert sorted(openings(source)) == [
+        (1, "module", "Module."),
+        (3, "class", "Reader of lines."),
+        (7, "attribute", "Number."),
+        (10, "property", "The sum."),
+        (12, "function", "Read a line."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "text"),
+    [
+        ("class", "Reads lines."),
+        ("class", "Make breakpoints."),
+        ("attribute", "Returns the ranks."),
+        ("attribute", "Selects a frame."),
+        ("property", "Return the type."),
+        ("function", "Whether it ends."),
+        ("module", "Which ranks wait."),
+        ("attribute", "It differs."),
+    ],
+)
+def test_a_docstring_does_not_begin_so(owner: str, text: str) -> None:
+    assert why_not_opening(owner, text)
+
+
+@pytest.mark.parametrize(
+    ("owner", "text"),
+    [
+        ("class", "Reader of lines."),
+        ("attribute", "Function that returns the ranks."),
+        ("attribute", "Ends of the runs."),
+        ("property", "Whether it ends."),
+        ("function", "Return whether it ends."),
+    ],
+)
+def test_a_docstring_begins_so(owner: str, text: str) -> None:
+    assert not why_not_opening(owner, text)
 
 
 def test_names_of_a_file_are_found() -> None:

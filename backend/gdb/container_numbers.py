@@ -32,7 +32,7 @@ class Places(msgspec.Struct, frozen=True):
 
     @property
     def dtype(self) -> str:
-        """Return the type as NumPy writes it."""
+        """The type as NumPy writes it."""
         order = "|" if self.size_bytes == 1 else "<" if sys.byteorder == "little" else ">"
         return f"{order}{self.kind}{self.size_bytes}"
 

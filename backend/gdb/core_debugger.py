@@ -99,7 +99,7 @@ class CoreDebugger:
 
     @property
     def program_pid(self) -> int | None:
-        """Return 0: there is no process."""
+        """0: there is no process."""
         return 0
 
     @property
@@ -226,7 +226,7 @@ class CoreDebugger:
             self._seats.release(self)
 
     def _is_environment(self, path: str) -> bool:
-        """Whether a file is the environment of the process, which is in the core."""
+        """Return whether a file is the environment of the process, which is in the core."""
         return self._core is not None and path == f"/proc/{self._core.pid}/environ"
 
     def _notes(self, core: CoreFile) -> list[str]:

@@ -301,7 +301,7 @@ class Executor:
         # While PGDB attaches or detaches, the rank runs for PGDB alone.
         if self.state == "running" and isinstance(self.machine.state, Controlled):
             self._run_output.take(text)
-        # Of a rank that was killed while it was stopped, GDB prints what its end says anyway.
+        # GDB prints of a rank that was killed while it was stopped what its end says anyway.
         elif self.state == "stopped" and procfs.is_alive(self.process.pid):
             self._show(text)
 

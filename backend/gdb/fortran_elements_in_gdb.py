@@ -2,8 +2,8 @@
 
 GDB (13.1 and 18.1) takes strings whose length is a variable for empty when it looks for an element,
 as in ``words(2)`` of a ``character(len=n) :: words(m)``. It shows the first element, whatever the
-index is. Of a section that runs backwards, ``a(5:1:-1)``, it looks for elements in the wrong
-direction. A class variable has no components but the address of its object. And names that are
+index is. It looks in the wrong direction for elements of a section that runs backwards,
+``a(5:1:-1)``. A class variable has no components but the address of its object. And names that are
 words of GDB's own parser, such as ``rank``, ``size`` and ``kind``, are syntax errors. A component
 that a type has from its parent is not found. So calls of convenience functions, which find the
 part, take the place of such parts:

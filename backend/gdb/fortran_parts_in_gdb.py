@@ -246,7 +246,7 @@ class _Component:
 
     @property
     def indices(self) -> list[str]:
-        """Return the indices of the chosen element; none without one."""
+        """The indices of the chosen element; none without one."""
         if len(self.numbers) < 2 or self.is_whole:
             return []
         left, found = self.numbers[1] - 1, []
@@ -314,7 +314,7 @@ class _Parts:
 
     @property
     def whole_kind(self) -> gdb.Type:
-        """Return the type of all of them."""
+        """The type of all of them."""
         kind = self.kind
         for each in self.dimensions:
             kind = kind.array(each.low, each.high)

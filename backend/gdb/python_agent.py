@@ -43,7 +43,7 @@ class Hit(msgspec.Struct, frozen=True):
     text: str = ""
     """Value that a function has returned, or an error."""
     where: str = ""
-    """Where an uncaught exception has come up, such as ``in a thread``; empty for one that ends the
+    """Place of an uncaught exception, such as ``in a thread``; empty for one that ends the
     program."""
     slot: int = -1
     frames: tuple[Mapping[str, Any], ...] = ()

@@ -79,7 +79,7 @@ def _vector_now() -> bytes:
 
 
 def _modified(made: Any) -> None:
-    # Of a breakpoint that GDB itself has disabled, it announces the new location later.
+    # GDB announces the new location of a breakpoint that it has disabled itself later.
     if made.number in _enabled and (made.enabled or _vector_now() == _vector):
         _enabled[made.number] = made.enabled
 

@@ -14,7 +14,7 @@ _FIRST = frozenset(
 )
 """Functions at the outer end of a stack that GDB has found whole."""
 _ADDRESS = pattern(r" at address 0x[0-9a-f]+")
-"""It differs from rank to rank, where the reason does not."""
+"""Part of a reason that differs from rank to rank."""
 
 
 async def with_reason(gdb: GdbSession, record: Record) -> Record:

@@ -79,7 +79,7 @@ class StopReports:
         self.shows_displays = False
         """Whether GDB shows values at each stop (``display``)."""
         self.display_text: DisplayText | None = None
-        """Returns what GDB has printed of displays as the user knows them."""
+        """Function that returns what GDB has printed of displays as the user knows them."""
         self._instruction = NextInstruction(gdb)
         self.gpu = GpuFocus(gdb)
         """The part of a GPU that GDB looks at."""

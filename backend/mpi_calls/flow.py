@@ -33,7 +33,7 @@ class HasCode(Protocol):
 
 
 IsFinal = Callable[[int], bool]
-"""Returns whether a call of this target never returns."""
+"""Function that returns whether a call of this target never returns."""
 
 
 class Reached(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ class MachineFrame(msgspec.Struct, frozen=True):
 
 
 Entry = Callable[[Known], int | None]
-"""Returns a value of a function's entry: a register's, or an argument's on the stack."""
+"""Function that returns a value of an entry: a register's, or an argument's on the stack."""
 
 
 class Evaluator:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Literal
 
 Read = Callable[[int, int], bytes]
-"""Returns the bytes at an address, fewer where the memory ends."""
+"""Function that returns the bytes at an address, fewer where the memory ends."""
 
 _NAMES = {
     "rax": "rax eax ax al",

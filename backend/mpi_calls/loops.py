@@ -26,7 +26,7 @@ from pgdb.mpi_calls import Loop
 from pgdb.patterns import pattern
 
 Owns = Callable[[str], Literal["user", "c", ""]]
-"""Returns whose code an object file has: the user's, the C library's, or another's."""
+"""Function that returns whose code an object file has: the user's, the C library's or another's."""
 _Outcome = Literal["returns", "stays", "unknown"]
 _MOST_FRAMES = 16
 _MOST_DEPTH = 8

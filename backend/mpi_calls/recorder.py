@@ -35,7 +35,7 @@ from pgdb.process_maps import DELETED, Mapping
 from pgdb.ranks import RankSet
 
 Read = Callable[[int, int], bytes]
-"""Reads at an address (first argument) so many bytes (second); fewer where there is no memory."""
+"""Function that reads at an address (first) so many bytes (second); fewer where no memory is."""
 
 _MOST_MEMBERS = 1 << 22
 """More members than any communicator has; a larger number is damage."""

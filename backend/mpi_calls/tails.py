@@ -31,7 +31,7 @@ class Raw(msgspec.Struct, frozen=True):
 
 
 Reader = Callable[[int], Raw | None]
-"""Returns an argument by its number, None if it is unknown."""
+"""Function that returns an argument by its number, None if it is unknown."""
 
 
 class Left(msgspec.Struct, frozen=True):

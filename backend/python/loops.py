@@ -17,7 +17,7 @@ from pgdb.backend.python.statements import statements_around
 from pgdb.mpi_calls import Loop
 
 TypeOf = Callable[[str], str]
-"""Returns the name of the type of a variable, an attribute or an element; empty if unknown."""
+"""Function that returns the type's name of a variable, attribute or element; empty if unknown."""
 
 _PLAIN = frozenset(
     "bool int float complex str bytes NoneType list tuple dict set frozenset array".split()

@@ -24,7 +24,7 @@ _ADDRESS = pattern(r"0x[0-9a-f]+")
 
 
 Arrays = Callable[[int, int], "Shown | None"]
-"""Returns the text of an array at an address with some elements, None for another object."""
+"""Function that returns the text of an array at an address, None for another object."""
 
 
 class Shown(msgspec.Struct, frozen=True):

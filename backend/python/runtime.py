@@ -18,7 +18,7 @@ from pgdb.backend.python import glue
 from pgdb.process_maps import Mapping
 
 Memory = Callable[[int, int], bytes]
-"""Reads at an address (first argument) so many bytes (second); fewer where they cannot be read."""
+"""Function that reads at an address (first) so many bytes (second); fewer where it cannot."""
 
 _COOKIE = b"xdebugpy"
 _SECTION, _SYMBOL = b".PyRuntime", b"_PyRuntime"

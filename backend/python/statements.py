@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 Source = Callable[[str], str | None]
-"""Returns the text of a source file, None if it is not there, or is not that of the code."""
+"""Function that returns the text of a source file, None if it is absent or not that of the code."""
 
 _MOST_SOURCE = 1 << 21
 

@@ -16,7 +16,7 @@ _MISSING = "<NA>"
 _UNKNOWN = "<unknown>"
 _MOST_LABELS = 10_000
 Numbers = Callable[[ArrayPlace, int], list[str]]
-"""Returns the texts of the first numbers of an array."""
+"""Function that returns the texts of the first numbers of an array."""
 
 
 def column_place(objects: Objects, column: Column) -> ArrayPlace:

@@ -220,7 +220,7 @@ def held_locks(source: str, line: int) -> list[str]:
         # A line that has all of the statement says nothing.
         if isinstance(node, ast.With) and _is_in(node.body, line) and line >= _body_line(node):
             texts = [ast.unparse(each.context_expr) for each in node.items]
-            # Of a lock that is released inside, the place alone says nothing.
+            # The place alone says nothing about a lock that is released inside.
             found += [each for each in texts if each not in _released(node.body)]
         elif isinstance(node, ast.Try) and _is_in(node.body, line):
             found += [

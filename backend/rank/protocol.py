@@ -139,14 +139,15 @@ class FactoryContext:
     rank_count: int
     """Number of ranks of this aggregator."""
     notify: Callable[[int, Event], None]
-    """Takes each event, with its rank."""
+    """Function that takes each event, with its rank."""
     notice: Callable[[str], None]
-    """Takes remarks for the user about this host."""
+    """Function that takes remarks for the user about this host."""
     core_paths: Mapping[int, str] = field(default_factory=dict)
     """The core file of each rank, if the ranks are core files."""
     delivery: Delivery | None = None
-    """Delivers files to this host; used if the session asks for that (``--sbd``)."""
+    """Deliverer of files to this host; used if the session asks for that (``--sbd``)."""
 
 
 OpenFactory = Callable[[FactoryContext], DebuggerFactory]
-"""Opens the factory of an aggregator; the composition root of the process chooses which."""
+"""Function that opens the factory of an aggregator; the composition root of the process chooses
+it."""

@@ -175,7 +175,7 @@ def open_mapped(pid: int, mapping: MappedFile) -> int:
         if mapping.is_deleted:
             return _open_executable(pid, mapping)
     file = os.open(f"/proc/{pid}/root{_below_root(pid, mapping.path)}", flags)
-    # Of a file below a mount that was removed or covered, the kernel shows a name of another one.
+    # The kernel shows a file below a mount that was removed or covered by the name of another one.
     if os.fstat(file).st_ino != mapping.file[1]:
         os.close(file)
         raise FileNotFoundError(errno.ENOENT, "another file has the name now", mapping.path)

@@ -469,7 +469,7 @@ class Nurseries:
                 await nursery.close()
             raise
         except (OSError, DebugsGpusError) as error:
-            # Of an OSError, the attach that follows reports the reason.
+            # The attach that follows reports the reason of an OSError.
             LOG.info("process %d: no nursery: %s", pid, error)
             return None
         except GdbError as error:

@@ -40,7 +40,7 @@ SETTLED_STEPS = 100
 AGGREGATOR_GROWTH_BYTES = 16 << 20
 
 Fault = Callable[[Session, Job], RankSet]
-"""Does something to a session; returns the concerned ranks."""
+"""Function that does something to a session and returns the concerned ranks."""
 End = Callable[[Job], None]
 """A session that ends in some way."""
 

@@ -60,7 +60,7 @@ class Answer(msgspec.Struct, RichText, frozen=True):
     may_run: bool = False
     """Whether ranks that still run count as no failure, because nobody waited for all of them."""
     still_running: tuple[StillRunning, ...] | None = None
-    """Of a command that has waited for stops: the places of ranks that still run, as far as PGDB
+    """The places of ranks that still run after a command that has waited for stops, as far as PGDB
     has looked; None for other commands."""
     listing: Listing | None = None
     """The files and marks of listed source lines."""

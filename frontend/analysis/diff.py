@@ -46,7 +46,7 @@ _FEWEST_REPEATS = 10  # GDB's "print repeats"
 _MOST_IN_RUN = 1000  # elements of a run that are named one by one
 _SCATTERED = 4  # an array with at most this many differing runs is listed run by run
 
-# Of the head of a group: the length of a container, the address behind a reference.
+# In the head of a group: the length of a container, the address behind a reference.
 _NUMBERS = pattern(r"0x[0-9a-f]+|\d+")
 
 

@@ -1,4 +1,4 @@
-"""Whether a rank has arrived at a breakpoint of PGDB's own, by its stop."""
+"""Arrivals of ranks at breakpoints of PGDB's own, judged by their stops."""
 
 from __future__ import annotations
 

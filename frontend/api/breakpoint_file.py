@@ -18,9 +18,9 @@ from pgdb.ranks import RankSet
 _FIRST_LINE = "# Breakpoints, for 'source FILE' in PGDB and in GDB. GDB skips the rank sets."
 _RANKS = "# pgdb: ranks "
 _OURS = "# pgdb: do "
-"""Stands before a command that plain GDB does not know."""
+"""Prefix of a command that plain GDB does not know."""
 _OPTIONS = "# pgdb: options "
-"""Stands before a command that is carried out with options, which plain GDB does not know."""
+"""Prefix of a command that is carried out with options, which plain GDB does not know."""
 _IS_OURS = pattern(r"t?catch\s+death\b")
 _EVERYBODY = "all"
 _DIRECTIVE = pattern(r"\s*# pgdb: ranks (\S+)\s*\Z")

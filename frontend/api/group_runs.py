@@ -46,7 +46,7 @@ class Limits(msgspec.Struct, frozen=True):
     settle_s: float | None
     """Time of a run after which the ranks that have stopped do not wait for the others."""
     is_given_up: Callable[[], bool]
-    """Returns whether the user has interrupted the group."""
+    """Function that returns whether the user has interrupted the group."""
 
 
 class GroupRun:

@@ -71,7 +71,7 @@ _MOST_POLLS = 5
 """Most stops of one rank at one function: a loop may test several requests, one after the other."""
 _GLANCE_S = 0.25
 UP = "up-silently"
-"""Selects the next outer frame of GDB's; PGDB's own ``up`` goes by Python's frames too."""
+"""GDB's command for the next outer frame; PGDB's own ``up`` goes by Python's frames too."""
 Classes = Sequence[EquivalenceClass[Record]]
 
 

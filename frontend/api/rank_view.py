@@ -416,7 +416,7 @@ class RankView(RankGroups):
         """Return where those of the ranks are that run.
 
         For that, up to 64 ranks that ``continue`` has set running are interrupted for a moment, and
-        run on. Of a rank in a step, the place is that from which the step began.
+        run on. The place of a rank in a step is that from which the step began.
         """
         from pgdb.frontend.api import whereabouts
 

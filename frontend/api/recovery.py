@@ -40,7 +40,7 @@ class Recovery:
         self._mode = mode
         self._acquiring: asyncio.Task[None] | None = None
         self.worlds: Callable[[], Mapping[int, RankSet]] = dict
-        """Returns the ranks of each world whose number is not 0."""
+        """Function that returns the ranks of each world whose number is not 0."""
         traffic.on_unacquired = self.acquire_rest
         traffic.on_stopped_again = self.begin_stopped_again
 

@@ -43,7 +43,7 @@ class RunControl:
         """Ranks that the user has interrupted since they were set running last."""
         self._passing: list[Passing] = []
         self.begin = core.begin
-        """Starts work that outlives a command."""
+        """Function that starts work that outlives a command."""
 
     @property
     def continued(self) -> RankSet:

@@ -24,7 +24,7 @@ RUN_TOO = (*JOB_MODES, "run")
 """The subcommands that look for a job, and the one that runs one without a prompt."""
 
 Reader = Callable[[str, str], Any]
-"""Makes a value from a title (``--timeout``, ``set timeout``) and a text; raises UsageError."""
+"""Function that makes a value from a title (``--timeout``, ``set timeout``) and a text."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +49,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     value: str = ""
     """The name of the option's value in help texts; empty for a flag."""
     read: Reader | None = None
-    """Reads the text of the option, of the environment and of ``set``."""
+    """Function that reads the text of the option, of the environment and of ``set``."""
     show: Callable[[Any], str] = str
-    """Writes the value, with its unit."""
+    """Function that returns the value in words, with its unit."""
     check: Callable[[Any, str], None] | None = None
-    """Checks a value from any source; raises UsageError with the title it gets."""
+    """Function that checks a value from any source; raises UsageError with the title it gets."""
     choices: tuple[str, ...] = ()
     """The words that the value can be."""
     default: Any = None

@@ -82,9 +82,9 @@ class StopModes:
         self.interfaces = Interfaces()
         """The user interfaces, whose focus the mode ``focus`` is about."""
         self.parse: Callable[[str], RankSet] = RankSet.parse
-        """Reads a rank set of the session."""
+        """Function that reads a rank set of the session."""
         self.delete: Callable[[int, RankSet], Awaitable[object]] = _keep
-        """Deletes a breakpoint on ranks."""
+        """Function that deletes a breakpoint on ranks."""
         self._rules: dict[int, _Rule] = {}
         self._moment: _Moment | None = None
         self._goes_on: dict[int, bool] = {0: True}  # by run: whether 'continue' completes it

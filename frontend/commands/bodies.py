@@ -1,4 +1,4 @@
-"""Which process can carry out the lines of a body, and the lines that none can.
+"""Choice of the process that carries out the lines of a body, and the lines that none can.
 
 The body of ``define``, ``if`` and ``while`` goes to the GDBs if they can carry it out alone, else
 the front end takes it line by line. The bodies of ``commands`` and ``hook-stop`` run in the GDB of

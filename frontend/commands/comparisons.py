@@ -170,8 +170,8 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
     """Keep the last answer, answer N, or the answer to 'print EXPR' under a name.
 
     'compare EXPR with NAME' then shows the changes. 'expand -l' lists the answers and
-    their numbers. Of a structure with long parts, 'save NAME EXPR' keeps a hash of each of
-    them: 'compare' then names the parts that have changed. 'save NAME EXPR' of such a part
+    their numbers. 'save NAME EXPR' keeps a hash of each long part of a structure:
+    'compare' then names the parts that have changed. 'save NAME EXPR' of such a part
     keeps its elements.
 
     'save breakpoints FILE' writes the breakpoints of all ranks to FILE, in GDB's format: places,

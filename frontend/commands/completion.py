@@ -53,7 +53,7 @@ _AT_FILES = ("list", "clear", "info line", "info scope")
 ``break``."""
 
 Ask = Callable[[str, RankSet], Awaitable[Completed]]
-"""Returns the candidates of one GDB of a rank set for a line."""
+"""Function that returns the candidates of one GDB of a rank set for a line."""
 
 
 class Plan(msgspec.Struct):

@@ -82,9 +82,9 @@ class Dispatcher:
         self.workspace = workspace
         self.display = display
         self.relaunch: Relaunch | None = None
-        """Launches the job again, with new arguments of the program unless they are None."""
+        """Function that launches the job again, with new arguments of the program or None."""
         self.program_arguments: Callable[[], Awaitable[tuple[str, ...]]] | None = None
-        """Returns the arguments of the program of a launched job."""
+        """Function that returns the arguments of the program of a launched job."""
         self.status = EXIT_OK
         """The worst result so far, as an exit status."""
         self.chosen_status: int | None = None
@@ -96,11 +96,11 @@ class Dispatcher:
         self._read_line = read_line
         self._ask = ask
         self.terminal_lent = lend_terminal
-        """Makes the context in which another program has the terminal."""
+        """Function that makes the context in which another program has the terminal."""
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
         """The lines that were carried out, the last one last."""
         self.history: Callable[[], list[str]] = lambda: list(self.lines)
-        """Returns the lines that were typed, in this session and before, the last one last."""
+        """Function that returns the lines typed in this session and before, the last one last."""
         self._is_source = False
         self._shown: Outcome = None
         """The outcome that was shown before the hook behind its command."""

@@ -169,8 +169,8 @@ async def _as_gdb(call: Call) -> Outcome:
 async def _print(call: Call) -> Outcome:
     """Show the value of EXPR, equal values once with their ranks.
 
-    Many different numbers are summed up; 'expand' shows them all. Of a long value GDB prints a
-    part; ranks that differ behind it are named, with the place. FORMAT is one of GDB's
+    Many different numbers are summed up; 'expand' shows them all. GDB prints a part of a
+    long value; ranks that differ behind it are named, with the place. FORMAT is one of GDB's
     letters: x, d, u, o, t, a, c, f, s, z. GDB's options stand before EXPR: 'print -pretty -- EXPR'.
     """
     printed = split_print(call.argument)

@@ -68,14 +68,14 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     value: str = ""
     """The name of its value in help texts; empty for a flag."""
     read: Callable[[str, str], Any] = lambda title, text: text
-    """Makes the value from the option's title (``stat: --bins``) and the typed text.
+    """Function that makes the value from the option's title (``stat: --bins``) and the typed text.
 
     Raises UsageError.
     """
     choices: tuple[str, ...] = ()
     """The words that the value can be."""
     completes: Callable[[Workspace], Iterable[str]] | None = None
-    """Returns candidates for the value; not needed with :attr:`choices`."""
+    """Function that returns candidates for the value; not needed with :attr:`choices`."""
     default: Any = None
     """The argument where the option is not given; False for a flag."""
     argument: str = ""

@@ -43,7 +43,7 @@ class Display(Protocol):
     """The notifications that another display shows meanwhile."""
 
     transcript: Transcript
-    """Gets a copy of all output."""
+    """Transcript, which gets a copy of all output."""
 
     @property
     def owns_output(self) -> bool:

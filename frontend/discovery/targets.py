@@ -29,7 +29,7 @@ def find_target(target: str) -> FoundJob:
         try:
             return _find_in_slurm(target)
         except DiscoveryError as in_slurm:
-            raise DiscoveryError(f"{error}; nor is it a job of Slurm: {in_slurm}") from None
+            raise DiscoveryError(f"{error}; it is no job of Slurm either: {in_slurm}") from None
 
 
 def _with_slurm_hosts(job: FoundJob) -> FoundJob:

@@ -277,7 +277,7 @@ def cause_of(
         sender = memory_in_words(text)
         what += f"; {sender}" if sender else f", which {_SIGNAL_SENDER} has sent"
     found = Found("signal", what, who=who)
-    # Handlers of a library write where the fault was. Of several ranks, one has died first.
+    # Handlers of a library write where the fault was. One of several ranks has died first.
     places = {(each.where, each.file, each.line) for each in messages if each.is_of_signal}
     if len(places) == 1:
         (place,) = places

@@ -30,7 +30,7 @@ fi
 echo "pgdb: $0 is not there, so MPI calls are not recorded" >&2
 exec "$@"
 """
-"""Executes a program (second argument) with a library (first one) before all others."""
+"""Shell script that executes a program (second argument) and has a library (first one) loaded."""
 
 
 class Prepared:

@@ -1,4 +1,4 @@
-"""Whether ranks make progress: samples of their stacks and of data that a program changes. No I/O.
+"""Progress of ranks: samples of their stacks and of data that a program changes. No I/O.
 
 A rank in a loop that calls MPI_Test for ever returns from MPI again and again, and still makes no
 progress. A rank that computes may be at the same line in each sample. So a sample has the places of

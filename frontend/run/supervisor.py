@@ -470,7 +470,7 @@ def _send_usr2(job: JobProcess) -> None:
 
 
 def _is_foreground() -> bool:
-    """Whether a terminal sends its Ctrl-C to our process group."""
+    """Return whether a terminal sends its Ctrl-C to our process group."""
     with contextlib.suppress(OSError):
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
         try:

@@ -68,7 +68,7 @@ class TextDisplay:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
         self.transcript = Transcript()
-        """Gets a copy of all output."""
+        """Transcript, which gets a copy of all output."""
         # Read before prompt_toolkit replaces standard output.
         stream = out if out is not None else sys.stdout
         self._is_terminal = stream.isatty()
@@ -85,11 +85,11 @@ class TextDisplay:
         self._quiet: asyncio.TimerHandle | None = None
         self._is_prompting = False
         self.interface: Callable[[], InterfaceOptions] = InterfaceOptions
-        """Returns the settings of the user interface."""
+        """Function that returns the settings of the user interface."""
         self.pages: Pages | None = None
-        """Gets all output to show it page by page; None to show it at once."""
+        """Pager of all output; None to show it at once."""
         self.prompt: Callable[[], str] = str
-        """Returns the line on which the user types, for terminals that cannot draw."""
+        """Function that returns the line that the user types on, for terminals that cannot draw."""
         self._is_notice = False
         self._has_progress = False
         self._held: list[tuple[str, str]] | None = None

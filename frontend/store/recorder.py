@@ -95,7 +95,7 @@ class Recorder:
         self.moves: tuple[Change, ...] = ()
         """The last command that has selected another frame or thread on each rank."""
         self.describe_workspace: Callable[[], WorkspaceState] | None = None
-        """Returns the state of the workspace; None where no user interface has one."""
+        """Function that returns the workspace's state; None where no user interface has one."""
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:

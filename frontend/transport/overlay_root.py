@@ -68,7 +68,7 @@ class Root(TreeNode):
         self.known: dict[int, Hello] = {}
         """Aggregators that are or were in the tree."""
         self.check: Callable[[AnyOperation, str], None] = lambda operation, command: None
-        """Refuses operations that no rank can carry out."""
+        """Function that refuses operations that no rank can carry out."""
         self.on_delivered: Callable[[], None] = lambda: None
         """Called when the delivery of files has progressed."""
 

@@ -86,10 +86,10 @@ class JsonDisplay:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self.transcript = Transcript()
-        """Gets a copy of every line."""
+        """Transcript, which gets a copy of every line."""
         self._next_progress_s = 0.0
         self.diverted: tuple[type, ...] = ()
-        """Has no effect: programs get a line for each notification."""
+        """Notifications of another display; without effect, as programs get a line for each."""
 
     @property
     def width(self) -> int:

@@ -30,8 +30,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 RELEASE = signal.SIGWINCH
-"""Releases a held rank. By default the signal does nothing, because a rank can execute its program
-between the check of its name and kill(2); GDB passes it on without a stop."""
+"""Signal that releases a held rank. By default the signal does nothing, because a rank can execute
+its program between the check of its name and kill(2); GDB passes it on without a stop."""
 _CONNECT_S = 3.0  # for each of the front end's addresses
 _LOOKED_AT_BYTES = 1 << 16  # of a command line: any process can claim to have gigabytes
 _LATE_S = 5.0  # for which the first rank waits for ranks that are not held yet, to wake them

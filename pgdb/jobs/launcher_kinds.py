@@ -44,7 +44,7 @@ def read_launch_line(
         return with_workers(parse_launch_line(argv, environment=environment))
     found = shutil.which(argv[0])
     if found is None:
-        raise StartError(f"{argv[0]!r} is not an executable program here, nor is it in PATH")
+        raise StartError(f"{argv[0]!r} is not an executable program here, and it is not in PATH")
     path = Path(os.path.abspath(found))
     if kind == "other":
         return _other(path, argv)

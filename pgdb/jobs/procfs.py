@@ -1,7 +1,7 @@
 """Read facts about the processes of this host from /proc.
 
-Processes vanish while they are being read, and another user's cannot be read at all. Neither raises
-an exception here: a reader of one process returns None (or False) if there is nothing to read, and
+Processes vanish while they are being read, and another user's cannot be read at all. Both raise no
+exception here: a reader of one process returns None (or False) if there is nothing to read, and
 lists omit processes that are gone.
 """
 

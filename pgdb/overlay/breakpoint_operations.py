@@ -85,9 +85,9 @@ class StartTrace(Operation, frozen=True, kw_only=True):
     expressions: tuple[str, ...]
     condition: str = ""
     every: int = 1
-    """Collect at the first hit, and at each *every*-th one from there on."""
+    """Distance of the hits at which values are collected, from the first hit on."""
     first: int = 0
-    """Collect at so many hits only; 0 for no limit."""
+    """Most hits at which values are collected; 0 for no limit."""
 
 
 class StopTrace(Operation, frozen=True, kw_only=True):

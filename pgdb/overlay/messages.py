@@ -146,8 +146,8 @@ class Hello(Message, frozen=True, kw_only=True):
     generation: int = 0
     """Number of times that its place was filled again; the highest generation holds the place."""
     joins: int = 0
-    """Number of parents it has had, this one included. Of two messages about its place the one with
-    the higher number holds."""
+    """Number of parents it has had, this one included. The one with the higher number holds of
+    two messages about its place."""
     parent: int = FRONT_END
     """Number of the parent, which sets it when it forwards this message."""
     below: tuple[bytes, ...] = ()

@@ -101,7 +101,7 @@ class TreeNode(ABC):
         self._notice_timer: asyncio.TimerHandle | None = None
         self._is_set_up = False
         self.delivery: Delivery | None = None
-        """Delivers files to the ranks' hosts; None if every GDB reads the files by itself."""
+        """Deliverer of files to the ranks' hosts; None if every GDB reads the files by itself."""
         self.event_window_s = 0.02
         """Time for which events are collected before they are sent up; the set-up changes it."""
         self._event_timer: asyncio.TimerHandle | None = None

@@ -19,9 +19,9 @@ class Capability(enum.Flag):
     """A kind of operation that a debugger can carry out; all debuggers can look at the rank."""
 
     RUN = enum.auto()
-    """Resume, interrupt and kill the rank."""
+    """Orders to resume, interrupt and kill the rank."""
     BREAKPOINTS = enum.auto()
-    """Set, change and list breakpoints."""
+    """Orders to set, change and list breakpoints."""
 
 
 NO_CAPABILITY = Capability(0)

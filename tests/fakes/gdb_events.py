@@ -13,7 +13,7 @@ class GdbEvents:
 
     def __init__(self) -> None:
         self.breakpoints: Breakpoints | None = None
-        """Receives the notices, if there are breakpoints."""
+        """Receiver of the notices, if there are breakpoints."""
         self.reported: list[tuple[Any, ...]] = []
         """Each event: its name, then the arguments with which it came."""
         self.stops: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

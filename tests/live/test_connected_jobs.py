@@ -38,7 +38,7 @@ def program(builder: Builder, mpi_of_jobs: Mpi) -> Program:
 def launcher(
     mpi_of_jobs: Mpi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Launcher]:
-    """Returns the line that launches two ranks, of a job that can connect to another one."""
+    """Return the line that launches two ranks, of a job that can connect to another one."""
 
     def line(program: Program, *words: object) -> list[str]:
         first, *rest = mpi_of_jobs.line(RANKS, program, *map(str, words))

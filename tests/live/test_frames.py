@@ -81,7 +81,7 @@ TEXTS = {
     "grid": "(('a    ', 'a    ') ('b    ', 'a    ') ('a    ', 'c    '))",
 }
 WITHOUT_LENGTH = "python print(gdb.Value(b'', gdb.parse_and_eval('words').type.target()))"
-"""Print a string whose length GDB does not find, as where that is optimized out."""
+"""Command that prints a string whose length GDB does not find, as where that is optimized out."""
 
 
 def test_fortran_strings_without_a_length_never_hang(mpi: Mpi, build: Build) -> None:

@@ -27,7 +27,7 @@ WAITING = {
     2: ["PMPI_Finalize", "main"],
     3: ["PMPI_Win_fence", "main"],
 }
-"""Where each rank of calls.c ends up; what MPI does between a callback and its call is its own."""
+"""Outer frames of each rank of calls.c, without those of MPI between a callback and its call."""
 
 
 @pytest.fixture(scope="session", params=MPIS)

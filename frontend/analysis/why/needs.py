@@ -130,7 +130,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 Absentees = Callable[[MpiCall], RankSet]
-"""Returns the members of a collective call's group that are not in that call."""
+"""Function that returns the members of a collective call's group that are not in that call."""
 
 
 def is_meeting(call: MpiCall) -> bool:

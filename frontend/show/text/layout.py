@@ -100,8 +100,8 @@ class Layout:
     def mark(self, ranks: RankSet) -> str:
         """Return the mark behind a line of *ranks*: the number of their class, or nothing.
 
-        An answer of one class has no marks. Neither has the output of ``expand``, since the numbers
-        belong to the last answer.
+        An answer of one class has no marks. The output of ``expand`` has none either, since the
+        numbers belong to the last answer.
         """
         if self.whole or len(self.classes) < 2:
             return ""

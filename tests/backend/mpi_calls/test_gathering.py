@@ -43,7 +43,7 @@ def test_a_root_at_its_first_receive_has_taken_nothing(
         ("openmpi", "MPI_Scan", BY_RANK, 0, "1"),
         ("mpich", "MPI_Gatherv", BY_RANK, 0, "1"),
         ("mpich", "MPI_Reduce", BY_RANK, 0, "2"),
-        # Of two ranks, the other one is all that is missing, whoever is wrong.
+        # The other one of two ranks is all that is missing, whoever is wrong.
         ("mpich", "MPI_Reduce", (0, 1), 0, "1"),
         ("mpich", "MPI_Reduce", (0, 1, None), 5, "1"),
     ],

@@ -25,7 +25,7 @@ FRAMES = (
     MachineFrame(pc=0, registers={"rsp": BEGIN + 16, "rbx": 8}, cfa=BEGIN + 32),
     MachineFrame(pc=0, registers={"rsp": BEGIN + 32, "rbx": 16}),
 )
-"""Of the innermost frame, no register is known."""
+"""No register of the innermost frame is known."""
 
 
 def receives(

@@ -1,4 +1,4 @@
-"""Which processes count as held ranks of a session."""
+"""Processes that count as held ranks of a session."""
 
 from __future__ import annotations
 

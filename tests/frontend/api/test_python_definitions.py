@@ -1,4 +1,4 @@
-"""Which Python code for GDB only defines something."""
+"""Python code for GDB that only defines something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which expressions name a value of GDB's history by its number."""
+"""Expressions that name a value of GDB's history by its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which aggregators the front end calls where they cannot call it."""
+"""Aggregators that the front end calls, since they cannot call it."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Session(path).type("new").reported
     found = entries(path)
     assert len(found) == MOST_ENTRIES and found[-2:] == [str(MOST_ENTRIES + 49), "new"]
-    # Of a file that is too large, the last part is read without an error.
+    # The last part of a file that is too large is read without an error.
     monkeypatch.setattr(history_module, "MAX_BYTES", 1000)
     session = Session(path)
     last = list(session.history.load_history_strings())
