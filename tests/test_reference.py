@@ -144,6 +144,11 @@ def test_page_about_the_api_names_what_there_is() -> None:
         assert hasattr(pgdb.Session, name), name
 
 
+@pytest.mark.parametrize("name", sorted({*pgdb.__all__} - {"__version__"}))
+def test_page_about_the_api_has_every_public_name(name: str) -> None:
+    assert re.search(rf"`(?:pgdb\.)?{name}\b|\bpgdb\.{name}\b", text_of(API))
+
+
 def test_page_about_the_api_has_every_option() -> None:
     for name in set(SessionOptions.__dataclass_fields__) - {"ranks"}:
         assert f"`{name}`" in text_of(API), name

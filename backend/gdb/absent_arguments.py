@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.gdb import decode, queries
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.overlay.operations import Evaluate, Explore, ReadBlock, Reduce
+from pgdb.overlay.operations import AboutExpression
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Variables
 
@@ -26,7 +26,7 @@ async def with_cause(gdb: GdbSession, operation: Any, failure: Failure) -> Failu
 
     :raises GdbError: if GDB ends.
     """
-    if not isinstance(operation, Evaluate | Explore | ReadBlock | Reduce):
+    if not isinstance(operation, AboutExpression):
         return failure
     if failure.message not in (_OF_NUMBER, _OF_ARRAY) or not gdb.is_alive:
         return failure

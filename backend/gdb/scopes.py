@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pgdb.backend.gdb.python_calls import ask
 from pgdb.backend.gdb.python_parts import is_python
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.overlay.operations import Evaluate, Explore, ReadBlock, Reduce
+from pgdb.overlay.operations import AboutExpression
 from pgdb.patterns import pattern
 from pgdb.records import Failure
 
@@ -37,7 +37,7 @@ async def with_scopes(gdb: GdbSession, operation: Any, failure: Failure) -> Fail
     text = getattr(operation, "command", "")
     # A condition of a breakpoint may be about another frame than the selected one.
     has_frames = _OF_FRAME.match(text) is not None
-    if isinstance(operation, Evaluate | Explore | ReadBlock | Reduce):
+    if isinstance(operation, AboutExpression):
         text, has_frames = operation.expression, True
     name = missing[1]
     if name == "py" and is_python(text):

@@ -1,1 +1,2 @@
-"""Sources of answers for a session: the overlay, or a recording; never a user interface."""
+"""Sources of answers for a session: the overlay over processes or core files, or a recording; never
+a user interface."""

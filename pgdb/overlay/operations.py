@@ -407,6 +407,10 @@ AnyOperation = (
 )
 
 
+AboutExpression = Evaluate | Explore | ReadBlock | Reduce
+"""The operations whose ``expression`` is evaluated in the selected frame."""
+
+
 RecordedOperation = (
     Evaluate
     | Backtrace
