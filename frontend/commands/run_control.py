@@ -128,6 +128,8 @@ async def _interrupt(call: Call) -> Outcome:
 async def _wait(call: Call) -> Outcome:
     """Wait until the selected ranks have stopped or ended, for at most SECONDS.
 
+    Without SECONDS, only a time that you have given limits it: '--timeout' or 'set timeout'.
+
     Lines that are typed meanwhile are carried out afterwards; 'continue' gives them to the job.
     """
     timeout_s = None
