@@ -321,10 +321,8 @@ def test_a_verdict_does_not_judge_objects_of_which_only_the_type_was_read() -> N
         )
     checks = [(each["ok"], each["passed"]) for each in done.of_type("assert")]
     assert checks == [(False, "")] * 2, done.out
-    assert (
-        done.out.count("the same but for <list_iterator at …>, of which PGDB cannot read all") == 2
-    )
-    assert "equal but for <list_iterator at …>, of which PGDB cannot read all" in done.out
+    assert done.out.count("the same but for <property at …>, of which PGDB cannot read all") == 2
+    assert "equal but for <property at …>, of which PGDB cannot read all" in done.out
 
 
 def test_places_in_tuples_sets_and_dictionaries_are_expressions_of_python() -> None:

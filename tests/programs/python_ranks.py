@@ -9,7 +9,7 @@ import threading
 RANK = int(sys.argv[1])
 LIMIT = 7.5
 OPTIONS = {"name": "heat", "steps": [1, 2, 3]}
-HELD = [iter([1]), {"inner": iter([RANK])}]
+HELD = [property(len), {"inner": property(lambda self: RANK)}]
 SIZES = (1, (RANK, "text"))
 MARKS = {1, 10 + RANK}
 BY_PAIR = {(1, "x"): [RANK], None: 2}
