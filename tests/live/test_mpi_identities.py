@@ -57,8 +57,10 @@ def test_members_have_one_identity_for_a_communicator(mpi: AnMpi, build: Build) 
 
 
 def test_a_window_taken_for_another_of_the_same_members_is_named(
-    build: Build, start_job: StartJob
+    mpi: AnMpi, build: Build, start_job: StartJob
 ) -> None:
+    if mpi.name == "openmpi5":
+        pytest.skip("PGDB finds no identity of windows in the memory of Open MPI 5")
     with start_job(RANKS, build("win_of_two.c")) as job, pgdb.attach(job.pid) as session:
 
         def is_there() -> bool:
