@@ -403,7 +403,7 @@ def test_reader_of_the_output_that_leaves_is_the_cause(tmp_path: Path) -> None:
 
 
 def test_program_without_a_launcher(tmp_path: Path) -> None:
-    code = "import os, sys; sys.stdout.write(sys.stdin.read()); os.kill(os.getpid(), 11)"
+    code = "import os, sys; print(sys.stdin.read(), end='', flush=True); os.kill(os.getpid(), 11)"
     finished, report = run_job(tmp_path, "--", sys.executable, "-c", code, stdin=b"hello")
     assert finished.stdout == b"hello"
     assert finished.status == 5
