@@ -13,6 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.characters import ReadNumbers, as_numbers, read_none
 from pgdb.frontend.analysis.conditions import (
     check_changes_nothing,
+    check_is_one,
     comparison,
     has_ambiguous_differs,
     is_typed_number,
@@ -105,6 +106,7 @@ async def ask_condition(
     array.
     """
     check_changes_nothing(condition)
+    check_is_one(condition)
     refused: list[EquivalenceClass[Record]] = []
     compared_here: list[EquivalenceClass[Record]] = []
     left = ranks

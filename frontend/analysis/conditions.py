@@ -110,12 +110,13 @@ def parse(text: str) -> Requirement:
     >>> parse("x").kind, parse("x > 0").kind, parse("x > 0").expression
     ('same', 'true', 'x')
 
-    :raises UsageError: if *text* is empty or has none of these forms.
+    :raises UsageError: if *text* is empty, has none of these forms, or is a list of several.
     """
     text = text.strip()
     if not text:
         raise UsageError("a condition is missing; for example 'x > 0', 'x same' or 'x in 0..1'")
     check_changes_nothing(text)
+    check_is_one(text)
     if (range_ := _range_of(text)) is not None:
         expression, low, high = range_
         ends = (parse_number(low), parse_number(high))
@@ -157,9 +158,10 @@ def same(expression: str) -> Requirement:
     >>> same("x +").expression, same("x > 0").kind
     ('x +', 'same')
 
-    :raises UsageError: if the expression assigns.
+    :raises UsageError: if the expression assigns, or is a list of several.
     """
     check_changes_nothing(expression)
+    check_is_one(expression)
     return Requirement(expression, "same", title=f"{expression} is the same on all ranks")
 
 
@@ -282,6 +284,20 @@ def check_changes_nothing(text: str) -> None:
         raise UsageError(
             f"'{text}' would change the program: {match[0]!r} assigns, '==' compares; "
             "'set var' changes a variable"
+        )
+
+
+def check_is_one(text: str) -> None:
+    """Check that a text is one expression and no list of them.
+
+    >>> check_is_one("f(a, b) + m[0, 1] + std::max<int, int>(a, ',')")
+
+    :raises UsageError: if it is a list: C computes all of it, and has the value of the last one.
+    """
+    if "," in _outermost(text):
+        raise UsageError(
+            f"'{text}' is several expressions, of which C has only the value of the last one; "
+            "name one at a time"
         )
 
 

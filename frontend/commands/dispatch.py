@@ -381,7 +381,10 @@ class Dispatcher:
         self.workspace.interface = settings.change_interface(self.workspace.interface)
         values = settings.values
         self.workspace.settle_s = values.get("settle_s", self.workspace.settle_s)
-        self.workspace.limit_s = values.get("timeout_s", self.workspace.limit_s)
+        if "timeout_s" in values:
+            self.workspace.limit_s = values["timeout_s"]
+            if self.workspace.run_timeout_s is not None:  # that of a batch run
+                self.workspace.run_timeout_s = values["timeout_s"]
 
     def say(self, text: str) -> None:
         """Show a message."""

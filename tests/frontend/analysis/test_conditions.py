@@ -149,6 +149,19 @@ def test_what_would_assign_is_refused(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["rank, size", "rank, size same", "a > 0, b > 0", "x, y in 0..1"])
+def test_a_list_is_refused_of_which_c_has_only_the_last_value(text: str) -> None:
+    with pytest.raises(UsageError, match="several expressions"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["f(a, b)", "m[0, 1] > 2", "u(1, 2) same", "max<int, int>(a, b) > 0", "s == 'a, b'"]
+)
+def test_a_comma_inside_an_expression_makes_no_list(text: str) -> None:
+    assert parse(text)
+
+
 @pytest.mark.parametrize(
     "text", ["x == 1", "x <= 1", "x >= 1", "x != 1", 's == "a = b"', "c == '='", "x /= 3"]
 )

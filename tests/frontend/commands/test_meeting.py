@@ -128,6 +128,19 @@ def test_ctrl_c_ends_the_steps() -> None:
     typed(job, test)
 
 
+@pytest.mark.parametrize(("in_batch", "limit_s"), [(True, 4.0), (False, None)])
+def test_set_timeout_is_for_stops_in_a_batch_run_only(
+    in_batch: bool, limit_s: float | None
+) -> None:
+    async def test(type_: Type, user: User) -> None:
+        workspace = user.dispatcher.workspace
+        workspace.run_timeout_s = 60.0 if in_batch else None
+        await type_("set timeout 4")
+        assert (workspace.run_timeout_s, workspace.limit_s) == (limit_s, 4.0)
+
+    typed(four([at(2)], [at(2)]), test)
+
+
 @pytest.mark.parametrize("line", ["until-diverge", "until-differ x --at f", "next --lockstep 3"])
 def test_a_command_whose_time_is_over_between_two_runs_says_so(line: str) -> None:
     async def test(type_: Type, user: User) -> None:
