@@ -146,6 +146,8 @@ class Barriers:
             raise UsageError(f"barrier: then {then!r} is neither 'stop' nor 'release'")
         if not 0 <= times <= MOST_TIMES:
             raise UsageError(f"barrier: {times} is no number of times; 0 to {MOST_TIMES} are")
+        if not ranks:
+            raise UsageError(f"barrier {location}: the set of ranks is empty")
         if ranks == state.ranks and state.live:
             ranks = ranks & state.live
         if never := absentees.gone(state, ranks) or _nobody(ranks):

@@ -153,6 +153,9 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
             answer=None if answer.ok else answer,
         )
     table_of = await call.view.trace_table(number, begin=begin - 1 if begin else None, count=last)
+    if begin and begin > table_of.most and table_of.answer.ok:
+        has = trace_text.rows_text(table_of)
+        raise UsageError(f"traces: trace {number} has {has}, and no row {begin}")
     return Shown(
         trace_text.table_text(table_of),
         answer=None if table_of.answer.ok else table_of.answer,

@@ -30,6 +30,7 @@ def test_values_of_each_step_are_a_table(mpi: Mpi, builder: Builder, tmp_path: P
         "continue",
         "traces 1 --from 5 --last 3",
         "traces 2",
+        "traces 2 --from 100",
         "stat trace:1:now.residual",
         f"traces 1 --csv {file}",
         "continue",
@@ -49,6 +50,7 @@ def test_values_of_each_step_are_a_table(mpi: Mpi, builder: Builder, tmp_path: P
     assert text.count("trace 2: 2 rows on [0-2]\nrow  step\n  1  10\n  2  20") == 2
     assert "[0-2] trace:1:now.residual: 120 numbers on 3 ranks" in text
     assert "[0-2] trace:2:step: 6 numbers on 3 ranks" in text
+    assert "traces: trace 2 has 2 rows, and no row 100" in text
     assert "there are no traces" in text
     assert "there is no trace 2 on this rank" in text
     with file.open(newline="") as opened:

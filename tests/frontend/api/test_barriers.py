@@ -662,6 +662,8 @@ def test_bad_input_is_refused() -> None:
                 await wrong
         with pytest.raises(UsageError, match=r"never be met: \[3\] has ended with status 0; 'bar"):
             await session.ranks("2-3").barrier("meet")
+        with pytest.raises(UsageError, match="the set of ranks is empty"):
+            await session.ranks("all!all").barrier("meet")
         # All ranks are those that live.
         assert str((await session.barrier("meet")).ranks) == "0-2"
 
