@@ -336,9 +336,11 @@ async def run_ranks(
         held = answer.missing.held & call.session.state.held
         answer = replace(answer, missing=replace(answer.missing, held=held))
         answer = await waiting.with_places(call, answer)
-    if refused := started.missing.running:
+    refused, state = started.missing.running, call.session.state
+    # The others have stopped or ended meanwhile: nothing is left to wait for.
+    if still := refused & (state.running | state.passing):
         dispatcher.session.note(
-            f"[{refused}] ran already, so '{started.command}' did nothing there; 'wait' waits for "
+            f"[{still}] ran already, so '{started.command}' did nothing there; 'wait' waits for "
             "their stop, 'interrupt' stops them"
         )
     return await _conclude(dispatcher, answer, ranks - refused, limit_s)
