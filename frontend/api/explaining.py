@@ -32,6 +32,7 @@ from pgdb.frontend.analysis.why.parties import (
 from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
 from pgdb.frontend.api import absentees, call_frames, polls
+from pgdb.frontend.api.notifications import was_interrupted
 from pgdb.frontend.api.polls import (
     READS,
     PollSearch,
@@ -118,7 +119,7 @@ async def explain_waits(
 
 
 def _is_ours(stop: Stop) -> bool:
-    return stop.reason in ("interrupted", "location-reached")
+    return was_interrupted(stop) or stop.reason == "location-reached"
 
 
 class _Explainer:

@@ -168,8 +168,11 @@ HidesStop = Callable[[Stop], bool]
 
 
 def was_interrupted(stop: Stop) -> bool:
-    """Return whether a rank was stopped from outside."""
-    return stop.reason == "interrupted"
+    """Return whether a rank was stopped from outside, but not because others have stopped.
+
+    A rank that stops with others stays stopped, also if PGDB has interrupted it for itself.
+    """
+    return stop.reason == "interrupted" and not stop.stopped_with
 
 
 class _Hushed(msgspec.Struct):

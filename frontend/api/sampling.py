@@ -18,6 +18,7 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.calltree import CallTree
+from pgdb.frontend.api.notifications import was_interrupted
 from pgdb.frontend.store.script_calls import call_text, view_text
 from pgdb.frontend.system import deadline, durations
 from pgdb.frontend.system.shielding import to_its_end
@@ -179,7 +180,7 @@ async def go_on(session: Session, ranks: RankSet) -> None:
     for each in session.state.latest(ranks & session.state.stopped):
         if isinstance(each.record, Stop):
             has_crashed |= is_error(each.record)
-            if each.record.reason == "interrupted" and not each.record.stopped_with:
+            if was_interrupted(each.record):
                 ours = ours | each.ranks
     # After a crash all ranks must stop, and those stops look like stops for the sample.
     if has_crashed and session.options.stop_on_error:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
 from tests.support.programs import Mpi
 from tests.support.terminal import assert_untouched, ex, run_json, run_pgdb
@@ -61,6 +62,34 @@ def test_held_ranks_stay_where_they_are(mpi: Mpi, build: Build) -> None:
     assert re.search(r"^\[1-2\] +stopped in advance \(", first, re.M), out
     assert not re.search(r"^\[0[^]]*\] +stopped in advance", first, re.M), out
     assert re.search(r"^\[0\] +stopped in advance \(", last, re.M), out
+
+
+@pytest.mark.any_mpi
+@pytest.mark.parametrize("second", ["continue", "proc 2 continue"])
+def test_a_rank_in_the_background_stops_with_the_others(
+    second: str, mpi: Mpi, build: Build
+) -> None:
+    program = build("ring.c")
+    commands = ex(
+        "break advance",
+        "continue",
+        "delete",
+        "proc 0-1 continue &",
+        f"proc 2 tbreak {program.at('sleep')} --stop all",
+        second,
+        "wait",
+        "ranks",
+    )
+    finished = run_pgdb("launch", "--batch", *commands, *mpi.line(3, program))
+    assert finished.status == 0, finished.out + finished.err
+    before, found, _ = finished.out.partition("(pgdb 0-2) ranks")
+    assert found and "[2] Temporary breakpoint 2" in re.sub(" +", " ", before), finished.out
+    stopped = RankSet.union(
+        RankSet.parse(each)
+        for each in re.findall(r"^\[([^]]+)\] +stopped with \[2\] in ", before, re.M)
+    )
+    assert stopped == RankSet.parse("0-1"), finished.out
+    assert "ran already" not in finished.out
 
 
 @pytest.mark.parametrize("end", ["detach", "quit"])

@@ -42,6 +42,22 @@ async def continued(session: Session) -> str:
     return await user.type("continue")
 
 
+def test_a_look_at_running_ranks_does_not_hide_that_they_stop_with_others() -> None:
+    job = _SlowJob(HIT)
+
+    async def test(session: Session) -> None:
+        session.stop_modes.set_rule(1, "all")
+        shown = await continued(session)
+        # The second interrupt is that of the look.
+        assert job.interrupted == ["0-1", "0-1"]
+        assert session.state.stopped == job.ranks
+        assert "[0-1] stopped with [2-3] in f () at a.c:1" in shown
+        assert "[2-3] Breakpoint 1, f () at a.c:9" in shown
+        assert "ran already" not in shown
+
+    run(job, test)
+
+
 def test_ranks_that_have_ended_during_the_command_are_not_to_be_waited_for() -> None:
     job = _SlowJob(Exit(code=0), {0: Exit(code=0), 1: Exit(code=0)})
 
