@@ -3,7 +3,8 @@
     python parting.py LOCATION EXPRESSION mpirun -n 8 ./program arguments...
 
 The job runs twice: from hit to hit of LOCATION until the value of EXPRESSION differs across ranks,
-then to the hit before, and step by step from there. The exit status is 1 if ranks part.
+then to the hit before, and step by step from there. The exit status is 1 if ranks part, 3 after an
+error.
 """
 
 import sys
@@ -22,9 +23,14 @@ def main() -> int:
         # The program's output is discarded.
         with pgdb.launch(job, on_output=lambda stream, data: None) as session:
             found = session.until_differ(expression, at=location, timeout_s=TIMEOUT_S)
-        if found.check is None or not found.differs:
+        if found.check is None:
+            return error(f"no value of {expression} was compared: {location}: {found.end}")
+        if found.end == "failed":
+            failed = [f"[{each.ranks}] {each.value}" for each in found.check.failing]
+            return error("; ".join(failed) or f"the ranks do not run on behind hit {found.hit}")
+        if not found.differs:
             print(f"{expression} is the same at {found.hit} hits of {location} ({found.end})")
-            return 0
+            return 0 if found.end in ("complete", "ended") else 3
         print(f"hit {found.hit} of {location}: most ranks have {found.check.common}")
         for each in found.check.failing:
             print(f"  [{each.ranks}] {each.value}")
@@ -32,16 +38,22 @@ def main() -> int:
             return 1  # there is no hit from which the ranks could step
         with pgdb.launch(job, on_output=lambda stream, data: None) as session:
             before = found.hit - 1
-            session.until_differ(expression, at=location, limit=before, timeout_s=TIMEOUT_S)
+            again = session.until_differ(expression, at=location, limit=before, timeout_s=TIMEOUT_S)
+            if again.end != "complete":
+                return error(f"the second run is not as the first: hit {again.hit}: {again.end}")
             parted = session.until_diverge(by="next", timeout_s=TIMEOUT_S)
             print(f"after hit {before}: {parted.steps} steps, then {parted.end}")
             print(f"  from {parted.start.text}")
             for way in parted.ways:
                 print(f"  [{way.ranks}] {way.text}")
-    except pgdb.PgdbError as error:
-        print(f"parting.py: {error}", file=sys.stderr)
-        return 3
+    except pgdb.PgdbError as failure:
+        return error(str(failure))
     return 1
+
+
+def error(text: str) -> int:
+    print(f"parting.py: {text}", file=sys.stderr)
+    return 3
 
 
 if __name__ == "__main__":

@@ -57,3 +57,15 @@ def test_example_residuals(
         f"hit 7: now.residual = {1 / 7 + 0.25} on [3]",
     ]
     assert len((tmp_path / "residuals.csv").read_text().splitlines()) == 1 + RANKS * 40
+
+
+def test_example_parting_takes_no_error_for_equal_values(mpi: Mpi, build: Build) -> None:
+    program = build("steps.c")
+    place, job = program.at("record"), mpi.line(RANKS, program)
+    none = run_example("parting.py", place, "nosuch", *job)
+    assert (none.returncode, none.stdout) == (3, ""), none.stdout
+    assert none.stderr.startswith("parting.py: [0-3] ") and "nosuch" in none.stderr, none.stderr
+    # A place that no rank reaches has no values.
+    never = run_example("parting.py", f"{place} if 1 == 0", "now.residual", *job)
+    assert (never.returncode, never.stdout) == (3, ""), never.stdout
+    assert "no value of now.residual was compared" in never.stderr, never.stderr
