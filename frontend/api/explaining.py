@@ -23,7 +23,6 @@ from pgdb.frontend.analysis.why import flight
 from pgdb.frontend.analysis.why.busy import KINDS
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
 from pgdb.frontend.analysis.why.parties import (
-    Absence,
     Elsewhere,
     is_one_sided,
     is_passing,
@@ -31,7 +30,9 @@ from pgdb.frontend.analysis.why.parties import (
 )
 from pgdb.frontend.analysis.why.verdict import Step
 from pgdb.frontend.analysis.why.waiting import Watch
-from pgdb.frontend.api import absentees, call_frames, polls
+from pgdb.frontend.api import call_frames, elsewheres, polls
+from pgdb.frontend.api.elsewheres import FROM_OUTSIDE, is_in_call, ranks_in
+from pgdb.frontend.api.job_state import BY_USER
 from pgdb.frontend.api.notifications import was_interrupted
 from pgdb.frontend.api.polls import (
     READS,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 _PATIENCE = 5
 _MOST_PATIENCE_S = 5.0
 _GLANCE_S = 0.2
-_FROM_OUTSIDE = ("interrupted", "attached")
 _RUN = ("why",)
 _CORES_STAND = Step("core files do not run, so that nobody can see whether a message was in flight")
 _AT_SIGNALS = Step(
@@ -68,8 +68,6 @@ _AT_SIGNALS = Step(
     "let them go on without the signal, and interrupt them",
     ("signal 0", "interrupt", "why"),
 )
-_AT_START = ("main", "entry", "exec")
-_ABSENCES: dict[str, Absence] = {"ended": "ended", "lost": "lost", "detached": "detached"}
 
 
 def patience_s(watch_s: float) -> float:
@@ -133,11 +131,13 @@ class _Explainer:
         self._state = session.state
         self._look_only = look_only or session.is_recorded
         self._watch_s = watch_s
+        self._borrowed = RankSet()
+        """The ranks that ran before, and run on at the end. A held one goes on to its next stop."""
 
     async def run(self) -> Why:
         """Look at the calls of all ranks, and explain them."""
         session = self._session
-        borrowed = session.set & self._state.running
+        self._borrowed = borrowed = session.set & self._state.running
         try:
             if borrowed and not session.is_recorded:
                 await to_its_end(session.ranks(borrowed).interrupt())
@@ -154,16 +154,17 @@ class _Explainer:
                 looked = with_polls(answer.classes, ran.polls)
                 looked = with_polls(looked, ran.reads, is_one_sided)
                 outcome = ran.outcome(answer)
-                found = explain(looked, elsewhere, outcome)
+                found = explain(looked, elsewhere, outcome, self._held)
                 if loops := await self._loops(found):
-                    found = explain(with_statuses(looked, loops), elsewhere, outcome)
+                    looked = with_statuses(looked, loops)
+                    found = explain(looked, elsewhere, outcome, self._held)
                 if ran.is_late:
                     found = slow(self._expected(ran.before, chosen), found)
                 return Why(found, answer)
-            found = explain(answer.classes, elsewhere)
+            found = explain(answer.classes, elsewhere, held_ranks=self._held)
             if session.mode == "core":
                 found = _with_step(found, _CORES_STAND)
-            elif not self._signalled.isdisjoint(_in(answer, _is_in_call)):
+            elif not self._signalled.isdisjoint(ranks_in(answer, is_in_call)):
                 found = _with_step(found, _AT_SIGNALS)
             return Why(found, answer)
         finally:
@@ -173,7 +174,7 @@ class _Explainer:
     def _expected(self, before: Answer, chosen: RankSet) -> Explanation:
         """Return the explanation if none of the ranks moves."""
         watch = Watch(still=chosen, seconds=self._watch_s)
-        return explain(before.classes, self._elsewhere(before), watch)
+        return explain(before.classes, self._elsewhere(before), watch, self._held)
 
     async def _look(self) -> Answer:
         with deadline.renewed():
@@ -221,45 +222,30 @@ class _Explainer:
             each.ranks
             for each in state.latest(state.stopped)
             if isinstance(each.record, Stop)
-            and each.record.reason in _FROM_OUTSIDE
+            and each.record.reason in FROM_OUTSIDE
             and not each.record.was_stopped
-        ) - state.held_for.get("hold", RankSet())
+        ) - (state.held_for.get(BY_USER, RankSet()) - self._borrowed)
+
+    @property
+    def _held(self) -> RankSet:
+        """The ranks that stand still until the user releases them, without those in an error."""
+        state = self._state
+        errors = RankSet.union(
+            each.ranks
+            for each in state.latest(state.stopped)
+            if isinstance(each.record, Stop) and is_error(each.record)
+        )
+        return state.held & state.stopped - self._borrowed - errors
 
     def _elsewhere(self, answer: Answer) -> tuple[Elsewhere, ...]:
-        return tuple(self._all_elsewhere(answer))
-
-    def _all_elsewhere(self, answer: Answer) -> Iterator[Elsewhere]:
-        yield from self._known
-        worlds = self._session.all_worlds
-        if not worlds.known:
-            yield Elsewhere(worlds.headless, worlds.headless_text, "ended")
-            gone = worlds.ended - worlds.headless - self._session.set
-            yield Elsewhere(gone, "ended before the session began", "ended")
-        state, missing = self._state, answer.missing
-        for each in absentees.gone(state, self._session.set):
-            # 'has ended' becomes 'ended', which a sentence goes on with.
-            text = each.text.removeprefix("has ").removeprefix("have ")
-            if each.kind == "error":
-                yield Elsewhere(each.ranks, text)
-            else:
-                plain = text if each.kind == "ended" else ""
-                yield Elsewhere(each.ranks, plain, _ABSENCES[each.kind])
-        yield Elsewhere(missing.running, "", "running")
-        yield Elsewhere(missing.late, "", "silent")
-        yield Elsewhere(missing.lost - self._absent, "", "lost")
-        # A signal to all ranks, as a launcher sends it, has changed nothing about their calls.
-        is_signalled = _in(answer, _is_in_call) <= self._signalled
-        for latest in state.latest(state.stopped):
-            stop = latest.record
-            if isinstance(stop, Stop) and stop.was_stopped:
-                yield Elsewhere(latest.ranks, "stopped by a signal that came before PGDB")
-                continue
-            if not isinstance(stop, Stop) or stop.reason in (*_FROM_OUTSIDE, "core"):
-                continue
-            if is_error(stop) or (is_signalled and stop.signal):
-                continue
-            is_there = self._session.has_breakpoints(latest.ranks, stop.breakpoint)
-            yield Elsewhere(latest.ranks, _stopped(stop, breakpoint_is_there=is_there))
+        found = elsewheres.found(
+            self._session,
+            answer,
+            absent=self._absent,
+            signalled=self._signalled,
+            held=self._held,
+        )
+        return (*self._known, *found)
 
 
 def _with_step(explanation: Explanation, step: Step) -> Explanation:
@@ -269,15 +255,6 @@ def _with_step(explanation: Explanation, step: Step) -> Explanation:
         for each in explanation.verdicts
     )
     return msgspec.structs.replace(explanation, verdicts=verdicts)
-
-
-def _stopped(stop: Stop, *, breakpoint_is_there: bool) -> str:
-    if stop.breakpoint:
-        number = f"breakpoint {stop.breakpoint}"
-        return f"stopped at {number if breakpoint_is_there else 'a breakpoint'}"
-    if stop.reason in _AT_START:
-        return "stopped at its start"
-    return f"stopped by {stop.signal}" if stop.signal else "stopped by a command"
 
 
 class _Run:
@@ -349,7 +326,7 @@ class _Run:
 
     async def _search_reads(self) -> None:
         """Find the ranks in one-sided calls that read one place of a window again and again."""
-        ranks = _in(self.before, is_one_sided) & self._chosen
+        ranks = ranks_in(self.before, is_one_sided) & self._chosen
         if not ranks:
             return
         search = PollSearch(self._session, ranks, RankSet(), READS, is_read)
@@ -436,7 +413,9 @@ class _Run:
 
         A rank that GDB could not stop behind its call has moved if it is in another one now.
         """
-        reading = _all_ranks(self.reads) & (_in(after, is_one_sided) | _in(after, _is_outside))
+        reading = _all_ranks(self.reads) & (
+            ranks_in(after, is_one_sided) | ranks_in(after, _is_outside)
+        )
         still = self._advanced - self._returned | _all_ranks(self.polls) | reading
         for rank_set, before, now in self._pairs(after, self._ran - self._advanced):
             # A loop comes back to an equal call. Only a stop behind a call shows that it returned.
@@ -466,19 +445,6 @@ class _Run:
 
 def _all_ranks(classes: Sequence[EquivalenceClass[Record]]) -> RankSet:
     return RankSet.union(each.ranks for each in classes)
-
-
-def _in(answer: Answer, is_so: Callable[[MpiCallStatus], bool]) -> RankSet:
-    """Return the ranks whose status is so."""
-    return RankSet.union(
-        each.ranks
-        for each in answer.classes
-        if isinstance(each.record, MpiCallStatus) and is_so(each.record)
-    )
-
-
-def _is_in_call(status: MpiCallStatus) -> bool:
-    return status.state == "in_call"
 
 
 def _is_outside(status: MpiCallStatus) -> bool:

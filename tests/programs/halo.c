@@ -59,6 +59,6 @@ int main(int argc, char **argv)
         residual = smooth(factor); /* @smooth */
         MPI_Barrier(MPI_COMM_WORLD); /* @hit */
     }
-    MPI_Finalize();
+    MPI_Finalize(); /* @end */
     return residual < 0.0;
 }

@@ -8,7 +8,15 @@ import msgspec
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.rich_display import RichText
-from pgdb.frontend.analysis.why import busy, deadlocks, followers, graph, receivers, words
+from pgdb.frontend.analysis.why import (
+    busy,
+    deadlocks,
+    followers,
+    graph,
+    held,
+    receivers,
+    words,
+)
 from pgdb.frontend.analysis.why.graph import Edge
 from pgdb.frontend.analysis.why.knot import ASK_RECORDER, Knot
 from pgdb.frontend.analysis.why.needs import SPAWNS, is_meeting
@@ -19,6 +27,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
+_NO_RANKS = RankSet()
 _ORDER: tuple[Confidence, ...] = ("certain", "likely", "cannot tell")
 
 
@@ -45,17 +54,20 @@ def explain(
     classes: Iterable[EquivalenceClass[Record]],
     elsewhere: Sequence[Elsewhere] = (),
     watch: Watch = NO_WATCH,
+    held_ranks: RankSet = _NO_RANKS,
 ) -> Explanation:
     """Explain why ranks wait, from the MpiCallStatus of each.
 
     *elsewhere* are ranks without a status, and those that PGDB has stopped for another reason.
-    *watch* is the outcome of letting ranks run before their calls were listed.
+    *watch* is the outcome of letting ranks run before their calls were listed. *held_ranks* are
+    stopped, and did not run in it.
     """
     parties, inferred = receivers.inferred(parties_of(classes, elsewhere), watch.still)
     waiting = solve(parties, watch)
     edges = graph.edges_of(waiting)
     found, edges = followers.follow(waiting, edges, tuple(_verdicts(waiting, edges)))
-    verdicts = receivers.as_likely(tuple(found or _unexplained(waiting)), inferred)
+    found = held.with_held(found or tuple(_unexplained(waiting)), waiting, held_ranks)
+    verdicts = receivers.as_likely(found, inferred)
     verdicts = sorted(verdicts, key=_order_of)
     if notes := words.notes(parties):
         # Debug information and the recorder are no help where the library is the reason.
@@ -63,7 +75,9 @@ def explain(
         verdicts = [
             replace(each, step=step) if each.step is ASK_RECORDER else each for each in verdicts
         ]
-    return Explanation(tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting))
+    return Explanation(
+        tuple(verdicts), parties, edges, watch, _summary(verdicts, waiting, held_ranks)
+    )
 
 
 def slow(before: Explanation, after: Explanation) -> Explanation:
@@ -229,7 +243,7 @@ def _unexplained(waiting: Waiting) -> Iterator[Verdict]:
     )
 
 
-def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
+def _summary(verdicts: Sequence[Verdict], waiting: Waiting, held_ranks: RankSet) -> str:
     parties, watch = waiting.parties, waiting.watch
     if verdicts:
         return ""
@@ -239,6 +253,8 @@ def _summary(verdicts: Sequence[Verdict], waiting: Waiting) -> str:
         if any(each.status.note for each in parties):
             return "no rank is known to use MPI: 'tree' shows where ranks are"
         return "no rank is in a call of MPI or of torch.distributed: 'tree' shows where ranks are"
+    if stays := held_ranks & blocked:
+        return held.summary(watch, stays)
     if watch.moved:
         calls = "call" if len(watch.moved) == 1 else "calls"
         return (

@@ -79,6 +79,7 @@ _PLURALS = {
     "polls": "poll",
     "is": "are",
     "has": "have",
+    "hangs": "hang",
     "needs": "need",
     "ended": "ended",
 }
@@ -112,6 +113,11 @@ def named(ranks: RankSet) -> str:
 def pronoun(ranks: RankSet) -> str:
     """Return the pronoun for ranks as an object."""
     return "it" if len(ranks) == 1 else "them"
+
+
+def subject(ranks: RankSet) -> str:
+    """Return the pronoun for ranks as a subject."""
+    return "it" if len(ranks) == 1 else "they"
 
 
 def verb(ranks: RankSet, text: str) -> str:
