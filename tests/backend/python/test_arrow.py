@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 import sys
 
@@ -71,22 +70,27 @@ def test_arrays_and_tables_of_pyarrow() -> None:
 
 
 class Memory:
-    """Objects of C++ and of Python, in the memory of this process."""
+    """Objects of C++ and of Python, in a memory that has nothing else."""
+
+    _BASE = 1 << 20
 
     def __init__(self) -> None:
-        self._kept: list[ctypes.Array[ctypes.c_char]] = []
+        self._bytes = bytearray()
 
     def data(self, data: bytes) -> int:
         """Store bytes, and return their address."""
-        kept = ctypes.create_string_buffer(data, len(data) + 256)
-        self._kept.append(kept)
-        return ctypes.addressof(kept)
+        address = self._BASE + len(self._bytes)
+        # A text is read in blocks, which end behind it.
+        size = -(-len(data) // 16) * 16 + 256
+        self._bytes += data.ljust(size, b"\0")
+        return address
 
     def words(self, *values: int) -> int:
         return self.data(struct.pack(f"<{len(values)}Q", *values))
 
     def read(self, address: int, size: int) -> bytes:
-        return ctypes.string_at(address, size) if address > 1 << 16 else b""
+        start = address - self._BASE
+        return bytes(self._bytes[start : start + size]) if start >= 0 else b""
 
     def of_class(self, symbol: str, *fields: int) -> int:
         """Store an object of C++ with virtual functions."""
