@@ -78,6 +78,8 @@ hypothesis.settings.load_profile("shared machine")
 MPIS = ("openmpi", "mpich")
 LIVE_TIMEOUT_S = 1200.0
 """Limit of one live test. A minute on a quiet machine can become many on a shared one."""
+_CRASHES: list[object] = []
+"""Reasons why workers of pytest-xdist ended before their time."""
 LIVE_MARKS = ("mpi", "gdb")
 SHARED_FIXTURES = {"slurm": "slurm", "four_hosts": "hosts", "bare_hosts": "hosts"}
 """Group of the tests that use a fixture of the whole session: one worker makes it."""
@@ -111,6 +113,10 @@ def pytest_configure(config: pytest.Config) -> None:
                 "rm -f pgdb/frontend pgdb/backend; ln -s ../frontend ../backend pgdb/"
             )
     config.pluginmanager.register(_Collection())
+    # pytest-xdist 3.8 waits for ever for what it gives to a worker that replaces a crashed one
+    # (pytest-dev/pytest-xdist#1378).
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        config.option.maxworkerrestart = "0"
     if not is_worker(config):
         stack = contextlib.ExitStack()
         config.add_cleanup(stack.close)
@@ -218,15 +224,19 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand the times of this worker to the controller."""
+    """Hand the times of this worker to the controller, whose status shows crashed workers."""
     if is_worker(session.config):
         session.config.workeroutput["leaving_s"] = LEAVING_S  # type: ignore[attr-defined]
+    elif _CRASHES:
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: object) -> None:
-    """Collect the times of a worker that has ended."""
+def pytest_testnodedown(node: object, error: object) -> None:
+    """Collect the times of a worker that has ended; note that it crashed."""
     LEAVING_S.extend(getattr(node, "workeroutput", {}).get("leaving_s", ()))
+    if error is not None:
+        _CRASHES.append(error)
 
 
 def pytest_terminal_summary(
