@@ -25,7 +25,7 @@ from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
-from pgdb.frontend.api.run_control import Passing
+from pgdb.frontend.api.passing import Passing
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -308,7 +308,7 @@ class Barriers:
         point.is_over = is_last
         if going or is_last:
             # They do not count as stopped for a command that waits for them.
-            passing = self._session.runs.begin_passing(going)
+            passing = self._session.passing.begin(going)
             self._core.begin(self._go_on(point, passing, deletes=is_last))
 
     async def _go_on(self, point: _Point, passing: Passing, *, deletes: bool) -> None:
@@ -323,7 +323,7 @@ class Barriers:
         except PgdbError as error:
             core.note(f"{point.reason}: [{passing.ranks}] could not be set running: {error}")
         finally:
-            session.runs.end_passing(passing)
+            session.passing.end(passing)
 
     # -- ranks that do not come --------------------------------------------------------------
 

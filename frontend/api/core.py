@@ -13,6 +13,7 @@ from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Notifier, SessionNotice
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.passing import PassingRanks
 from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.api.traces import Traces
 from pgdb.frontend.store.recorder import Recorder
@@ -41,6 +42,7 @@ class Core:
         self.guests = RankSet()
         """Ranks of other jobs, which outlive a session that kills its own job."""
         self.notifier = Notifier()
+        self.passing = PassingRanks(self)
         self.journal = BreakpointJournal()
         self.settings = SettingsJournal()
         self.traces = Traces()

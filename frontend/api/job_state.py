@@ -170,12 +170,28 @@ class JobState:
         while len(self._origins) > _MOST_REPLACED:
             del self._origins[next(iter(self._origins))]
 
+    def origin(self, run: int) -> int:
+        """Return the run that request *run* continues, *run* itself if it continues none."""
+        return self._origins.get(run, run)
+
+    def members(self, run: int) -> RankSet:
+        """Return the ranks whose last run is that of request *run*."""
+        origin = self.origin(run)
+        same = [number for number, first in self._origins.items() if first == origin]
+        return RankSet.union(self._runs.get(number, RankSet()) for number in (origin, *same))
+
     def runners(self, run: int) -> RankSet:
         """Return the ranks that run since request *run*."""
-        origin = self._origins.get(run, run)
-        same = [number for number, first in self._origins.items() if first == origin]
-        of_it = (self._runs.get(number, RankSet()) for number in (origin, *same))
-        return RankSet.union(of_it) & self.running
+        return self.members(run) & self.running
+
+    def stay_with(self, cause: str, ranks: RankSet) -> tuple[EquivalenceClass[Event], ...]:
+        """Note that ranks stay stopped with others, not for a look; return their stops."""
+        for each in self.latest(ranks & self.stopped):
+            stop = each.record
+            if isinstance(stop, Stop) and stop.reason == "interrupted":
+                record = replace(stop, stopped_with=cause)
+                self._remember(EquivalenceClass(each.ranks, record, each.slots))
+        return self.latest(ranks & self.stopped)
 
     def latest(self, ranks: RankSet) -> tuple[EquivalenceClass[Event], ...]:
         """Return the last stop or end of *ranks*, as classes, least rank first."""

@@ -428,7 +428,7 @@ class RankView(RankGroups):
         A function that GDB has called in a rank (``print f()``) is cancelled.
         """
         session, begun_s = self._session, time.monotonic()
-        running = (self.set & session.state.running) | session.runs.take_passing(self.set)
+        running = (self.set & session.state.running) | session.passing.take_and_report(self.set)
         session.runs.interrupted |= running
         with deadline.within(deadline.answers_s(INTERRUPT_TIMEOUT_S, timeout_s)):
             # Stopped ranks may be in a function that GDB has called; GDBs of ended ranks compute.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
@@ -23,12 +21,6 @@ from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Record, Running, Stop
 
 
-class Passing(msgspec.Struct):
-    """Ranks that PGDB has stopped for one purpose of its own, and is about to set running."""
-
-    ranks: RankSet
-
-
 class RunControl:
     """Starter of runs of ranks, which also waits for their stops."""
 
@@ -41,7 +33,6 @@ class RunControl:
         """The ranks by the word of their last run command, such as ``next``."""
         self.interrupted = RankSet()
         """Ranks that the user has interrupted since they were set running last."""
-        self._passing: list[Passing] = []
         self.begin = core.begin
         """Function that starts work that outlives a command."""
 
@@ -51,11 +42,18 @@ class RunControl:
         return self.words.get("continue", RankSet())
 
     async def start(
-        self, word: RunWord, argument: str, ranks: RankSet, *, held_too: bool = False
+        self,
+        word: RunWord,
+        argument: str,
+        ranks: RankSet,
+        *,
+        held_too: bool = False,
+        continues: int | None = None,
     ) -> Answer:
         """Set ranks running; return at once, with the ranks that run and those that could not.
 
         Held ranks stay where they are, except with *held_too*: PGDB has stopped them for itself.
+        With *continues* it is the same run as that of an earlier request.
 
         :raises UsageError: if there is no location to run to.
         :raises CommandError: if all ranks that could be set running are held.
@@ -65,7 +63,9 @@ class RunControl:
             raise UsageError("'advance' needs a location: 'advance FILE:LINE', 'advance FUNCTION'")
         line = f"{word} {argument}".strip()
         operation = Resume(command=word, argument=argument)
-        return await self._start(line, operation, ranks, None, held_too=held_too)
+        return await self._start(
+            line, operation, ranks, None, held_too=held_too, continues=continues
+        )
 
     async def start_console(
         self, line: str, ranks: RankSet, *, timeout_s: float | None = None
@@ -84,6 +84,7 @@ class RunControl:
         timeout_s: float | None,
         *,
         held_too: bool = False,
+        continues: int | None = None,
     ) -> Answer:
         core, state = self._core, self._core.state
         held = RankSet() if held_too else ranks & state.stopped & state.held
@@ -100,6 +101,9 @@ class RunControl:
         # A held rank would run as well: the interrupt that it stopped for is over.
         self.interrupted -= stopped | held
         state.start_run(number, stopped)
+        if continues is not None:
+            state.continue_run(number, continues, stopped)
+            self._traffic.stop_modes.continues(number, continues)
         try:
             answer = await self._traffic.ask(
                 line, operation, asked, timeout_s=timeout_s, request_id=number, of_ended=True
@@ -129,52 +133,6 @@ class RunControl:
     def _note_word(self, word: str, ranks: RankSet) -> None:
         words = {other: left for other, those in self.words.items() if (left := those - ranks)}
         self.words = {**words, word: words.get(word, RankSet()) | ranks}
-
-    @contextlib.contextmanager
-    def passing(self, ranks: RankSet) -> Iterator[Passing]:
-        """Count *ranks* as running within the context, for those who wait for their stops."""
-        passing = self.begin_passing(ranks)
-        try:
-            yield passing
-        finally:
-            self.end_passing(passing)
-
-    def begin_passing(self, ranks: RankSet) -> Passing:
-        """Count *ranks* as running until :meth:`end_passing`; return those that still are to run.
-
-        Two purposes can have the same ranks: each sets running those that it has stopped.
-        """
-        passing = Passing(ranks)
-        self._passing.append(passing)
-        self._count_passing()
-        return passing
-
-    def end_passing(self, passing: Passing) -> None:
-        """Count the ranks as what they are again, except for those of another purpose."""
-        self._passing = [each for each in self._passing if each is not passing]
-        self._count_passing()
-        # They may have stopped for good meanwhile.
-        self._core.wake()
-
-    def _count_passing(self) -> None:
-        self._core.state.passing = RankSet.union(each.ranks for each in self._passing)
-
-    def take_passing(self, ranks: RankSet) -> RankSet:
-        """Leave ranks stopped that PGDB has stopped for itself; return them.
-
-        Their stops, which were no news so far, are reported.
-        """
-        state, notifier = self._core.state, self._core.notifier
-        ranks = ranks & state.passing
-        if ranks:
-            for each in self._passing:
-                each.ranks -= ranks
-            self._count_passing()
-            notifier.end_hush(ranks)
-            if classes := state.latest(ranks & state.stopped):
-                notifier.notify(RankEvents(classes=classes))
-            self._core.wake()
-        return ranks
 
     async def finish(
         self,

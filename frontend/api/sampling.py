@@ -6,6 +6,7 @@ cancellation. A rank that stops on its own meanwhile (a breakpoint, a signal) st
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import time
 from collections.abc import Awaitable, Callable
@@ -28,7 +29,7 @@ from pgdb.ranks import RankSet
 from pgdb.records import Stop, is_error
 
 if TYPE_CHECKING:
-    from pgdb.frontend.api.run_control import Passing
+    from pgdb.frontend.api.passing import Passing
     from pgdb.frontend.api.session import Session
 
 Found = TypeVar("Found")
@@ -155,7 +156,7 @@ async def glance_at(
     Meanwhile they count as running for those who wait for their stops (:attr:`JobState.passing`).
     Ranks that the user interrupts meanwhile stay stopped.
     """
-    with session.runs.passing(ranks) as passing, session.hushed(ranks):
+    with session.passing.within(ranks) as passing, session.hushed(ranks):
         # Shielded from cancellation: a rank that stops afterwards would stay stopped.
         return await to_its_end(_glance(session, passing, look))
 
@@ -175,20 +176,32 @@ async def _glance(
 
 
 async def go_on(session: Session, ranks: RankSet) -> None:
-    """Continue those of *ranks* that have stopped for a sample, and no others."""
-    ours, has_crashed = RankSet(), False
-    for each in session.state.latest(ranks & session.state.stopped):
+    """Continue those of *ranks* that have stopped for a sample, and no others.
+
+    They are in the same run as before: an error of one of them concerns all of that run.
+    """
+    state, has_crashed = session.state, False
+    ours: dict[int, tuple[int, RankSet]] = {}  # by the first request of a run: its last request
+    for each in state.latest(ranks & state.stopped):
         if isinstance(each.record, Stop):
             has_crashed |= is_error(each.record)
             if was_interrupted(each.record):
-                ours = ours | each.ranks
+                run = each.record.run
+                last, part = ours.get(state.origin(run), (run, RankSet()))
+                ours[state.origin(run)] = max(run, last), part | each.ranks
     # After a crash all ranks must stop, and those stops look like stops for the sample.
     if has_crashed and session.options.stop_on_error:
         return
     if ours and not session.has_ended:
         # The ranks must continue even if the command's time limit has passed.
         with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-            await session.runs.start("continue", "", ours, held_too=True)
+            starts = session.runs.start
+            await asyncio.gather(
+                *(
+                    starts("continue", "", part, held_too=True, continues=run)
+                    for run, part in ours.values()
+                )
+            )
 
 
 def _tree(

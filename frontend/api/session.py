@@ -108,6 +108,7 @@ class Session(RankView):
         self.traffic = Traffic(self._core, self.breakpoint_numbers)
         self.note = self._core.note
         self.settings = self._core.settings
+        self.passing = self._core.passing
         self.runs = RunControl(self._core, self.traffic)
         self.holding = Holding(self._core)
         self.all_barriers = Barriers(self._core, self)

@@ -188,12 +188,20 @@ class StopModes:
                 if number in self._goes_on:
                     return  # ranks that go on by themselves: an interrupt may have come before
                 self._interrupted = self._interrupted - ranks
-                self._goes_on[number] = _can_go_on(word)
+                self._note_run(number, _can_go_on(word))
                 self.interfaces.on_run(number)
-                while len(self._goes_on) > _MOST_RUNS:
-                    del self._goes_on[next(iter(self._goes_on))]
             case _:
                 pass
+
+    def continues(self, number: int, before: int) -> None:
+        """Note that request *number* goes on with the run of request *before*."""
+        self._note_run(number, self._goes_on.get(before, True))
+        self.interfaces.on_run(number, before)
+
+    def _note_run(self, number: int, goes_on: bool) -> None:
+        self._goes_on[number] = goes_on
+        while len(self._goes_on) > _MOST_RUNS:
+            del self._goes_on[next(iter(self._goes_on))]
 
     # -- events ------------------------------------------------------------------------------
 
@@ -270,8 +278,7 @@ class StopModes:
             return
         number = core.transport.next_id()
         core.state.continue_run(number, stop.run, ranks)
-        self._goes_on[number] = True
-        self.interfaces.on_run(number, stop.run)
+        self.continues(number, stop.run)
         started = RankSet()
         with contextlib.suppress(PgdbError):
             answer = await self._traffic.ask(
@@ -315,14 +322,19 @@ class StopModes:
         if self._core.is_over or not self._core.is_started:
             return news
         cause = others = RankSet()
-        # Ranks that arrive at a barrier wait there for those that run.
+        # Ranks that arrive at a barrier wait there for those that run. All have come to it where
+        # they are about to run on.
         held_for = self._core.state.held_for
         arrived = RankSet.union(held_for[why] for why in held_for if why != BY_USER)
+        arrived |= self._core.state.passing
         for each in news:
             if isinstance(each.record, Stop) and each.record.reason not in _ALONE:
                 ranks = each.ranks - arrived
                 if ranks and (found := self._others(ranks, each.record)):
                     cause, others = cause | ranks, others | found
+        if taken := self._core.passing.take(others):
+            others -= taken
+            news += self._core.state.stay_with(str(cause), taken)
         moment = self._moment
         if others and moment is None:
             moment = self._moment = _Moment(cause, others, [])
@@ -341,14 +353,15 @@ class StopModes:
         return _taken(moment)
 
     def _others(self, ranks: RankSet, stop: Stop) -> RankSet:
-        """Return the running ranks that stop with *ranks*."""
+        """Return the ranks that stop with *ranks*: they run, or are about to run on."""
         rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
         mode = (rule.mode if rule is not None else None) or self._core.options.stop_mode
         state = self._core.state
+        moving = state.running | state.passing & state.stopped
         if mode == "all":
-            return state.running
+            return moving
         if mode == "focus":
-            return state.running & self.interfaces.focus(stop.run, ranks, state.ranks)
+            return moving & self.interfaces.focus(stop.run, ranks, state.ranks)
         return RankSet()
 
     async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:

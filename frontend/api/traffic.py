@@ -47,7 +47,6 @@ from pgdb.ranks import RankSet
 from pgdb.records import (
     BreakpointsChanged,
     BreakpointsMade,
-    Event,
     Exit,
     Gone,
     Record,
@@ -402,6 +401,7 @@ class Traffic:
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
         applied = core.state.apply(classes, are_announced=are_announced)
+        core.passing.on_events(applied)
         self.on_news(applied)
         news = notifier.audible(applied)
         if back := lost_before - core.state.lost:
@@ -409,7 +409,7 @@ class Traffic:
         if news and core.is_started:
             core.record_soon()
             if core.options.stop_on_error:
-                self._stop_others(news)
+                news += self._stop_others(news)
             if classes := self.stop_modes.join(news):
                 notifier.notify(RankEvents(classes=classes))
         elif news:
@@ -435,18 +435,21 @@ class Traffic:
             if isinstance(request.operation, Reattach):
                 request.gone_since |= ranks & request.were_gone
 
-    def _stop_others(self, news: Sequence[EquivalenceClass[Event]]) -> None:
+    def _stop_others(self, news: Events) -> Events:
         """Interrupt the rest of a run in which a rank got a fatal signal.
 
-        The others would wait for it for ever.
+        The others would wait for it for ever. Return the stops of those that PGDB had stopped for
+        itself; they stay stopped.
         """
+        core, stay = self._core, RankSet()
         for each in news:
             event = each.record
             if isinstance(event, Stop) and is_error(event):
-                others = self._core.state.runners(event.run)
-                if others:
+                stay |= core.passing.take(core.state.members(event.run) - each.ranks)
+                if others := core.state.runners(event.run):
                     with inner():
-                        self._core.begin(self.ask("interrupt", Interrupt(), others))
+                        core.begin(self.ask("interrupt", Interrupt(), others))
+        return core.state.latest(stay)
 
     def on_lost(self, lost: Lost) -> None:
         """Apply and report the loss of ranks."""
@@ -454,6 +457,7 @@ class Traffic:
         if core.is_over:
             return  # the aggregators leave, as asked
         news = core.state.lose(lost.ranks)
+        core.passing.on_lost(news)
         for ranks, text in core.transport.describe_loss(lost, news):
             core.notifier.notify(RanksLost(ranks=ranks, text=text))
         core.wake()

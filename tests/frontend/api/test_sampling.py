@@ -88,8 +88,11 @@ class FakeSession:
     def paused(self) -> Iterator[None]:
         yield
 
-    async def start(self, word: str, argument: str, ranks: RankSet, *, held_too: bool) -> None:
+    async def start(
+        self, word: str, argument: str, ranks: RankSet, *, held_too: bool, continues: int
+    ) -> None:
         assert (word, argument, held_too) == ("continue", "", True)
+        assert continues == self.run_count
         self.run_count += 1
         self.state.start_run(self.run_count, ranks)
 

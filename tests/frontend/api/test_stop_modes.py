@@ -153,6 +153,32 @@ def test_ranks_at_a_barrier_wait_for_the_others() -> None:
     run(test, "all")
 
 
+def test_ranks_that_run_on_from_a_barrier_stop_nobody() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        point = await session.ranks("2-3").barrier("f", then="release")
+        job.hit("3", point.number)
+        job.hit("2", point.number)
+        assert session.state.passing == ranks("2-3")
+        await until(session, lambda: not session.state.passing)
+        assert not job.interrupted and session.state.running == ALL
+        assert job.resumed == ["2-3"]
+
+    run(test, "all")
+
+
+def test_ranks_that_are_about_to_run_on_from_a_barrier_stop_with_others() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        point = await session.ranks("2-3").barrier("f", then="release")
+        job.hit("3", point.number)
+        job.hit("2", point.number)
+        job.hit("1", point.number + 1)
+        await until(session, lambda: not session.state.running)
+        assert not session.state.passing
+        assert job.interrupted == ["0"] and not job.resumed
+
+    run(test, "all")
+
+
 def test_a_breakpoint_has_a_mode_of_its_own() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
         await session.break_at("f", stop="all")

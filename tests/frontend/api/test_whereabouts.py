@@ -99,9 +99,9 @@ def test_an_interrupt_takes_a_rank_out_of_all_looks() -> None:
 
     async def test(session: Session) -> None:
         await session.runs.start("continue", "", ZERO)
-        with session.runs.passing(ZERO) as one, session.runs.passing(session.set) as other:
+        with session.passing.within(ZERO) as one, session.passing.within(session.set) as other:
             assert session.state.passing == session.set
-            assert session.runs.take_passing(ZERO) == ZERO
+            session.passing.take_and_report(ZERO)
             assert not one.ranks and other.ranks == session.state.passing == session.set - ZERO
 
     run(job, test)
