@@ -64,6 +64,8 @@ class Differ(msgspec.Struct, frozen=True):
     unrecorded: int = 0
     """Number of the first places that were not compared, since the recording has no room for
     their values."""
+    same_hits: int = 0
+    """Number of the hits at which the values were compared and did not differ."""
 
     @property
     def differs(self) -> bool:
@@ -113,6 +115,8 @@ class _Values:
         self._saved: dict[int, Answer] | None = None
         self._looks = 0
         self.unrecorded = 0
+        self.same_looks = 0
+        """Number of the looks at which the values were compared and did not differ."""
         if recording is not None:
             self._saved = _saved_values(Path(recording), expression)
             self._check_saved(recording)
@@ -151,12 +155,13 @@ class _Values:
         return self._ranks
 
     async def look(self) -> DifferEnd:
-        """Compare the values now; ``complete`` if they are the same."""
+        """Compare the values now; ``complete`` if they are the same, or cannot be compared yet."""
         session = self._session
         if self._saved is None:
             found = await verdicts.check_condition(session, self._requirement, self._ranks)
             self.check = found
             if found.ok:
+                self.same_looks += 1
                 return "complete"
             return "failed" if all(each.is_error for each in found.failing) else "differ"
         self._looks += 1
@@ -172,6 +177,7 @@ class _Values:
         self.comparison = await verdicts.compared(sides, "rank")
         if not self.comparison.has_compared:
             return "failed"
+        self.same_looks += self.comparison.same
         return "complete" if self.comparison.same else "differ"
 
 
@@ -186,6 +192,7 @@ class _Hits(GroupRun):
         end: DifferEnd = "complete"
         if not at:
             end = await values.look()
+        same_before = values.same_looks
         if end == "complete":
             arrival = await self._insert(location)
             try:
@@ -213,6 +220,7 @@ class _Hits(GroupRun):
             check=values.check,
             comparison=values.comparison,
             unrecorded=values.unrecorded,
+            same_hits=values.same_looks - same_before,
         )
 
     def _at(self, arrival: Arrival) -> RankSet:

@@ -119,7 +119,8 @@ async def _until_differ(
     at each hit, and EXPR is compared as 'assert EXPR same' does. Without --at the values are
     compared where the ranks are, before the first hit. With --from, values are compared with those
     that an earlier 'until-differ EXPR', or 'print EXPR' at each hit, has left in a recording. The
-    breakpoint for the hits is deleted at the end. Ctrl-C ends it.
+    breakpoint for the hits is deleted at the end. Ctrl-C ends it. A run that ends otherwise, as
+    with the job, says at how many hits the values were the same.
     """
     if call.background:
         raise UsageError("'until-differ' cannot run in the background: it compares the ranks")

@@ -66,6 +66,7 @@ def differ(found: Differ, text: ClassText) -> DifferLine:
         elapsed_s=round(found.answer.elapsed_s, 6),
         still_running=still_running(found.answer),
         unrecorded=found.unrecorded,
+        same_hits=found.same_hits,
     )
 
 

@@ -359,6 +359,8 @@ class DifferLine(LineBase, frozen=True, kw_only=True, tag="differ"):
     """The differences from the recording at the last hit."""
     unrecorded: int = 0
     """Number of the first places at which the recording has no values to compare."""
+    same_hits: int = 0
+    """Number of the hits at which the values were compared and did not differ."""
     still_running: tuple[StillRunningRanks, ...] = ()
     """The places of the ranks that have not come to the last hit."""
     classes: tuple[AnswerClass, ...]

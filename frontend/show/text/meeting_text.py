@@ -82,9 +82,7 @@ def differ(found: Differ, width: int = 0) -> str:
 
 
 def _differ(found: Differ, width: int) -> str:
-    hits = "1 hit" if found.hit == 1 else f"{found.hit} hits"
     where = f"hit {found.hit} of {found.location}" if found.hit else f"here, at {found.location}"
-    after = f"after {hits} of {found.location}"
     match found.end:
         case "differ" if found.comparison is not None:
             text = comparison_text.comparison(
@@ -104,22 +102,41 @@ def _differ(found: Differ, width: int) -> str:
             )
             return f"{where}:\n{text}"
         case "complete":
-            as_ = "as in the recording" if found.comparison is not None else "the same"
-            all_ = f"all {hits}" if found.hit > 1 else hits
-            if found.unrecorded and found.comparison is None:
-                return f"{found.expression} was not compared at {all_} of {found.location}"
-            if found.unrecorded:
-                all_ = f"the last of {hits}"
-            return f"{found.expression} is {as_} on [{found.ranks}] at {all_} of {found.location}"
+            return f"{_sameness(found, 'is')} of {found.location}"
+    after = f"after {_hits(found.hit)} of {found.location}"
+    if not found.hit:
+        after = f"before the first hit of {found.location}"
+    return f"{_run_end(found, after)}\n{_sameness(found, 'was')}"
+
+
+def _sameness(found: Differ, verb: str) -> str:
+    """Return how often the values were the same."""
+    as_ = "as in the recording" if found.comparison is not None else "the same"
+    same = f"{found.expression} {verb} {as_} on [{found.ranks}]"
+    if found.same_hits:
+        all_ = f"all {_hits(found.hit)}" if found.hit > 1 else _hits(found.hit)
+        if found.same_hits < found.hit:
+            all_ = f"the last {found.same_hits} of {_hits(found.hit)}"
+        return f"{same} at {all_}"
+    if found.check is not None or found.comparison is not None:
+        return f"{same} at the start, at {found.location}"
+    at = f" at all {_hits(found.hit)}" if found.hit > 1 else ""
+    return f"{found.expression} was not compared{at}"
+
+
+def _hits(count: int) -> str:
+    return "1 hit" if count == 1 else f"{count} hits"
+
+
+def _run_end(found: Differ, after: str) -> str:
+    """Return the reason for which a run from hit to hit ends, where no value differs."""
+    match found.end:
         case "waiting":
             return _hit_awaited(found, after)
-        case "interrupted" | "timeout":
-            how = "interrupted" if found.end == "interrupted" else "the time of the command is over"
-            if not found.hit and found.check is None and found.comparison is None:
-                return f"{how} before the first hit of {found.location}"
-            if found.unrecorded and found.comparison is None:
-                return f"{how} {after}; {found.expression} was not compared so far"
-            return f"{how} {after}; {found.expression} was the same so far"
+        case "interrupted":
+            return f"interrupted {after}"
+        case "timeout":
+            return f"the time of the command is over {after}"
         case "lost":
             missing = found.answer.missing
             return f"the run ends {after}: [{missing.late | missing.lost}] lost or silent"

@@ -12,7 +12,8 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.until_differ import Differ
-from pgdb.frontend.show.text import meeting_text
+from pgdb.frontend.show.json import json_meeting
+from pgdb.frontend.show.text import meeting_text, render
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, Evaluate, InsertBreakpoint
@@ -133,6 +134,33 @@ def test_another_breakpoint_does_not_say_that_the_condition_is_true() -> None:
     run(job, test)
 
 
+def test_a_run_to_the_end_of_the_job_says_how_often_the_values_were_the_same() -> None:
+    ends = {f"r{rank}": [HIT, HIT, HIT, Exit(code=0)] for rank in range(4)}
+    found = found_by(job_of("1", "2", "3", **ends), at="f")
+    assert (found.end, found.hit, found.same_hits) == ("ended", 3, 3)
+    assert meeting_text.differ(found).splitlines() == [
+        "the run ends after 3 hits of f: [0-3] exited normally",
+        "x was the same on [0-3] at all 3 hits",
+    ]
+    assert json_meeting.differ(found, render.record).same_hits == 3
+
+
+@pytest.mark.parametrize(
+    ("at", "end", "text"),
+    [
+        ("", "before the first hit of a.c:1: ", "x was the same on [0-3] at the start, at a.c:1"),
+        ("f", "before the first hit of f: ", "x was not compared"),
+    ],
+)
+def test_a_run_that_ends_before_a_hit_says_what_was_compared(at: str, end: str, text: str) -> None:
+    ends = {f"r{rank}": [Exit(code=0)] for rank in range(4)}
+    found = found_by(job_of("1", **ends), at=at)
+    assert (found.end, found.hit, found.same_hits) == ("ended", 0, 0)
+    first, second = meeting_text.differ(found).splitlines()
+    assert first == f"the run ends {end}[0-3] exited normally"
+    assert second == text
+
+
 @pytest.mark.parametrize(
     ("end", "reason", "text"),
     [
@@ -160,6 +188,7 @@ def test_a_rank_that_has_stopped_elsewhere_has_not_come() -> None:
     assert (found.end, found.hit, str(found.came)) == ("stopped", 1, "0,3")
     assert meeting_text.differ(found).splitlines() == [
         "the run ends after 1 hit of f: [1] Breakpoint 8, g () at a.c:9; [0,3] came",
+        "x was the same on [0-3] at 1 hit",
         "[2] still runs; 'wait' waits longer, 'interrupt' stops it",
     ]
 
@@ -177,16 +206,18 @@ def test_held_ranks_are_named_at_every_end_of_a_run() -> None:
     assert texts == [
         "x is the same on [0-1] at all 2 hits of f\n[2-3] held",
         "[0] still runs after 1 hit of f; [1] came and may be waited for in MPI; "
-        "[2-3] are held and may be waited for in MPI; 'wait' waits longer, 'interrupt' stops it",
-        "the run ends after 1 hit of f: [0] exited normally; [1] came\n[2-3] held",
+        "[2-3] are held and may be waited for in MPI; 'wait' waits longer, 'interrupt' stops it\n"
+        "x was the same on [0-1] at 1 hit",
+        "the run ends after 1 hit of f: [0] exited normally; [1] came\n"
+        "x was the same on [0-1] at 1 hit\n[2-3] held",
     ]
 
 
 def test_no_run_to_a_hit_begins_after_the_time_limit() -> None:
     found = found_by(job_of("1"), at="f", timeout_s=0.0)
     assert (found.end, found.hit) == ("timeout", 0)
-    text = meeting_text.differ(found)
-    assert text == "the time of the command is over before the first hit of f"
+    first, *_ = meeting_text.differ(found).splitlines()
+    assert first == "the time of the command is over before the first hit of f"
 
 
 def test_ranks_that_come_do_not_stop_those_that_still_run() -> None:
@@ -297,7 +328,8 @@ def test_values_without_room_in_the_recording_are_not_compared(tmp_path: Path) -
     assert (found.end, found.hit, found.unrecorded) == ("differ", 5, 3)
     assert "no values of the first 3 times" in notes[0]
     found, _ = notes_of(job_of("1", "2", "3", "4", "5"), at="f", limit=5, recording=path)
-    assert meeting_text.differ(found).endswith("at the last of 5 hits of f")
+    assert meeting_text.differ(found).endswith("at the last 2 of 5 hits of f")
+    assert found.same_hits == 2
     found, _ = notes_of(job_of("1", "2"), at="f", limit=2, recording=path)
     assert meeting_text.differ(found) == "x was not compared at all 2 hits of f"
 
