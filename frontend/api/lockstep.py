@@ -6,6 +6,7 @@ about classes of ranks, so that a step of many ranks costs what a step of few co
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.meeting_ways import MOST_FRAMES, way_together
 from pgdb.frontend.analysis.ways import Way, listed, ways_of
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
-from pgdb.frontend.api.programs import is_one_program
+from pgdb.frontend.api.programs import programs_of
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import Backtrace, RunWord, SelectFrame
 from pgdb.ranks import RankSet
@@ -102,13 +104,13 @@ class _Lockstep(GroupRun):
         super().__init__(session, ranks, command, limits)
         self._word: RunWord = word
         self._argument = argument
-        self._has_one_program = True
+        self._programs: dict[str, RankSet] = {}
 
     async def step(self, count: int) -> Lockstep:
         """Step *count* times, or until there is a reason to end."""
-        self._has_one_program = await is_one_program(self._session, self.ranks)
+        self._programs = await programs_of(self._session, self.ranks)
         ways = await self._places()
-        self._check(ways)
+        await self._check(ways)
         end: GroupEnd = "complete"
         steps, start = 0, ways[0]
         with self._session.hushed(self.ranks, is_step):
@@ -135,6 +137,10 @@ class _Lockstep(GroupRun):
             answer=self.answer,
         )
 
+    @property
+    def _has_one_program(self) -> bool:
+        return len(self._programs) <= 1
+
     async def _places(self) -> tuple[Way, ...]:
         """Ask the ranks that are stopped for their places."""
         session = self._session
@@ -151,7 +157,7 @@ class _Lockstep(GroupRun):
             has_files=self._has_one_program,
         )
 
-    def _check(self, ways: tuple[Way, ...]) -> None:
+    async def _check(self, ways: tuple[Way, ...]) -> None:
         """Check that the ranks can be kept together.
 
         :raises UsageError: if they are at several places.
@@ -164,8 +170,7 @@ class _Lockstep(GroupRun):
         if not self._has_one_program and blind:
             raise CommandError(
                 f"{self._command}: the ranks run several programs, and {listed(blind)} "
-                "has no line information, so that their ways cannot be compared; "
-                "'barrier LOCATION' or 'advance LOCATION' brings them to a line"
+                f"has no line information, so that their ways cannot be compared; {self._apart()}"
             )
         if len(ways) == 1:
             return
@@ -176,12 +181,26 @@ class _Lockstep(GroupRun):
         if self._word == "finish" and is_one_function:
             return
         what = "several lines" if is_one_function else "several functions"
-        what += "" if self._has_one_program else " of several programs"
+        if not self._has_one_program:
+            raise UsageError(
+                f"{self._command}: the ranks are in {what} of several programs: {listed(ways)}; "
+                f"only ranks at the same line of a function step together; {self._apart()}"
+            )
+        operation = Backtrace(limit=-MOST_FRAMES, offsets=True)
+        answer = await self._session.ask("backtrace", operation, self.ranks)
         raise UsageError(
             f"{self._command}: the ranks are in {what}: {listed(ways)}; "
-            "'barrier LOCATION' or 'advance LOCATION' brings them together, and "
+            f"{way_together(answer.classes)}; "
             f"'proc {ways[0].ranks} {self._command}' steps [{ways[0].ranks}] only"
         )
+
+    def _apart(self) -> str:
+        """Return the way to step each of several programs by itself."""
+        names = {name: os.path.basename(name) for name in self._programs}
+        if len(set(names.values())) < len(names):
+            names = {name: name for name in names}
+        programs = ", ".join(f"[{ranks}] {names[name]}" for name, ranks in self._programs.items())
+        return f"'proc SET {self._command}' steps one program by itself: {programs}"
 
 
 def is_step(stop: Stop) -> bool:

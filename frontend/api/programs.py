@@ -47,9 +47,16 @@ def files_of(classes: Iterable[EquivalenceClass[Record]]) -> dict[str, RankSet]:
     return found
 
 
-async def is_one_program(session: Session, ranks: RankSet) -> bool:
-    """Return whether all *ranks* execute one program."""
-    if len(names_of(session.table, ranks)) <= 1:
-        return True
+async def programs_of(session: Session, ranks: RankSet) -> dict[str, RankSet]:
+    """Return *ranks* by the program that they execute.
+
+    Two names of the job's table are one program if the kernel has one file for both.
+    """
+    names = names_of(session.table, ranks)
+    if len(names) <= 1:
+        return names
     answer = await session.ask(ASK_FILE.command, ASK_FILE, ranks)
-    return list(files_of(answer.classes).values()) == [ranks]
+    files = files_of(answer.classes)
+    known = RankSet.union(files.values())
+    rest = {name: left for name, part in names.items() if (left := part - known)}
+    return {**files, **rest}

@@ -213,6 +213,33 @@ def test_finish_and_until_a_location_bring_lines_of_a_function_together() -> Non
         stepped(moved_apart(), "until")
 
 
+def test_ranks_at_several_places_learn_how_to_meet() -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"; 'until LINE --lockstep' with a line of f that is ahead of all brings them "
+        r"together; 'proc 0-6 next --lockstep' steps \[0-6\] only",
+    ):
+        stepped(moved_apart(), "next")
+
+
+def test_ranks_at_places_of_several_programs_learn_to_step_by_program() -> None:
+    job = MovingJob(paths([at(2)]))
+    for rank in range(4, 8):
+        job.frames[rank] = frame(9)
+
+    async def test(session: Session) -> None:
+        of_two_programs(job, session)
+        with pytest.raises(
+            UsageError,
+            match=r"; 'proc SET step --lockstep' steps one program by itself: \[0-3\] p0, "
+            r"\[4-7\] p1",
+        ):
+            await session.lockstep()
+        assert (await session.ranks("4-7").lockstep()).end == "complete"
+
+    run(job, test)
+
+
 def moved_apart() -> MovingJob:
     job = MovingJob(paths([at(30)]))
     job.frames[7] = frame(2)
@@ -295,7 +322,9 @@ def test_one_program_of_two_names_is_one_program() -> None:
         of_two_programs(job, session)
         assert (await session.lockstep()).end == "complete"
         job.files = {**job.files, 7: "/q/spawns"}
-        with pytest.raises(CommandError, match=r"several programs.*'advance LOCATION' brings"):
+        with pytest.raises(
+            CommandError, match=r"several programs.*'proc SET step --lock.*\[7\] /q/"
+        ):
             await session.lockstep()
 
     run(job, test)
