@@ -254,7 +254,7 @@ def test_a_rank_whose_program_is_rebuilt_survives_its_gdb(
     heard = Heard()
     source = build("storm.c")
     program = replace(source, path=Path(shutil.copy(source.path, tmp_path / "storm")))
-    with start_job(2, program) as job:
+    with start_job(2, program, in_mpi=False) as job:
         with pgdb.attach(job.pid, on_event=heard) as session:
             session.break_at("fork_children").check()
             session.continue_(wait=False).check()
@@ -415,6 +415,46 @@ def test_guarded_ranks_survive_their_gdbs_at_a_breakpoint_that_is_hit_all_the_ti
         assert_untouched(job.ranks)
         for pid in job.ranks.values():
             assert signal.SIGTRAP not in (procfs.caught_signals(pid) or ())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the guard is for x86-64")
+@pytest.mark.parametrize("library", ["shared", "static"])
+def test_guarded_ranks_of_fortran_get_their_handler_back(
+    build: Build, start_job: StartJob, library: str
+) -> None:
+    """The library of gfortran has a handler for SIGTRAP."""
+    heard = Heard()
+    program = build("storm.f90", *(("-static-libgfortran",) if library == "static" else ()))
+    with start_job(2, program, in_mpi=False) as job:
+        wait_until(
+            lambda: all(_sigtrap_is_caught(pid) for pid in job.ranks.values()),
+            "the library has set its handler",
+            DEADLINE_S,
+        )
+        with pgdb.attach(job.pid, guard=True, on_event=heard) as session:
+            assert "guarded" not in str(session.start_answer)
+            session.break_at("hit", condition="number < 0").check()
+            session.continue_(wait=False).check()
+            wait_broken(job.ranks)
+            os.kill(gdb_of(job, 1), signal.SIGKILL)
+            wait_until(
+                lambda: session.ranks("@lost").set == RankSet([1]),
+                "the loss is reported",
+                DEADLINE_S,
+            )
+            assert_untouched({1: job.ranks[1]})
+            session.interrupt().check()
+            back = session.ranks("1").reattach().check()
+            assert "guarded" not in str(back)
+        assert_untouched(job.ranks)
+        assert all(_sigtrap_is_caught(pid) for pid in job.ranks.values())
+        # The handler of the library prints a backtrace, and ends the rank.
+        os.kill(job.ranks[0], signal.SIGTRAP)
+        assert job.process.wait(DEADLINE_S) != 0
+
+
+def _sigtrap_is_caught(pid: int) -> bool:
+    return signal.SIGTRAP in (procfs.caught_signals(pid) or ())
 
 
 def test_a_program_with_a_handler_of_its_own_is_not_guarded(
