@@ -13,6 +13,7 @@ import msgspec
 
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.patterns import pattern
+from pgdb.rank_sample import RankSample
 from pgdb.record_base import Struct as Struct
 
 SLOT = "\ufffc"
@@ -482,6 +483,7 @@ Record = (
     | Text
     | FileWritten
     | MpiCallStatus
+    | RankSample
     | Failure
     | Various
     | Done

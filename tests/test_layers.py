@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.support.imports import cycle_in, imports_in, is_within, mi_commands, sources, target_of
+from tests.support.imports import (
+    code_for_gdb,
+    cycle_in,
+    imports_in,
+    is_within,
+    mi_commands,
+    sources,
+    target_of,
+)
 from tests.support.programs import ROOT
 
 FOLDERS: dict[str, tuple[str, ...]] = {
@@ -399,6 +407,22 @@ def test_mi_commands_stand_in_one_folder() -> None:
     with_commands = {module for module, commands in found.items() if commands}
     assert with_commands
     assert all(is_within(module, ("pgdb.backend.gdb",)) for module in with_commands)
+
+
+def test_code_for_gdb_stands_in_one_folder() -> None:
+    for code in (
+        "python exec(",
+        "pass\nexcept gdb.error: x",
+        "python a_in_gdb.f()",
+        "gdb.Value(1)",
+    ):
+        assert code_for_gdb(f"ask({code!r})") == [code]
+    assert not code_for_gdb('"""Code with gdb.execute(x)."""; f("see backend.gdb.mi")')
+    assert not code_for_gdb('f("of pgdb.errors", "python print(6 * 7)")')
+    found = {module: code_for_gdb(source) for module, source in sources().items()}
+    with_code = {module for module, code in found.items() if code}
+    assert with_code
+    assert {each for each in with_code if not is_within(each, ("pgdb.backend.gdb",))} == set()
 
 
 def test_table_of_third_parties_is_what_is_installed() -> None:

@@ -21,6 +21,7 @@ from pgdb.backend.gdb import (
     machine_queries,
     queries,
     reduction,
+    samples,
     scopes,
     stack_ends,
     traces,
@@ -65,7 +66,7 @@ from pgdb.overlay.messages import (
     Script,
     SelectFrame,
 )
-from pgdb.overlay.operations import ReadFile, trace_of
+from pgdb.overlay.operations import ReadFile, SelectMpiCaller, TakeSample, trace_of
 from pgdb.patterns import pattern
 from pgdb.records import (
     BreakpointsMade,
@@ -200,6 +201,10 @@ class Operations:
                 return await self._calls.look(pid, operation)
             case ListRecordedCalls(last=last):
                 return await self._calls.recorded(pid, last)
+            case TakeSample():
+                return await samples.sample(self._gdb)
+            case SelectMpiCaller():
+                return await samples.select_caller(self._gdb)
             case SelectFrame(command=command):
                 if (selected := await self._python.commands.select(pid, command)) is not None:
                     return selected

@@ -45,8 +45,8 @@ _IN_EVERY_GDB = (
 )
 _FOR_CALLS = (
     *("breakpoints_in_gdb", "cpp_parts_in_gdb", "ending_in_gdb", "explore_in_gdb", "guard_in_gdb"),
-    *("numbers_in_gdb", "python_frames_in_gdb", "returned_in_gdb", "scopes_in_gdb"),
-    *("stack_ends_in_gdb", "tracing_in_gdb", "variables_in_gdb"),
+    *("numbers_in_gdb", "progress_in_gdb", "python_frames_in_gdb", "returned_in_gdb"),
+    *("scopes_in_gdb", "stack_ends_in_gdb", "tracing_in_gdb", "variables_in_gdb"),
 )
 """Modules of every GDB whose functions only commands call; they have no ``main``."""
 
@@ -59,6 +59,8 @@ GUARD = "python guard_in_gdb.watch()"
 """GDB command that makes a GDB with Python refuse commands that take its rank away."""
 ALLOW = 'python guard_in_gdb.allow("{}")'
 """GDB command that lets one command of PGDB's pass the guard."""
+AFTER_ATTACH = "python forking_in_gdb.settle()"
+"""GDB command that a forked GDB needs after its attach, before it works as any other."""
 
 OnLine = Callable[[bytes | Pieces], None]
 OnEnd = Callable[[str], None]

@@ -38,7 +38,8 @@ async def ask(
     if result.kind != "done":
         return failure(result)
     try:
-        found = json.loads(result.text)
+        # Notices of GDB, such as one of a new thread, can stand before it.
+        found = json.loads(result.text.rstrip().rpartition("\n")[2])
     except ValueError:
         return Failure(message=f"GDB has no Python, which {needed_for}")
     if isinstance(found, dict) and "error" in found:

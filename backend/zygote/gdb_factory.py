@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.process import start_with
+from pgdb.backend.gdb.process import AFTER_ATTACH, start_with
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import RESTORE_DEPTH, USE_INDEX_CACHE, Setting, settings
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import AFTER_ATTACH, Nurseries, why_not
+from pgdb.backend.zygote.nursery import Nurseries, why_not
 from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
 from pgdb.errors import GdbError
 from pgdb.jobs.gdb_program import MINIMUM_GDB, find_gdb, version_in
@@ -116,7 +116,7 @@ class GdbFactory:
         """Start a GDB for process *pid*; return whether it comes from a nursery.
 
         A GDB from a nursery has read the symbols of *files*, and has two inferiors (see
-        :data:`~pgdb.backend.zygote.nursery.AFTER_ATTACH`).
+        :data:`~pgdb.backend.gdb.process.AFTER_ATTACH`).
 
         :raises GdbError: if it cannot be started, or refuses a command of the user's.
         """

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 CONTROL_VARIABLE = "PGDB_NURSERY_CONTROL"
-AFTER_ATTACH = "python forking_in_gdb.settle()"
-"""GDB command that a forked GDB needs after its attach, before it works as any other."""
 
 # User commands about display, stops and execution, which do not affect the reading of symbols.
 _NOT_ABOUT_READING = pattern(

@@ -30,8 +30,10 @@ from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
 from pgdb.jobs.thread_states import LOST_FIRST_THREAD, has_lost_first_thread
 from pgdb.mpi_calls import MpiCallStatus
+from pgdb.overlay.operations import SelectMpiCaller, TakeSample
+from pgdb.rank_sample import RankSample
 from pgdb.ranks import RankSet
-from pgdb.records import Stack, Stop, Text, is_error
+from pgdb.records import Stack, Stop, is_error
 
 SAMPLES = 3
 """Number of samples in which ranks must be the same to count as hanging."""
@@ -349,7 +351,7 @@ async def _leaving_mpi(session: Session, free: RankSet, gap: Running) -> RankSet
         return RankSet()
     ranks, everyone = session.ranks(inside), session.ranks(free)
     with session.hushed(everyone.set):
-        await ranks.execute_plain(progress.SELECT_CALLER)
+        await session.ask("progress", SelectMpiCaller(), inside)
         set_there = await ranks.execute("tbreak *$pc")
         if set_there.errors:
             return RankSet()
@@ -366,15 +368,14 @@ async def _leaving_mpi(session: Session, free: RankSet, gap: Running) -> RankSet
 async def _sample(session: Session) -> Sample:
     """Return a sample of the ranks that are stopped."""
     ranks = spread(session.state.stopped, MOST_SAMPLED)
-    answer = await session.ranks(ranks).execute_plain(progress.COMMAND)
-    return progress.sample_of(
-        {
-            rank: record.text
-            for rank in ranks - answer.missing.ranks
-            if isinstance(record := answer.for_rank(rank), Text)
-        },
-        ranks,
-    )
+    answer = await session.ask("progress", TakeSample(), ranks)
+    samples = {
+        rank: each.record
+        for each in answer.classes
+        if isinstance(each.record, RankSample) and each.record.stacks
+        for rank in each.ranks
+    }
+    return Sample(samples, ranks)
 
 
 def spread(ranks: RankSet, most: int) -> RankSet:

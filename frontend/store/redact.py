@@ -20,6 +20,7 @@ from pgdb.merge.graph.wire import plain_text
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import AnyOperation
 from pgdb.patterns import pattern
+from pgdb.rank_sample import RankSample
 from pgdb.records import (
     Block,
     Breakpoint,
@@ -214,6 +215,8 @@ class Redactor:
             case MpiCallStatus():
                 described["state"] = record.state
                 described["calls"] = [each.function for each in record.calls]
+            case RankSample():
+                described["threads"] = len(record.threads)
             case FileWritten():
                 described["path"] = self.text(record.path)
             case Variables():

@@ -150,6 +150,26 @@ class ListRecordedCalls(Operation, frozen=True, kw_only=True):
     the answer has none."""
 
 
+class TakeSample(Operation, frozen=True, kw_only=True):
+    """Question for what a rank does at this moment; answered with a RankSample."""
+
+    only_reads: ClassVar[bool] = True
+    needs_stopped_rank: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+
+
+class SelectMpiCaller(Operation, frozen=True, kw_only=True):
+    """Order to select the caller of MPI where a function of MPI is selected.
+
+    Where no caller has source, a stop selects a function of MPI. Inside of it, MPI_Finalize of Open
+    MPI returns from a short sleep again and again.
+    """
+
+    needs_stopped_rank: ClassVar[bool] = True
+    uses_frame: ClassVar[bool] = True
+    keeps_answer: ClassVar[bool] = False
+
+
 class _OfNumbers(Operation, frozen=True, kw_only=True):
     """Base of the questions for numbers of the selected frame, or of a trace."""
 
@@ -384,6 +404,8 @@ AnyOperation = (
     | ListVariables
     | ListMpiCalls
     | ListRecordedCalls
+    | TakeSample
+    | SelectMpiCaller
     | ReadBlock
     | ReadFile
     | Reduce
@@ -418,6 +440,7 @@ RecordedOperation = (
     | ListVariables
     | ListMpiCalls
     | ListRecordedCalls
+    | TakeSample
     | ReadBlock
     | Reduce
     | Recall

@@ -14,6 +14,10 @@ MI_COMMAND = re.compile(
     "-(?:break|catch|data|enable|environment|exec|file|gdb|inferior|info|interpreter|list|stack"
     "|symbol|target|thread|var)-[a-z]"
 )
+GDB_CODE = re.compile(
+    r"(?<![\w.])gdb\.(?:[a-z_]+\(|error\b|[A-Z]+_\w|[A-Z][a-z]+\()"
+    r"|\bpython (?:exec\(|import |\w+_in_gdb\.)"
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,21 @@ def mi_commands(source: str) -> list[str]:
         if isinstance(text, str) and MI_COMMAND.match(text):
             found.append(text)
     return found
+
+
+def code_for_gdb(source: str) -> list[str]:
+    """Return the strings of a source that hold Python code for GDB, or call a module in GDB.
+
+    Docstrings do not count.
+    """
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and id(node) not in docstrings
+        if isinstance(node.value, str) and GDB_CODE.search(node.value)
+    ]
 
 
 def writes_to_streams(source: str) -> bool:

@@ -19,6 +19,7 @@ from pgdb.merge.normalize import normalize_record
 from pgdb.merge.summary import Summary
 from pgdb.merge.totals import summarize
 from pgdb.mpi_calls import CallSite, Communicator, MpiCall, MpiCallStatus
+from pgdb.rank_sample import RankSample, SampledThread
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -91,6 +92,12 @@ RECORDS: tuple[Record, ...] = (
                 tag=7,
             ),
         ),
+    ),
+    RankSample(
+        stacks="main:ring.c:22:1f",
+        threads=(SampledThread(thread="1", own="0a", cpu_s=2.5),),
+        children_s=1.5,
+        time_s=20.25,
     ),
     Failure(message="No symbol table is loaded."),
     Done(),

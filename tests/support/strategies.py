@@ -14,6 +14,7 @@ from pgdb.merge.summary import Summary
 from pgdb.merge.templates import count_placeholders, extract_template
 from pgdb.merge.totals import summarize
 from pgdb.mpi_calls import ANY_SOURCE, CallSite, Communicator, MpiCall, MpiCallStatus
+from pgdb.rank_sample import RankSample, SampledThread
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -158,6 +159,15 @@ RECORDS: dict[type, st.SearchStrategy[Any]] = {
             ),
             max_size=2,
         ).map(tuple),
+    ),
+    RankSample: _struct(
+        RankSample,
+        stacks=st.sampled_from(["main:a.c:3:1f", "main:a.c:4:1f"]),
+        threads=st.lists(
+            st.builds(SampledThread, thread=st.just("1"), own=st.sampled_from(["", "0a"])),
+            max_size=2,
+        ).map(tuple),
+        children_s=st.sampled_from([0.0, 1.5]),
     ),
     Various: _struct(Various, template=templated.map(lambda record: extract_template(record)[0])),
     Done: st.just(Done()),

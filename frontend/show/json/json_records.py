@@ -8,6 +8,7 @@ from typing import get_args
 import msgspec
 
 from pgdb.mpi_calls import MpiCallStatus
+from pgdb.rank_sample import RankSample
 from pgdb.records import (
     Block,
     BreakpointList,
@@ -70,6 +71,10 @@ class MpiCallsRecord(MpiCallStatus, frozen=True, tag_field="kind", tag="mpi-call
     """The MPI calls that the ranks have not returned from."""
 
 
+class RankSampleRecord(RankSample, frozen=True, tag_field="kind", tag="sample"):
+    """Activity of a rank at one moment."""
+
+
 class ErrorRecord(Failure, frozen=True, tag_field="kind", tag="error"):
     """Failure of the command on these ranks."""
 
@@ -116,6 +121,7 @@ RecordObject = (
     | TextRecord
     | FileWrittenRecord
     | MpiCallsRecord
+    | RankSampleRecord
     | ErrorRecord
     | DoneRecord
     | BreakpointsRecord

@@ -41,6 +41,7 @@ from pgdb.merge.templates import count_placeholders, fill_template
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.patterns import pattern
 from pgdb.print_options import letters_of, split_print
+from pgdb.rank_sample import RankSample
 from pgdb.ranks import RankSet
 from pgdb.records import (
     PLACEHOLDER,
@@ -203,6 +204,8 @@ def record(each: EquivalenceClass[Record], command: str = "") -> str:
             return written(said, each.ranks)
         case MpiCallStatus():
             return mpi_call_text.status(said)
+        case RankSample(stacks=stacks):
+            return stacks
         case Failure(message=message, output=output):
             return f"{output}\nerror: {message}" if output else f"error: {message}"
         case Variables(items=items, empty=empty):

@@ -10,8 +10,9 @@ import pytest
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.run import inspection
 from pgdb.frontend.run.inspection import Running, look_for_progress, stopped_by_themselves
-from pgdb.frontend.run.progress import RankSample, Sample
+from pgdb.frontend.run.progress import Sample
 from pgdb.merge.classes import EquivalenceClass
+from pgdb.rank_sample import RankSample
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stop
 

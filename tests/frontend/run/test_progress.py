@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from pgdb.frontend.run.progress import (
-    RankSample,
-    Sample,
-    computing,
-    may_compute,
-    moving,
-    sample_of,
-)
+from pgdb.frontend.run.progress import Sample, computing, may_compute, moving
+from pgdb.rank_sample import RankSample, SampledThread
 from pgdb.ranks import RankSet
 
 
-def sample(*texts: str) -> Sample:
-    """Return the sample of ranks, by what GDB prints."""
-    return sample_of(dict(enumerate(texts)), RankSet(range(len(texts))))
+def sample(*ranks: RankSample | None) -> Sample:
+    found = {rank: each for rank, each in enumerate(ranks) if each is not None}
+    return Sample(found, RankSet(range(len(ranks))))
 
 
-def text(
-    word: str = "main:a.c:3:00", own: str = "", children: str = "0.00 100.00", cpu: str = ""
-) -> str:
-    return f"progress {word}\nown {own}\ncpu {cpu}\nchildren {children}\n"
-
-
-def test_a_sample_is_read_from_the_words_of_gdb() -> None:
-    read = sample("[New LWP 7]\n" + text("main:a.c:3:1f", "1:0a 3:0b", "1.50 20.25", "1:2.5")).of[0]
-    assert read == RankSample("main:a.c:3:1f", {"1": "0a", "3": "0b"}, {"1": 2.5}, 1.5, 20.25)
+def one(
+    stacks: str = "main:a.c:3:00",
+    own: str = "",
+    cpu: str = "",
+    *,
+    children_s: float = 0.0,
+    time_s: float = 100.0,
+) -> RankSample:
+    """Return the sample of a rank; *own* and *cpu* have a value for each thread: ``1:0a 2:0b``."""
+    words = dict(each.split(":") for each in own.split())
+    used = dict(each.split(":") for each in cpu.split())
+    threads = tuple(
+        SampledThread(each, words.get(each, ""), float(used.get(each, 0)))
+        for each in sorted({*words, *used})
+    )
+    return RankSample(stacks, threads, children_s, time_s)
 
 
 def test_a_rank_that_has_another_place_or_no_sample_moves() -> None:
-    before = sample(text(), text("main:a.c:4:00"), "", text())
-    after = sample(text(), text("main:a.c:5:00"), text(), "no such process\n")
+    before = sample(one(), one("main:a.c:4:00"), None, one())
+    after = sample(one(), one("main:a.c:5:00"), one(), None)
     assert moving(before, after) == RankSet([1, 2, 3])
 
 
 def test_a_process_that_a_rank_has_started_moves_it() -> None:
-    idle, busy = "3.00 102.00", "3.50 102.00"
-    before = sample(text(children="2.99 100.00"), text(children="2.99 100.00"))
-    assert moving(before, sample(text(children=idle), text(children=busy))) == RankSet([1])
+    before = sample(one(children_s=2.99), one(children_s=2.99))
+    after = sample(one(children_s=3.0, time_s=102.0), one(children_s=3.5, time_s=102.0))
+    assert moving(before, after) == RankSet([1])
 
 
 def test_a_thread_computes_if_it_waits_in_no_sample_and_changes() -> None:
     samples = [
-        sample(text(own="1:a"), text(own="1:a"), text(own="1:a"), text(own="2:a")),
-        sample(text(own="1:b"), text(own="1:a"), text(own=""), text(own="1:b 2:a")),
-        sample(text(own="1:b"), text(own="1:a"), text(own="1:c"), text(own="2:c")),
+        sample(one(own="1:a"), one(own="1:a"), one(own="1:a"), one(own="2:a")),
+        sample(one(own="1:b"), one(own="1:a"), one(own=""), one(own="1:b 2:a")),
+        sample(one(own="1:b"), one(own="1:a"), one(own="1:c"), one(own="2:c")),
     ]
     # Rank 0 changes, rank 1 spins, rank 2 waits at times, and rank 3 computes in another thread.
     assert may_compute(samples)
@@ -55,20 +56,20 @@ def test_a_thread_computes_if_it_waits_in_no_sample_and_changes() -> None:
 
 def test_threads_that_compute_in_turn_make_progress() -> None:
     turns = [
-        sample(text(own="1:a")),
-        sample(text(own="2:a")),
-        sample(text(own="1:b")),
-        sample(text(own="2:b")),
-        sample(text(own="3:a")),
+        sample(one(own="1:a")),
+        sample(one(own="2:a")),
+        sample(one(own="1:b")),
+        sample(one(own="2:b")),
+        sample(one(own="3:a")),
     ]
     assert computing(turns) == {0: {"1", "2"}}
-    assert computing([*turns, sample(text(own=""))]) == {}
+    assert computing([*turns, sample(one(own=""))]) == {}
     # A thread that changes nothing is no work while another one waits.
-    assert computing([*turns[:1], sample(text(own="4:a")), turns[2], sample(text(own="4:a"))]) == {}
+    assert computing([*turns[:1], sample(one(own="4:a")), turns[2], sample(one(own="4:a"))]) == {}
 
 
 def at(time_s: float, own: str, cpu: str) -> Sample:
-    return sample(text(own=own, cpu=cpu, children=f"0.00 {time_s}"))
+    return sample(one(own=own, cpu=cpu, time_s=time_s))
 
 
 def test_threads_that_hand_over_a_lock_have_used_cpu_time() -> None:

@@ -77,7 +77,7 @@ from pgdb.overlay.messages import (
     WantPart,
 )
 from pgdb.overlay.operation import NO_CAPABILITY, Capability
-from pgdb.overlay.operations import ReadFile
+from pgdb.overlay.operations import ReadFile, SelectMpiCaller, TakeSample
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Record, Running, Value
 from tests.support.strategies import EVENTS, class_tuples, rank_sets
@@ -101,6 +101,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     Evaluate(expression="x", format="x"),
     Backtrace(limit=-3, fold=False, split=True, threads=True, offsets=True),
     ListRecordedCalls(),
+    TakeSample(),
+    SelectMpiCaller(),
     ReadBlock(expression="u[0]@9", start=3, count=4, limit_bytes=5),
     ReadFile(path="/tmp/core.{rank}", start=3, most_bytes=4),
     Reduce(expression="u", low=-1.5, high=2.5, bins=10, limit_bytes=5),
