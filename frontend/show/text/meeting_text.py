@@ -171,7 +171,17 @@ def barrier_news(news: BarrierNews) -> str:
         case "waiting":
             way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
             waits = by_number(found.arrived, "waits", "wait")
-            return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}"
+            return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}{_later(found)}"
+
+
+def _later(found: Barrier) -> str:
+    """Return the barrier that ranks of several iterations meet at, if some may wait in MPI."""
+    if found.condition or all(each.kind != "in MPI" for each in found.absent):
+        return ""
+    # The words of '-function f -line 3' have no set behind them.
+    ranks = "" if found.location.startswith("-") else f" {found.ranks}"
+    which = f"'barrier {found.location}{ranks} if VAR == N'"
+    return f", and {which} lets ranks of several iterations meet in a later one"
 
 
 def barrier_line(found: Barrier) -> str:
@@ -241,7 +251,11 @@ def _hit_awaited(found: Differ, after: str) -> str:
     if missing.held:
         why += f"; {_held_back(missing.held)}"
     longer = "'wait' waits longer, " if found.came else ""
-    return f"[{out}] still {runs} {after}{why}; {longer}'interrupt' stops {them}"
+    text = f"[{out}] still {runs} {after}{why}; {longer}'interrupt' stops {them}"
+    if found.came and " if " not in found.location:
+        way_out = f"--at '{found.location} if VAR >= N'"
+        text += f"; ranks of several iterations meet in a later one with {way_out}"
+    return text
 
 
 def _left(answer: Answer) -> list[str]:

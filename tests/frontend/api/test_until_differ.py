@@ -179,7 +179,14 @@ def test_a_rank_that_does_not_come_ends_the_run(end: Step, reason: str, text: st
 def test_ranks_that_do_not_come_in_time_are_named() -> None:
     found = found_by(job_of("1", r3=[HIT, None]), at="f", settle_s=0.0)
     assert (found.end, found.hit, str(found.answer.missing.running)) == ("waiting", 1, "3")
-    assert meeting_text.differ(found).startswith("[3] still runs after 1 hit of f; [0-2] came")
+    text = meeting_text.differ(found)
+    assert text.startswith("[3] still runs after 1 hit of f; [0-2] came")
+    way_out = "ranks of several iterations meet in a later one with --at 'f if VAR >= N'"
+    assert way_out in text
+    path = [HIT, None]
+    met = found_by(job_of("1", r3=path), at="f if step >= 9", settle_s=0.0)
+    assert met.end == "waiting"
+    assert "several iterations" not in meeting_text.differ(met)
 
 
 def test_a_rank_that_has_stopped_elsewhere_has_not_come() -> None:
@@ -206,7 +213,8 @@ def test_held_ranks_are_named_at_every_end_of_a_run() -> None:
     assert texts == [
         "x is the same on [0-1] at all 2 hits of f\n[2-3] held",
         "[0] still runs after 1 hit of f; [1] came and may be waited for in MPI; "
-        "[2-3] are held and may be waited for in MPI; 'wait' waits longer, 'interrupt' stops it\n"
+        "[2-3] are held and may be waited for in MPI; 'wait' waits longer, 'interrupt' stops it; "
+        "ranks of several iterations meet in a later one with --at 'f if VAR >= N'\n"
         "x was the same on [0-1] at 1 hit",
         "the run ends after 1 hit of f: [0] exited normally; [1] came\n"
         "x was the same on [0-1] at 1 hit\n[2-3] held",
