@@ -24,6 +24,7 @@ from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.main_entry import past_main
 from pgdb.frontend.api.notifications import BarrierEvent, BarrierNews, Events
 from pgdb.frontend.api.passing import Passing
 from pgdb.frontend.system import deadline
@@ -150,7 +151,8 @@ class Barriers:
             raise UsageError(f"barrier {location}: the set of ranks is empty")
         if ranks == state.ranks and state.live:
             ranks = ranks & state.live
-        if never := absentees.gone(state, ranks) or _nobody(ranks):
+        never = absentees.gone(state, ranks) or _nobody(ranks)
+        if never := never or await past_main(session, location, ranks):
             others = ranks - RankSet.union(each.ranks for each in never)
             way_out = f"; 'barrier {location} {others}' is for the others" if others else ""
             raise UsageError(

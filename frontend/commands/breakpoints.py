@@ -50,7 +50,7 @@ _OPTIONS = (
         choices=STOP_MODES,
     ),
 )
-_SYNTAX = Syntax(_OPTIONS, Rest.EXPRESSION)
+_SYNTAX = Syntax(_OPTIONS, Rest.LOCATION)
 _NUMBERED_SET = pattern(r"@\d+")
 
 
@@ -88,6 +88,7 @@ def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text
         aliases=aliases,
         description=text,
         options=_OPTIONS,
+        rest=_SYNTAX.rest,
         is_parsed=False,
     )(insert)
 

@@ -27,6 +27,8 @@ LOCKSTEP = Option(
     help="keep the ranks together: step all at once, until their lines part",
 )
 """The option of the commands that step."""
+_LOOKS_LIKE_RANKS = pattern(r"@\S+|all!\S+|\d+(?:[-,./!]+\d*)+")
+"""A set of ranks that is no location: a single number is a line."""
 _CONDITION = pattern(r"(?:\A|\s)if(?=[\s(]|\Z)")
 RUN_WORDS: dict[str, RunWord] = {word: word for word in get_args(RunWord)}
 """The run commands by their names."""
@@ -55,6 +57,7 @@ async def step_together(call: Call, text: str) -> Outcome:
     group=Group.RUNNING,
     usage="until-diverge [N]",
     summary="step the ranks until their control flow parts",
+    rest=Rest.OPERAND,
     options=(
         Option(
             name="--by",
@@ -216,6 +219,11 @@ def _split(call: Call, text: str) -> tuple[str, RankSet | None, str]:
         raise UsageError("barrier: 'if' needs a condition")
     # The words of '-function f -line 3' are no set.
     if len(words) < 2 or words[0].startswith("-"):
+        if len(words) == 1 and _LOOKS_LIKE_RANKS.fullmatch(words[0]):
+            raise UsageError(
+                f"barrier: {words[0]!r} is a set of ranks, and the location is missing: "
+                f"'barrier LOCATION {words[0]}'"
+            )
         return " ".join(words), None, condition
     *location, last = words
     return " ".join(location), call.workspace.parse_ranks(last), condition

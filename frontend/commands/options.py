@@ -24,6 +24,7 @@ WIDTH = 80
 _MOST_DIGITS = 18
 _WIDEST_NAME = 24
 _WORD = pattern(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\\.|\S)+""", re.S)
+_LEADING_OPTION = pattern(r"\A(--[A-Za-z][\w-]*)")
 _QUOTED = pattern(r"""\"(?:\\.|[^"\\])*\"|'(?:\\.|[^'\\])*'""", re.S)
 # Words that no expression of C can have: a name decremented behind an operand, or before one.
 _NO_EXPRESSION = pattern(
@@ -38,6 +39,9 @@ class Rest(enum.Enum):
     """Options only; as in GDB, one dash is as good as two."""
     EXPRESSION = "an expression"
     """Options anywhere around an expression, in which ``--`` can be the operator of C."""
+    LOCATION = "a location"
+    """Options anywhere around a place in the program, which a condition or expressions may follow.
+    No place begins with ``--word``."""
     OPERAND = "an operand"
     """Options anywhere around an expression; every ``--word`` is an option."""
     GDB = "the arguments of GDB's command"
@@ -245,11 +249,18 @@ class _Parser:
         rest = " ".join(part for each in self._kept if (part := each.strip()))
         if syntax.rest is Rest.NOTHING:
             rest = ""
-        elif syntax.rest is Rest.EXPRESSION and (
-            match := _NO_EXPRESSION.search(_QUOTED.sub('""', rest))
-        ):
+        elif match := self._option_in(_QUOTED.sub('""', rest)):
             raise syntax.complain(self._command, match[1])
         return Parsed(rest, self._values)
+
+    def _option_in(self, rest: str) -> re.Match[str] | None:
+        """Find a mistyped option in what no option has taken."""
+        match self._syntax.rest:
+            case Rest.EXPRESSION:
+                return _NO_EXPRESSION.search(rest)
+            case Rest.LOCATION:
+                return _LEADING_OPTION.search(rest) or _NO_EXPRESSION.search(rest)
+        return None
 
     def _put(self, option: Option, text: str) -> None:
         if option.value and not text:

@@ -12,7 +12,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import truth, where
 from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
 from pgdb.frontend.analysis.whole_values import with_known
-from pgdb.frontend.commands.options import Option, is_number
+from pgdb.frontend.commands.options import Option, Rest, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -176,6 +176,7 @@ async def _ranks(call: Call) -> Outcome:
     group=Group.RANKS,
     usage="expand [N] [SET] [FIRST..]",
     summary="unfold an earlier answer",
+    rest=Rest.OPERAND,
     options=(
         Option(
             name="-l",

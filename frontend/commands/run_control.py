@@ -52,6 +52,9 @@ async def _run(call: Call, text: str) -> Outcome:
     )
 
 
+_REST = {"until": Rest.LOCATION}
+
+
 def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:
     is_step = word in LOCKSTEP_WORDS
     COMMANDS.command(
@@ -63,7 +66,7 @@ def _declare(word: RunWord, usage: str, summary: str, aliases: tuple[str, ...], 
         description=text,
         options=(LOCKSTEP,) if is_step else (),
         # GDB ignores the argument of 'continue' where a rank is at no breakpoint, so PGDB reads it.
-        rest=Rest.EXPRESSION if is_step else Rest.OPERAND,
+        rest=_REST.get(word, Rest.EXPRESSION if is_step else Rest.OPERAND),
         advice={"--lockstep": f"; it is one of {', '.join(LOCKSTEP_WORDS)}"},
     )(_step if is_step else _run)
 

@@ -39,7 +39,7 @@ _IS_GDBS = (
     usage="trace LOCATION EXPR [, EXPR]... [if COND]",
     summary="collect values at a place, without stopping",
     aliases=("tr", "tra", "trac", "tp"),
-    rest=Rest.EXPRESSION,
+    rest=Rest.LOCATION,
     options=(
         Option(
             name="--every",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdb.errors import UsageError
-from pgdb.frontend.commands.options import Option
+from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_lines
 from pgdb.frontend.show.text import places_text
@@ -14,6 +14,7 @@ from pgdb.frontend.show.text import places_text
     group=Group.RANKS,
     usage="worlds [add N|all]",
     summary="list the worlds of MPI_Comm_spawn, or attach to one",
+    rest=Rest.OPERAND,
     options=(
         Option(
             name="--job",

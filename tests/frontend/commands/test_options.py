@@ -176,6 +176,7 @@ FILE = Option(name="-o", value="FILE", help="", argument="file", default="")
         (Rest.EXPRESSION, 's == "a --all b"', 's == "a --all b"', {}),
         (Rest.EXPRESSION, "a  +  b --by 3", "a  +  b", {"by": 3}),
         (Rest.EXPRESSION, "--by=3 x -o a b", "x b", {"by": 3, "file": "a"}),
+        (Rest.LOCATION, "-function f if x > --y --all", "-function f if x > --y", {"all": True}),
         (Rest.OPERAND, "u[0] @ 3 -o 'my file.png'", "u[0] @ 3", {"file": "my file.png"}),
         (Rest.OPERAND, r"u -o my\ file.png", "u", {"file": "my file.png"}),
         (Rest.OPERAND, "-x --all", "-x", {"all": True}),
@@ -202,6 +203,9 @@ def test_options_are_read_around_the_rest(
     ("rest", "text", "why"),
     [
         (Rest.EXPRESSION, "x --al", "cmd: no option '--al'; there are --all, --by, -o"),
+        (Rest.LOCATION, "--x", "cmd: no option '--x'; there are --all, --by, -o"),
+        (Rest.LOCATION, "--x=3 --all", "cmd: no option '--x'; there are --all, --by, -o"),
+        (Rest.LOCATION, "f --x", "cmd: no option '--x'; there are --all, --by, -o"),
         (Rest.OPERAND, "--x", "cmd: no option '--x'; there are --all, --by, -o"),
         (Rest.NOTHING, "x", "cmd: no option 'x'; there are --all, --by, -o"),
         (Rest.NOTHING, "--all=3", "cmd: --all takes no value"),
