@@ -2,12 +2,16 @@
 
 A launcher sends the same signals to the ranks that it ends, so that only the sender, which the
 kernel names in siginfo_t, separates the two.
+
+A launcher sends them to the process. The kernel gives such a signal to any thread, such as one of
+MPI's own, while ``raise`` names a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
+from typing import NamedTuple
 
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.session import GdbSession
@@ -27,21 +31,36 @@ _ASK = (
     "(long)$_siginfo.si_code, (long)$_siginfo._sifields._kill.si_pid"
 )
 _NUMBERS = pattern(r"(-?\d+) (-?\d+)\s*\Z")
-# asm-generic/siginfo.h: by kill, sigqueue and tgkill, which raise calls; and write(2) for SIGPIPE.
-_WITH_SENDER = (0, -1, -6)
+# asm-generic/siginfo.h: kill and sigqueue, which write(2) does as well for SIGPIPE; then tgkill,
+# which raise calls.
+_TO_PROCESS = (0, -1)
+_WITH_SENDER = (*_TO_PROCESS, -6)
 
 
-async def ends_itself(gdb: GdbSession, name: str, pid: int) -> bool:
-    """Return whether the process *pid* is about to die by a signal that it has sent to itself."""
-    if name not in ENDING:
-        return False
+class Sent(NamedTuple):
+    """The sender of a signal, as the kernel names it to the thread that got the signal."""
+
+    code: int
+    """``si_code``."""
+    sender: int
+    """The sender's process."""
+
+    @property
+    def is_to_process(self) -> bool:
+        """Whether any thread of the process could have got the signal."""
+        return self.code in _TO_PROCESS
+
+    async def ends_itself(self, name: str, pid: int) -> bool:
+        """Return whether process *pid*, which has sent the signal to itself, dies of it."""
+        if self.code not in _WITH_SENDER:
+            return False
+        return await asyncio.to_thread(_is_deadly, signal.Signals[name], pid, self.sender)
+
+
+async def sent(gdb: GdbSession) -> Sent | None:
+    """Return the sender of the signal at which the selected thread has stopped, None if unknown."""
     found = _NUMBERS.search((await gdb.send(console(_ASK))).answer)
-    if found is None:
-        return False
-    code, sender = map(int, found.groups())
-    if code not in _WITH_SENDER:
-        return False
-    return await asyncio.to_thread(_is_deadly, signal.Signals[name], pid, sender)
+    return Sent(*map(int, found.groups())) if found is not None else None
 
 
 def _is_deadly(number: int, pid: int, sender: int) -> bool:

@@ -87,6 +87,7 @@ class StopReports:
         self._report = ""
         self._python: Hit | None = None
         self._word = ""
+        self._signalled_thread = ""  # it got the signal, and another one is selected
 
     @property
     def may_print(self) -> bool:
@@ -107,6 +108,10 @@ class StopReports:
 
         :raises GdbError: if GDB ends.
         """
+        if self._word == "signal" and self._signalled_thread:
+            # GDB replaces the signal of the selected thread only.
+            await self._gdb.send(f"-thread-select {self._signalled_thread}")
+        self._signalled_thread = ""
         await self.values.raise_for(command)
         self._breakpoints.pass_over()
 
@@ -227,7 +232,7 @@ class StopReports:
         is_explained = stop.reason in ("death", "sanitizer-report") or self._python is not None
         if is_elsewhere or is_explained or self.shows_displays or _looks_outwards(stop):
             return False
-        if stop.signal in EXPLAINED or self._may_end_itself(stop):
+        if stop.signal in EXPLAINED or _may_end(stop):
             return False
         if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
             return False
@@ -237,10 +242,6 @@ class StopReports:
             return False
         return stop.frame is not None and not self._needs_offset(stop)
 
-    def _may_end_itself(self, stop: Stop) -> bool:
-        is_signal = stop.reason == "signal-received" and stop.signal in own_signals.ENDING
-        return is_signal and self._breakpoints.deaths.is_active
-
     def _needs_offset(self, stop: Stop) -> bool:
         """Return whether only the offset in the function shows that a step has moved."""
         if stop.reason != "end-stepping-range" or stop.frame is None:
@@ -248,13 +249,15 @@ class StopReports:
         return not stop.frame.line or self._word in ("stepi", "nexti")
 
     def is_elsewhere(self, stop: Stop, payload: dict[str, Any]) -> bool:
-        """Return whether another thread than the first one took our interrupt.
+        """Return whether another thread than the first one took our interrupt, or a signal that may
+        be for the whole process.
 
-        The kernel may give the signal to any thread, such as one of MPI's own. The first thread
+        The kernel may give such a signal to any thread, such as one of MPI's own. The first thread
         shows where the program is.
         """
         first = self._gdb.first_thread
-        return stop.reason == "interrupted" and payload.get("thread-id", first) != first
+        is_any = stop.reason == "interrupted" or _may_end(stop)
+        return is_any and payload.get("thread-id", first) != first
 
     async def describe(self, stop: Stop, pid: int, *, is_elsewhere: bool) -> tuple[Stop, str]:
         """Return a stop with its frame, which is selected then, and the text of the displays.
@@ -267,6 +270,12 @@ class StopReports:
         frame, inside, dying = stop.frame, "", ""
         point = self._death if stop.reason == "death" else None
         called = await self._call_of(point) if point is not None else ""
+        sent = await own_signals.sent(self._gdb) if _may_end(stop) else None
+        if is_elsewhere and _may_end(stop):
+            is_elsewhere = sent is not None and sent.is_to_process
+            if is_elsewhere:
+                self._signalled_thread = stop.thread
+                stop = replace(stop, thread="", thread_name="")
         if is_elsewhere:
             await self._gdb.send(f"-thread-select {self._gdb.first_thread}")
         if stop.reason == "sanitizer-report":
@@ -304,10 +313,9 @@ class StopReports:
             frame = replace(frame, offset=offset.removesuffix("+0"))
         if stop.signal in EXPLAINED and (cause := await self._faults.of(stop.signal, pid)):
             stop = replace(stop, detail=_joined(f"cause: {cause}", stop.detail))
-        if self._may_end_itself(stop) and await own_signals.ends_itself(
-            self._gdb, stop.signal, pid
-        ):
-            number = self._breakpoints.deaths.number
+        if sent is not None and await sent.ends_itself(stop.signal, pid):
+            deaths = self._breakpoints.deaths
+            number = deaths.number if deaths.is_active else 0
             stop = replace(stop, reason="death", breakpoint=number, meaning="")
             dying = f"{stop.signal} that the rank has sent to itself"
         if self.values.needs_look(stop.values):
@@ -414,6 +422,11 @@ def _about_record(log: str) -> str:
 
 def _joined(why: str, detail: str) -> str:
     return "; ".join(filter(None, (why, detail)))
+
+
+def _may_end(stop: Stop) -> bool:
+    """Return whether the rank stopped at a signal that ends a process and that others send."""
+    return stop.reason == "signal-received" and stop.signal in own_signals.ENDING
 
 
 def as_interrupt(stop: Stop) -> Stop:

@@ -30,6 +30,10 @@ class FirstDeaths:
         """The first ranks that a signal of a launcher's has ended."""
         self._before = RankSet()
         self._together = RankSet()
+        self._at_death = RankSet()
+        """Ranks that are stopped before their death."""
+        self._doomed = RankSet()
+        """The first ranks that the user has let run on to their death."""
 
     def begin(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
         """Begin with events that came together: deaths among them may be in any order."""
@@ -47,11 +51,14 @@ class FirstDeaths:
 
         No death before is the reason for the SIGKILL of ranks that the user has *killed*.
         """
+        if isinstance(event, Stop):
+            self._take_stop(event, ranks)
         if isinstance(event, Stop) and is_fatal(event):
             self._dying = self._before or self._dying | ranks
             return replace(event, after=str(self._before))
         if _is_by_launcher(event):
-            first = self._before or self._together
+            # The launcher may end a rank in MPI_Abort as it ends the others.
+            first = self._before or self._together or self._doomed
             if isinstance(event, Stop):
                 first = first or self._killed
             else:
@@ -63,15 +70,27 @@ class FirstDeaths:
             self._dying = self._before or self._dying | ranks
         return event
 
+    def _take_stop(self, stop: Stop, ranks: RankSet) -> None:
+        """Note that *ranks* have not died yet; an interrupt does not save them from it."""
+        self._at_death -= ranks
+        if stop.reason == "death":
+            self._at_death |= ranks
+        if stop.reason != "interrupted" and not _is_by_launcher(stop):
+            self._doomed -= ranks
+
     def forget(self, ranks: RankSet) -> None:
         """Note that ranks run, which were about to die."""
+        self._doomed = self._doomed or ranks & self._at_death
+        self._at_death -= ranks
         self._dying = self._dying - ranks
 
-
-def parts(event: Event, ranks: RankSet, killed: RankSet) -> tuple[RankSet, ...]:
-    """Return the *ranks* of one event in parts that died for one reason, as *killed* ones do."""
-    by_user = ranks & killed if isinstance(event, Exit) else RankSet()
-    return tuple(part for part in (by_user, ranks - by_user) if part)
+    def parts(self, event: Event, ranks: RankSet, killed: RankSet) -> tuple[RankSet, ...]:
+        """Return the *ranks* of one event, as parts that died for one reason."""
+        if not isinstance(event, Exit):
+            return (ranks,)
+        by_user = ranks & killed
+        first = ranks & self._doomed - by_user
+        return tuple(part for part in (by_user, first, ranks - by_user - first) if part)
 
 
 def has_failed(end: Exit) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.wording import by_number
-from pgdb.frontend.api import first_deaths
 from pgdb.frontend.api.first_deaths import FirstDeaths, has_failed
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
@@ -237,7 +236,7 @@ class JobState:
                     pass
             if not ranks:
                 continue
-            for part in first_deaths.parts(event, ranks, self.killed):
+            for part in self._deaths.parts(event, ranks, self.killed):
                 shown = event
                 if isinstance(event, Stop | Exit):
                     shown = self._deaths.with_first(event, part, self.killed)

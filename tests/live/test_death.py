@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pgdb.ranks import RankSet
 from tests.conftest import Build, StartJob
 from tests.support.programs import Builder, Mpi, find_mpi
 from tests.support.terminal import Finished, ex, foreign_code, run_json, run_pgdb
@@ -95,10 +96,13 @@ def test_others_are_interrupted_and_a_good_end_does_not_stop(
 
 
 @pytest.mark.parametrize("name", ("openmpi", "mpich"))
-def test_a_signal_of_the_rank_itself_stops_the_others(name: str, builder: Builder) -> None:
+@pytest.mark.parametrize("options", [(STOP,), ()])
+def test_a_signal_of_the_rank_itself_stops_the_others(
+    options: tuple[str, ...], name: str, builder: Builder
+) -> None:
     mpi = find_mpi(name)
     program = builder.build(mpi, "deaths.c")
-    finished = run_json("launch", STOP, *ex("continue"), *mpi.line(4, program, "9"))
+    finished = run_json("launch", *options, *ex("continue"), *mpi.line(4, program, "9"))
     assert finished.status == 5, finished.out
     answer = finished.answer("continue")
     reasons = {each["record"]["reason"]: each for each in answer["classes"]}
@@ -107,6 +111,39 @@ def test_a_signal_of_the_rank_itself_stops_the_others(name: str, builder: Builde
     assert death["record"]["signal"] == "SIGTERM"
     assert death["record"]["dying"] == "SIGTERM that the rank has sent to itself"
     assert death["record"]["frame"]["line"] == program.line("term")
+    assert death["record"].get("breakpoint", 0) == len(options)
+
+
+@pytest.mark.parametrize("kind", ["1", "9"])
+def test_where_the_launcher_kills_all_the_rank_that_died_is_named(
+    kind: str, builder: Builder
+) -> None:
+    mpi = find_mpi("mpich")
+    program = builder.build(mpi, "deaths.c")
+    finished = run_pgdb(
+        "launch", "--batch", STOP, *ex("continue", "continue"), *mpi.line(4, program, kind)
+    )
+    first = {"1": "1", "9": "2"}[kind]
+    others = str(RankSet.range(0, 4) - RankSet.parse(first))
+    assert finished.ranks_reported(f"ended by SIGKILL, after [{first}]") == others, finished.out
+
+
+def test_a_signal_to_the_process_shows_the_first_thread(openmpi: Mpi, builder: Builder) -> None:
+    """The second thread gets it, and 'signal 0' takes it from there."""
+    program = builder.build(openmpi, "signalled.c")
+    commands = ex("continue", "proc 0 print waits = 0", "signal 0")
+    line = openmpi.line(2, program)
+    finished = run_pgdb("launch", "--batch", "--settle", "1", *commands, *line)
+    assert re.search(r"^\[0\] +SIGTERM, Terminated: .*\bmain \(", finished.out, re.M), finished.out
+    assert finished.ranks_reported("exited normally") == "0-1", finished.out
+
+
+def test_a_signal_of_a_thread_itself_shows_that_thread(openmpi: Mpi, builder: Builder) -> None:
+    program = builder.build(openmpi, "signalled.c")
+    finished = run_json("launch", *ex("continue"), *openmpi.line(2, program, "1"))
+    stop = last_stops(finished)[0]
+    assert stop["dying"] == "SIGTERM that the rank has sent to itself", finished.out
+    assert stop["frame"]["line"] == program.line("raise"), stop
 
 
 @pytest.mark.parametrize("kind", ["11", "12"])

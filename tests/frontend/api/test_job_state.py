@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pgdb.frontend.api.job_state import JobState, is_bad
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Gone, Output, Progress, Running, Stop
+from pgdb.records import Event, Exit, Gone, Output, Progress, Running, Stop, StopReason
 from tests.support.answers import ranks
 
 ALL = RankSet.range(0, 4)
@@ -411,6 +411,30 @@ def test_of_ranks_that_are_killed_together_none_is_the_first() -> None:
     state = started()
     state.start_run(5, ALL)
     assert reported(state, ("0-3", replace(KILLED, run=5))) == [""]
+
+
+def test_a_rank_that_ran_on_to_its_death_is_named_where_the_launcher_kills_all() -> None:
+    state = started()
+    state.start_run(5, ALL)
+    interrupted = Stop(reason="interrupted", run=5)
+    assert reported(state, ("2", Stop(reason="death", run=5)), ("0-1,3", interrupted)) == ["", ""]
+    state.start_run(6, ALL)
+    # MPICH kills the rank that has called MPI_Abort as it kills the others.
+    news = state.apply([EquivalenceClass[Event](ALL, replace(KILLED, run=6))])
+    ends = [(str(each.ranks), each.record.after) for each in news if isinstance(each.record, Exit)]
+    assert ends == [("2", ""), ("0-1,3", "2")]
+
+
+@pytest.mark.parametrize("reason", ["interrupted", "breakpoint-hit"])
+def test_a_rank_that_has_survived_is_not_named_as_the_first(reason: StopReason) -> None:
+    state = started()
+    state.start_run(5, ALL)
+    reported(state, ("2", Stop(reason="death", run=5)))
+    state.start_run(6, ranks("2"))
+    reported(state, ("2", Stop(reason=reason, run=6)))
+    state.start_run(7, ranks("2"))
+    first = "2" if reason == "interrupted" else ""
+    assert reported(state, ("0-1,3", replace(KILLED, run=5))) == [first]
 
 
 def test_a_death_before_is_no_reason_for_the_end_of_a_rank_that_the_user_kills() -> None:
