@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.flight_records import group_states
 from pgdb.frontend.analysis.why import flight
@@ -99,8 +98,7 @@ async def explain_waits(
 
     :raises UsageError: if *watch_s* is no time.
     """
-    if not durations.is_time(watch_s):
-        raise UsageError(f"why: {watch_s:g} s is no time; {durations.in_words()} is one")
+    durations.check(watch_s, f"why: {watch_s:g} s")
     line = call_text("why", look_only=look_only, watch_s=watch_s)
     with (
         session.one_call(f"{JOB}.{line}"),

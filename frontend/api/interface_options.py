@@ -16,10 +16,10 @@ from pgdb.frontend.api.setting import (
     check_time,
     declared_in,
     in_seconds,
-    seconds,
     setting,
     switch_setting,
 )
+from pgdb.frontend.system.durations import seconds
 
 _MOST = (1 << 31) - 1
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_AGGREGATORS = 256
 """Limit for the aggregators on one host: more have no use and can exceed the user's processes."""
 _SYSROOT = pattern(r"\s*set\s+(?:sysroot|solib-absolute-prefix)\b")
-_UNITS_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
 def check_count(value: int, title: str) -> None:
@@ -53,20 +52,14 @@ def time_or_off(title: str, text: str) -> float:
 
     :raises UsageError: if it is none.
     """
-    word = text.strip()
-    if word == "off":
+    if text.strip() == "off":
         return 0.0
-    number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = word[len(number) :] or "s"
-    if unit not in _UNITS_S or not number:
-        raise UsageError(f"{title}: {text!r} is no time; 60s, 5min and off are times")
-    return durations.seconds(number, title) * _UNITS_S[unit]
+    return durations.duration(title, text, examples="60s, 5min or off")
 
 
 def check_time_or_off(value: float, title: str) -> None:
     """Check a time; 0 switches its setting off."""
-    if not durations.is_time(value, least=True):
-        raise UsageError(f"{title} {value!r}: no time; {durations.in_words(least=True)} is one")
+    durations.check(value, f"{title} {value!r}", least=True)
 
 
 def in_seconds_or_off(value: float) -> str:

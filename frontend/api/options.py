@@ -28,11 +28,11 @@ from pgdb.frontend.api.setting import (
     on_or_off,
     patterns,
     ranks,
-    seconds,
     setting,
     switch_setting,
     words,
 )
+from pgdb.frontend.system.durations import seconds
 from pgdb.overlay.topology import DEFAULT_FAN_OUT
 from pgdb.ranks import RankSet
 from pgdb.sizes import read_mebibytes, read_size, size_text, whole_size

@@ -45,8 +45,7 @@ async def observe(
     """
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"progress: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
-    if not durations.is_time(every_s):
-        raise UsageError(f"progress: every {every_s:g} s is no time; {durations.in_words()} is one")
+    durations.check(every_s, f"progress: every {every_s:g} s")
     if not ranks & session.state.running:
         raise UsageError(
             f"progress: no rank of [{ranks}] runs, so that all samples would be the same; "

@@ -129,8 +129,7 @@ def check(session: Session, ranks: RankSet, *, by: str, samples: int, every_s: f
         raise UsageError(f"tree: no tree by {by!r}; there are function, line and pc")
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"tree: {samples} samples cannot be taken; 1 to {MOST_SAMPLES} can")
-    if not durations.is_time(every_s):
-        raise UsageError(f"tree: every {every_s:g} s is no time; {durations.in_words()} is one")
+    durations.check(every_s, f"tree: every {every_s:g} s")
     if samples > 1 and not ranks & session.state.running:
         raise UsageError(
             f"tree: no rank of [{ranks}] runs, so that all samples would be the same; "

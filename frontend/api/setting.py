@@ -126,14 +126,6 @@ def declared_in(metadata: Any) -> Setting:
 # -- readers -------------------------------------------------------------------------------------
 
 
-def seconds(title: str, text: str) -> float:
-    """Read a time in seconds.
-
-    :raises UsageError: if it is none.
-    """
-    return durations.seconds(text, title)
-
-
 def days(title: str, text: str) -> float:
     """Read a number of days; return it in seconds.
 
@@ -239,8 +231,7 @@ def check_time(value: float, title: str) -> None:
 
     :raises UsageError: if nobody can wait for so long.
     """
-    if not durations.is_time(value):
-        raise UsageError(f"{title} {value:g} is no time; {durations.in_words()} is one")
+    durations.check(value, f"{title} {value:g}")
 
 
 def check_positive(value: int, title: str) -> None:

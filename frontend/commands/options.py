@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pgdb.errors import UsageError
-from pgdb.frontend.system import durations
 from pgdb.patterns import pattern
 
 if TYPE_CHECKING:
@@ -344,14 +343,6 @@ def number(title: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"{title} {text!r} is no number") from None
-
-
-def seconds(title: str, text: str) -> float:
-    """Read a time in seconds.
-
-    :raises UsageError: if it is none.
-    """
-    return durations.seconds(text, title)
 
 
 def integers(title: str, text: str) -> tuple[int, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pgdb.frontend.api.progressing import observe
 from pgdb.frontend.api.sampling import MOST_SAMPLES
 from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES
-from pgdb.frontend.commands.options import Option, Rest, count, seconds
+from pgdb.frontend.commands.options import Option, Rest, count
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.json import json_progress
 from pgdb.frontend.show.text import progress_text
+from pgdb.frontend.system.durations import seconds
 
 
 @COMMANDS.command(

@@ -137,7 +137,7 @@ async def _wait(call: Call) -> Outcome:
     """
     timeout_s = None
     if call.argument:
-        timeout_s = durations.seconds(call.argument, "wait", least=True)
+        timeout_s = durations.seconds("wait", call.argument, least=True)
     session = call.session
     ranks = call.ranks & (session.state.running | session.state.stopped)
     limit_s = timeout_s
@@ -168,7 +168,7 @@ async def _timeout(call: Call) -> Outcome:
     and an unfinished 'detach' or 'reattach' goes on. 'set timeout' is for all commands from now on.
     """
     seconds, _, command = need_argument(call, "seconds and a command").partition(" ")
-    timeout_s = durations.seconds(seconds, "timeout")
+    timeout_s = durations.seconds("timeout", seconds)
     if not command.strip():
         raise UsageError("'timeout' needs a command after the seconds; 'set timeout' limits all")
     with call.dispatcher.limited(timeout_s):

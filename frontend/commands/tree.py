@@ -11,10 +11,11 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.api import sampling
-from pgdb.frontend.commands.options import Option, Rest, count, seconds
+from pgdb.frontend.commands.options import Option, Rest, count
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.system.durations import seconds
 from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.user_files import check_place
 from pgdb.frontend.system.workers import with_file

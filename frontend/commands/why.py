@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pgdb.frontend.api.explaining import explain_waits
 from pgdb.frontend.api.watch_times import WHY_S
-from pgdb.frontend.commands.options import Option, Rest, seconds
+from pgdb.frontend.commands.options import Option, Rest
 from pgdb.frontend.commands.table import COMMANDS, Call, Completes, Group, Outcome, Shown
 from pgdb.frontend.show.export import why_files
 from pgdb.frontend.show.json import json_why
 from pgdb.frontend.show.text import why_text
+from pgdb.frontend.system.durations import seconds
 from pgdb.frontend.system.typed_names import typed_path
 from pgdb.frontend.system.user_files import check_place
 from pgdb.frontend.system.workers import with_file

@@ -6,17 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from pgdb.errors import UsageError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.run.places import Place
-from pgdb.frontend.system import durations
-from pgdb.patterns import pattern
 
 Then = Literal["kill", "continue", "hold"]
 THEN: tuple[Then, ...] = ("kill", "continue", "hold")
-_DURATION = pattern(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<unit>ms|s|min|m|h|d)?\Z")
-_CLOCK = pattern(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)\Z")
-_UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,23 +51,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     def needs_gdb(self) -> bool:
         """Whether the job runs under GDBs from its start."""
         return self.with_gdb or bool(self.breakpoints or self.traces or self.checks)
-
-
-def duration(text: str, option: str) -> float:
-    """Return the seconds of a duration: ``300``, ``300s``, ``10m``, ``1.5h``, ``01:30:00``.
-
-    :raises UsageError: if it is none.
-    """
-    if match := _CLOCK.match(text.strip()):
-        days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
-        value = ((days * 24 + hours) * 60 + minutes) * 60.0 + seconds
-    elif match := _DURATION.match(text.strip()):
-        value = float(match["number"]) * _UNITS_S[match["unit"] or ""]
-    else:
-        raise UsageError(f"{option}: {text!r} is no duration; write for example 300s, 10m or 2h")
-    if not durations.is_time(value):
-        raise UsageError(f"{option}: {text!r} is no time; {durations.in_words()} is one")
-    return value
 
 
 def in_words(seconds: float) -> str:

@@ -11,8 +11,9 @@ from pgdb.errors import UsageError
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.api.options import SETTINGS, SessionOptions
 from pgdb.frontend.api.setting import Setting
-from pgdb.frontend.run.options import THEN, RunOptions, duration
+from pgdb.frontend.run.options import THEN, RunOptions
 from pgdb.frontend.run.places import Place, pairs_of, read_place
+from pgdb.frontend.system.durations import duration
 from pgdb.frontend.ui import job_arguments
 
 OPTION_NAMES = {"gdb": "--gdb-program"}
@@ -132,7 +133,7 @@ def add_options(
 def _add_duration(add: Callable[..., Any], option: str, text: str) -> None:
     def read(value: str) -> float:
         try:
-            return duration(value, option)
+            return duration(option, value)
         except UsageError as error:
             raise argparse.ArgumentTypeError(str(error).removeprefix(f"{option}: ")) from None
 

@@ -15,10 +15,11 @@ from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.line_completion import Completed
 from pgdb.frontend.commands.__main__ import page
 from pgdb.frontend.commands.completion import LineCompleter
-from pgdb.frontend.commands.options import Option, Rest, Syntax, count, integers, number, seconds
+from pgdb.frontend.commands.options import Option, Rest, Syntax, count, integers, number
 from pgdb.frontend.commands.table import Call, CommandTable, Group, Outcome, Shown
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.json import json_lines
+from pgdb.frontend.system.durations import seconds
 from pgdb.ranks import RankSet
 
 

@@ -1,4 +1,4 @@
-"""Durations, pairs of conditions and locations, and the command line of ``pgdb run``."""
+"""Pairs of conditions and locations, and the command line of ``pgdb run``."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ import pytest
 
 from pgdb.errors import UsageError
 from pgdb.frontend.run import exit_status
-from pgdb.frontend.run.options import RunOptions, duration
+from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.places import Place, read_place
 from pgdb.frontend.ui.arguments import parse
 from tests.support.programs import ROOT
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("300", 300), ("300s", 300), ("10m", 600), ("1.5h", 5400), ("01:30:00", 5400), ("1d", 86400)],
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text, "--hang-after") == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-3s", "0", "nan", "inf", "3 weeks"])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(UsageError, match="--hang-after"):
-        duration(text, "--hang-after")
 
 
 def run_options(*words: str) -> RunOptions:
