@@ -123,6 +123,11 @@ def declared_in(metadata: Any) -> Setting:
     return found
 
 
+def is_declared(metadata: Any) -> bool:
+    """Return whether a field was declared with a setting."""
+    return _KEY in metadata
+
+
 # -- readers -------------------------------------------------------------------------------------
 
 

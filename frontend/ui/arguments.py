@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,14 +14,14 @@ from msgspec.structs import replace
 from pgdb.errors import UsageError
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SETTLE, SessionOptions
-from pgdb.frontend.api.setting import Setting
 from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.store.settings import Settings
 from pgdb.frontend.ui import job_arguments, report_mode, run_arguments
-from pgdb.frontend.ui.argument_actions import Named, Parser, Part, check_name
+from pgdb.frontend.ui.argument_actions import Named, Parser, Part
 from pgdb.frontend.ui.reference import SHELLS, completion_script, man_page
 from pgdb.frontend.ui.report_mode import ReportArguments
 from pgdb.frontend.ui.script import Script
+from pgdb.frontend.ui.setting_arguments import add_settings, given
 from pgdb.patterns import pattern
 from pgdb.version import __version__
 
@@ -131,9 +130,9 @@ def parse(argv: Sequence[str]) -> Arguments:
     pids: str | None = getattr(parsed, "pids", None)
     if pids is not None and parsed.target:
         raise UsageError("--pids takes the place of the job; give one of them")
-    given = _given(parsed)
-    settle_s = given.pop(SETTLE.key, None)
-    options = SessionOptions(**{**_from_environment(), **given})
+    named = _given(parsed)
+    settle_s = named.pop(SETTLE.key, None)
+    options = SessionOptions(**{**_from_environment(), **named})
     batch = parsed.batch or parsed.json
     return Arguments(
         mode=parsed.mode,
@@ -154,7 +153,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         core_hosts=_core_hosts(parsed),
         given=Settings(
             settle_s=settle_s,
-            **{each.key: given.get(each.key) for each in CHANGEABLE.values() if each != SETTLE},
+            **{each.key: named.get(each.key) for each in CHANGEABLE.values() if each != SETTLE},
         ),
     )
 
@@ -177,12 +176,12 @@ def _given(parsed: argparse.Namespace) -> dict[str, Any]:
 
     :raises UsageError: if one has no effect.
     """
-    given = {each.key: getattr(parsed, each.key) for each in SETTINGS if hasattr(parsed, each.key)}
+    found = given(parsed, SETTINGS)
     for each in SETTINGS:
-        if each.only_with and each.environment and each.key in given:
-            if not given.get(each.only_with):
+        if each.only_with and each.environment and each.key in found:
+            if not found.get(each.only_with):
                 raise UsageError(f"{each.option} needs --{each.only_with}")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    return found
 
 
 def _from_environment() -> dict[str, Any]:
@@ -228,8 +227,8 @@ def _of_report(parsed: argparse.Namespace) -> Arguments:
     :raises UsageError: if they name no report, or several.
     """
     pids: str | None = parsed.pids
-    given = _given(parsed)
-    given.pop(SETTLE.key, None)
+    named = _given(parsed)
+    named.pop(SETTLE.key, None)
     report = ReportArguments(
         attach=parsed.attach,
         pids=job_arguments.read_pids(pids) if pids is not None else (),
@@ -238,7 +237,7 @@ def _of_report(parsed: argparse.Namespace) -> Arguments:
         output=tuple(parsed.output),
         title=parsed.title,
         is_for_github=parsed.github,
-        options=SessionOptions(**{**_from_environment(), **given}),
+        options=SessionOptions(**{**_from_environment(), **named}),
     )
     report_mode.check(report)
     return replace(_without_job(parsed), report=report, output="")
@@ -336,7 +335,7 @@ def make_parser() -> argparse.ArgumentParser:
     running = modes.add_parser(
         "run", allow_abbrev=False, help="run a job at full speed, and report what happens to it"
     )
-    run_arguments.add_options(running, _argument)
+    run_arguments.add_options(running)
     modes.add_parser("jobs", parents=[common], allow_abbrev=False, help="list running jobs")
     modes.add_parser(
         "doctor",
@@ -421,43 +420,15 @@ def _common(scripted: Parser) -> Parser:
 
 def _add_settings(parser: argparse.ArgumentParser, mode: str) -> None:
     """Add the options of the settings that *mode* alone has; "" for those of all modes."""
-    for each in SETTINGS:
-        if each.option and (mode in each.modes and not each.is_common if mode else each.is_common):
-            parser.add_argument(each.option, *each.aliases, **_argument(each))
-
-
-def _argument(setting: Setting) -> dict[str, Any]:
-    """Return how ``argparse`` reads the option of a setting."""
-    notes = [setting.environment] if setting.environment else []
-    if not setting.is_flag and setting.default not in (None, "", ()):
-        notes.append(setting.show(setting.default))
-    text = f"do not {setting.help}" if setting.is_inverted else setting.help
-    note = f" ({'; '.join(notes)})" if notes else ""
-    found: dict[str, Any] = {
-        "dest": setting.key,
-        "default": argparse.SUPPRESS,
-        "help": f"{text}{note}".replace("%", "%%"),
-    }
-    if setting.is_flag:
-        return {**found, "action": "store_false" if setting.is_inverted else "store_true"}
-    if setting.choices:
-        return {**found, "choices": setting.choices}
-    found["metavar"] = setting.value
-    if setting.is_repeated:
-        return {**found, "action": "append"}
-    return {**found, "type": functools.partial(_convert, setting)}
-
-
-def _convert(setting: Setting, text: str) -> Any:
-    if setting.is_name:
-        check_name(text, setting.option, setting.value)
-    try:
-        return setting.convert(setting.option, text)
-    except UsageError as error:
-        prefix = f"{setting.option}: "
-        if str(error).startswith(prefix):
-            raise argparse.ArgumentTypeError(str(error).removeprefix(prefix)) from None
-        raise
+    add_settings(
+        parser,
+        (
+            each
+            for each in SETTINGS
+            if each.option
+            and (mode in each.modes and not each.is_common if mode else each.is_common)
+        ),
+    )
 
 
 _TARGET = pattern(r"[1-9]\d*(?:_\d+)?(?:\.\w+)?\Z")
