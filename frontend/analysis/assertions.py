@@ -127,101 +127,157 @@ async def check(
             )  # fmt: skip
         errors = [Failing(each.ranks, text_of(each.filled), is_error=True) for each in refused]
         return replace(rest, ranks=ranks, failing=(*errors, *rest.failing))
-    if not requirement.conditions:
-        probed = await where_it_compares(requirement.expression, ranks, evaluate)
-        if probed is not None and (others := ranks - comparing(probed)):
-            raise UsageError(f"'{requirement.expression}' on [{others}]: {WOULD_ASSIGN}")
-        said = await in_full(await evaluate(requirement.expression, ranks), recall)
-        if requirement.is_bare and _are_truth_values(said):
-            return _judge_truth(requirement, said, running_ok=running_ok)
-        if await compute(functools.partial(_have_several, said), name="keys"):
-            said = await look(said)
-        judge = functools.partial(judge_values, requirement, said, running_ok=running_ok)
-        return await compute(judge, name="verdict")
-    failing: list[Failing] = []
-    passed = RankSet()
-    missing = Missing()
-    left = ranks
-    seen: dict[str, Answer] = {}
-    answer: Answer | None = None
-    for condition in requirement.conditions:
-        probed = await where_it_compares(condition, left, evaluate) if left else None
+    if requirement.conditions:
+        checking = _Checking(requirement, ranks, evaluate, recall, look, read, screen, compute)
+        return replace(await checking.result(), running_ok=running_ok)
+    probed = await where_it_compares(requirement.expression, ranks, evaluate)
+    if probed is not None and (others := ranks - comparing(probed)):
+        raise UsageError(f"'{requirement.expression}' on [{others}]: {WOULD_ASSIGN}")
+    said = await in_full(await evaluate(requirement.expression, ranks), recall)
+    if requirement.is_bare and _are_truth_values(said):
+        return _judge_truth(requirement, said, running_ok=running_ok)
+    if await compute(functools.partial(_have_several, said), name="keys"):
+        said = await look(said)
+    judge = functools.partial(judge_values, requirement, said, running_ok=running_ok)
+    return await compute(judge, name="verdict")
+
+
+class _Checking:
+    """The check of a requirement whose conditions the ranks evaluate."""
+
+    def __init__(
+        self,
+        requirement: Requirement,
+        ranks: RankSet,
+        evaluate: Evaluate,
+        recall: RecallFull,
+        look: Look,
+        read: ReadNumbers,
+        screen: Screen,
+        compute: Compute,
+    ) -> None:
+        self._requirement = requirement
+        self._ranks = ranks
+        self._evaluate = evaluate
+        self._recall = recall
+        self._look = look
+        self._read = read
+        self._screen = screen
+        self._compute = compute
+        self._left = ranks
+        """The ranks without a verdict so far."""
+        self._passed = RankSet()
+        self._failing: list[Failing] = []
+        self._missing = Missing()
+        self._seen: dict[str, Answer] = {}
+        """The values of the operands, by operand."""
+        self._answer: Answer | None = None
+
+    async def result(self) -> Check:
+        """Evaluate the conditions, and return the verdict on all ranks."""
+        for condition in self._requirement.conditions:
+            await self._drop_assignments(condition)
+        for operand in self._requirement.operands:
+            if self._left:
+                await self._compare_arrays(operand)
+        false = RankSet()
+        for condition in self._requirement.conditions:
+            if self._left:
+                false |= await self._false_ranks(condition)
+        if false and self._answer is not None:
+            await self._add_values(false, self._answer)
+        return Check(
+            self._requirement,
+            self._ranks,
+            self._left | self._passed,
+            tuple(sorted(self._failing, key=_prominence)),
+            self._missing,
+            answer=self._answer,
+        )
+
+    async def _drop_assignments(self, condition: str) -> None:
+        """Take out the ranks on which a condition would assign, or cannot be read."""
+        if not self._left:
+            return
+        probed = await where_it_compares(condition, self._left, self._evaluate)
         if probed is not None:
-            failing += [Failing(each.ranks, why_not(each), is_error=True) for each in probed.errors]
-            missing |= probed.missing
-            left &= comparing(probed)
-    for operand in requirement.operands:
-        if left:
-            seen[operand] = said = await evaluate(operand, left)
-            absent = [each for each in said.classes if _is_absent(each)]
-            failing += [
-                Failing(each.ranks, f"{operand} is {text_of(each.filled)[1:-1]}", is_error=True)
-                for each in absent
+            self._failing += [
+                Failing(each.ranks, why_not(each), is_error=True) for each in probed.errors
             ]
-            left -= RankSet.union(each.ranks for each in absent)
-            with_text = operand == requirement.expression and requirement.is_about_text
-            arrays = RankSet.union(
-                each.ranks for each in said.classes if is_compared_here(each, with_text=with_text)
-            )
-            if not arrays:
-                continue
-            left -= arrays
-            answer = await in_full(part_of(said, arrays), recall)
-            if requirement.comparisons and operand == requirement.expression:
-                passing = await screen(answer, requirement.comparisons)
-                answer = await look(part_of(answer, arrays - passing))
-            if requirement.comparisons and operand == requirement.expression:
-                sides = []
-                for sign, other in requirement.comparisons:
-                    left_over = arrays - passing
-                    sides.append((sign, await right_side(other, left_over, evaluate, recall, look)))
-                numbers = await as_numbers(answer, sides, read)
-                failing += await compute(
-                    functools.partial(elements, numbers, sides), name="elements"
-                )
-            else:
-                why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
-                failing.append(Failing(arrays, why, is_error=True))
-            passed |= arrays - RankSet.union(each.ranks for each in failing)
-    false = RankSet()
-    for condition in requirement.conditions:
-        if not left:
-            break
-        answer = await in_full(await evaluate(condition, left), recall)
+            self._missing |= probed.missing
+            self._left &= comparing(probed)
+
+    async def _compare_arrays(self, operand: str) -> None:
+        """Take out the ranks on which an operand is absent, or an array that PGDB compares."""
+        requirement = self._requirement
+        self._seen[operand] = said = await self._evaluate(operand, self._left)
+        absent = [each for each in said.classes if _is_absent(each)]
+        self._failing += [
+            Failing(each.ranks, f"{operand} is {text_of(each.filled)[1:-1]}", is_error=True)
+            for each in absent
+        ]
+        self._left -= RankSet.union(each.ranks for each in absent)
+        is_left_side = operand == requirement.expression
+        with_text = is_left_side and requirement.is_about_text
+        arrays = RankSet.union(
+            each.ranks for each in said.classes if is_compared_here(each, with_text=with_text)
+        )
+        if not arrays:
+            return
+        self._left -= arrays
+        self._answer = answer = await in_full(part_of(said, arrays), self._recall)
+        if requirement.comparisons and is_left_side:
+            unknown = arrays - await self._screen(answer, requirement.comparisons)
+            self._answer = answer = await self._look(part_of(answer, unknown))
+            await self._compare(answer, unknown, with_characters=True)
+        else:
+            why = f"{operand} is an array; compare it alone, on the left: '{operand} > 0'"
+            self._failing.append(Failing(arrays, why, is_error=True))
+        self._pass_unless_failing(arrays)
+
+    async def _compare(
+        self, answer: Answer, ranks: RankSet, *, with_characters: bool = False
+    ) -> None:
+        """Compare the elements of arrays with the right sides of the comparisons."""
+        sides = [
+            (sign, await right_side(other, ranks, self._evaluate, self._recall, self._look))
+            for sign, other in self._requirement.comparisons
+        ]
+        if with_characters:
+            answer = await as_numbers(answer, sides, self._read)
+        compare = functools.partial(elements, answer, sides)
+        self._failing += await self._compute(compare, name="elements")
+
+    def _pass_unless_failing(self, ranks: RankSet) -> None:
+        self._passed |= ranks - RankSet.union(each.ranks for each in self._failing)
+
+    async def _false_ranks(self, condition: str) -> RankSet:
+        """Evaluate a condition; return the ranks on which it is false."""
+        requirement = self._requirement
+        answer = await in_full(await self._evaluate(condition, self._left), self._recall)
+        self._answer = answer
         found = truth(answer)
         wide = RankSet.union(each.ranks for each in found.errors if is_too_wide(each))
-        if wide and requirement.comparisons and requirement.expression in seen:
-            sides = [
-                (sign, await right_side(other, wide, evaluate, recall, look))
-                for sign, other in requirement.comparisons
-            ]
-            said = await in_full(part_of(seen[requirement.expression], wide), recall)
-            failing += await compute(functools.partial(elements, said, sides), name="elements")
-            passed |= wide - RankSet.union(each.ranks for each in failing)
+        if wide and requirement.comparisons and requirement.expression in self._seen:
+            said = part_of(self._seen[requirement.expression], wide)
+            await self._compare(await in_full(said, self._recall), wide)
+            self._pass_unless_failing(wide)
             found = replace(
                 found, errors=tuple(each for each in found.errors if not is_too_wide(each))
             )
-        failing += _errors(_with_causes(found.errors, seen))
-        missing |= found.missing
-        false |= found.false
-        left = found.true
-    if false and answer is not None:
-        if requirement.conditions != (requirement.expression,):
-            known = seen.get(requirement.expression)
-            said = known if known is not None else await evaluate(requirement.expression, false)
-            answer = await in_full(part_of(said, false), recall)
-        failing += _by_value(answer, false)
-    left |= passed
-    failing.sort(key=_prominence)
-    return Check(
-        requirement,
-        ranks,
-        left,
-        tuple(failing),
-        missing,
-        running_ok=running_ok,
-        answer=answer,
-    )
+        self._failing += _errors(_with_causes(found.errors, self._seen))
+        self._missing |= found.missing
+        self._left = found.true
+        return found.false
+
+    async def _add_values(self, false: RankSet, answer: Answer) -> None:
+        """Add the ranks on which a condition is false, with the values of the expression."""
+        expression = self._requirement.expression
+        if self._requirement.conditions != (expression,):
+            known = self._seen.get(expression)
+            said = known if known is not None else await self._evaluate(expression, false)
+            self._answer = answer = await in_full(part_of(said, false), self._recall)
+        self._failing += _by_value(answer, false)
 
 
 def _have_several(answer: Answer) -> bool:
