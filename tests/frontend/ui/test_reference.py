@@ -14,7 +14,8 @@ from pgdb.errors import UsageError
 from pgdb.frontend.api.interface_options import InterfaceOptions
 from pgdb.frontend.api.options import CHANGEABLE, SETTINGS, SessionOptions
 from pgdb.frontend.ui import reference
-from pgdb.frontend.ui.arguments import make_parser, parse
+from pgdb.frontend.ui.arguments import parse
+from pgdb.frontend.ui.command_line import make_parser
 from pgdb.frontend.ui.main import main
 from pgdb.frontend.ui.run_arguments import OPTION_NAMES
 
