@@ -15,10 +15,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
+from pgdb.backend.gdb.command_kinds import computes, prints_values
 from pgdb.backend.gdb.core_seats import Seats
 from pgdb.backend.gdb.loaded_core import LoadedCore
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.operations import computes, prints_values
 from pgdb.backend.rank.protocol import State
 from pgdb.backend.zygote.core_programs import program_of
 from pgdb.backend.zygote.gdb_factory import GdbFactory

@@ -23,18 +23,18 @@ from pgdb.backend.care.pausing import Pauser
 from pgdb.backend.care.sigtrap_guard import SigtrapGuard
 from pgdb.backend.gdb import decode
 from pgdb.backend.gdb.attach import Acquired, Attacher, Localise, as_they_are, let_run_later
-from pgdb.backend.gdb.detaching import Detacher
-from pgdb.backend.gdb.executor import Executor
-from pgdb.backend.gdb.gpu_turns import GpuTurns
-from pgdb.backend.gdb.input_watch import LOST
-from pgdb.backend.gdb.interrupting import Interrupter
-from pgdb.backend.gdb.operations import (
-    Operations,
+from pgdb.backend.gdb.command_kinds import (
     computes,
     prints_at_stops,
     prints_unasked,
     prints_values,
 )
+from pgdb.backend.gdb.detaching import Detacher
+from pgdb.backend.gdb.executor import Executor
+from pgdb.backend.gdb.gpu_turns import GpuTurns
+from pgdb.backend.gdb.input_watch import LOST
+from pgdb.backend.gdb.interrupting import Interrupter
+from pgdb.backend.gdb.operations import Operations
 from pgdb.backend.gdb.python_stacks import NO_PYTHON
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.rank_variables import define

@@ -6,7 +6,7 @@ from typing import Any
 
 from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.breakpoints import Breakpoints
-from pgdb.backend.gdb.operations import run_command
+from pgdb.backend.gdb.command_kinds import run_command
 from pgdb.backend.gdb.python_breakpoints import place_in
 from pgdb.backend.gdb.python_commands import with_file
 from pgdb.backend.gdb.stacks import Stacks

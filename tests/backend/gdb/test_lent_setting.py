@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pgdb.backend.gdb.command_kinds import prints_unasked
 from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.lent_setting import LentSetting
 from pgdb.backend.gdb.mi import Result, console, cut
-from pgdb.backend.gdb.operations import prints_unasked
 from pgdb.backend.gdb.process import END_WHEN_FREE
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import OWN_DEPTH, RESTORE_DEPTH

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pgdb.backend.gdb.operations import computes, has_several_threads, records
+from pgdb.backend.gdb.command_kinds import computes, has_several_threads, records
 from pgdb.overlay.messages import AnyOperation, Backtrace, Console, Script
 
 
