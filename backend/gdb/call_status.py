@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from pgdb.backend.gdb.awaited_threads import end_of_rank
 from pgdb.backend.gdb.called_names import CalledNames
 from pgdb.backend.gdb.child_waits import children_of, waits_for_child
 from pgdb.backend.gdb.handled_signals import with_deaths
+from pgdb.backend.gdb.machine_frames import machine_frames, thread_pointer
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.mpi_frames import (
     Objects,
@@ -38,9 +39,8 @@ from pgdb.backend.gdb.thread_calls import awaited_calls
 from pgdb.backend.gdb.written_arguments import written_arguments
 from pgdb.backend.mpi_calls import recorder
 from pgdb.backend.mpi_calls.blocking import Blocking
-from pgdb.backend.mpi_calls.describe import CAN_FOLLOW, Look, Stack
+from pgdb.backend.mpi_calls.describe import Look, Stack
 from pgdb.backend.mpi_calls.frames import MachineFrame
-from pgdb.backend.mpi_calls.instructions import SAVED
 from pgdb.backend.mpi_calls.loops import loop_of
 from pgdb.backend.mpi_calls.recorded_progress import RecordedCalls, recent_calls
 from pgdb.backend.mpi_calls.source_line import words_of
@@ -59,7 +59,6 @@ from pgdb.mpi_calls import (
 )
 from pgdb.mpi_functions import properties_of, standard_name
 from pgdb.overlay.messages import ListMpiCalls
-from pgdb.patterns import pattern
 from pgdb.records import Frame, Record
 
 _INIT_SYMBOL = "&PMPI_Init"
@@ -68,19 +67,6 @@ _LINKED = (
     "library it does"
 )
 _NAMELESS = "the program has no symbols, so that an MPI library in it is not recognized"
-_NUMBER = pattern(r"0x[0-9a-f]+\Z|\d+\Z")
-_INNER = 8
-"""Frames inside MPI whose registers are read, from its outermost one inwards."""
-_OUTER = 5
-"""Frames outside MPI whose registers are read."""
-# GDB's numbers of the registers of x86-64.
-_NAMES = (
-    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp"),
-    *(f"r{n}" for n in range(8, 16)),
-    *("rip", "eflags"),
-)
-_ALL = " ".join(map(str, range(len(_NAMES))))
-_PRESERVED = " ".join(str(_NAMES.index(name)) for name in ("rsp", *SAVED))
 
 
 class _Looked(msgspec.Struct, frozen=True):
@@ -112,6 +98,35 @@ def _look(
         return _Looked("outside", note=f"arguments are unknown: {error}")
     finally:
         look.close()
+
+
+class _Stopped(NamedTuple):
+    """A stopped process."""
+
+    image: RankImage
+    stacks: Sequence[tuple[str, tuple[Place, ...]]]
+    """The stack of each thread, by GDB's number of the thread; that of the first thread first."""
+    numbers: Mapping[str, int]
+    """The kernel's number of each thread."""
+    objects: Objects
+
+
+class _Found(NamedTuple):
+    """A call that a thread is in, by the names on its stack."""
+
+    number: int
+    """Place of the thread in the list of stacks."""
+    thread: str
+    level: int
+    """Level of the frame that has called MPI."""
+    call: MpiCall
+    frames: tuple[MachineFrame, ...]
+    outer: int
+    """Index of the first one outside MPI."""
+    where: CallSite | None
+    """The place of the user's code."""
+    line: CallSite | None
+    """The place of the frame that has called MPI."""
 
 
 class CallStatus:
@@ -168,7 +183,7 @@ class CallStatus:
             for each, result in zip(ordered, results, strict=True)
         ]
         numbers = {each.id: each.process for each in ordered}
-        status = await self._status(image, stacks, numbers, objects, asked)
+        status = await self._status(_Stopped(image, stacks, numbers, objects), asked)
         if isinstance(image, ProcessImage):
             thread = numbers.get(status.thread, image.pid)
             status = self._blocking.looked(status, image, image.pid, thread)
@@ -178,68 +193,39 @@ class CallStatus:
             await restore(self._gdb, str(listed.payload.get("current-thread-id", "1")), frame)
         return status
 
-    async def _status(
-        self,
-        image: RankImage,
-        stacks: Sequence[tuple[str, tuple[Place, ...]]],
-        numbers: Mapping[str, int],
-        objects: Objects,
-        asked: ListMpiCalls,
-    ) -> MpiCallStatus:
-        found: list[tuple[MpiCall, tuple[MachineFrame, ...], int]] = []
-        callers: list[int] = []
-        lines: list[tuple[str, int, CallSite | None]] = []
-        where = None
-        for number, (thread, places) in enumerate(stacks):
-            at = find_mpi_call(places, has_mpi=objects.has_mpi)
-            if at is None or (number and is_of_runtime(places)):
-                continue
-            site = await self._site(image, places, at + 1, objects, thread)
-            where = where if found else site
-            call = _by_name(places, at, site if found else None, thread if number else "")
-            frames, caller = await self._machine_frames(thread, places, at)
-            found.append((call, frames, caller))
-            callers.append(number)
-            lines.append((thread, at + 1, _site(places[at + 1 : at + 2])))
+    async def _status(self, rank: _Stopped, asked: ListMpiCalls) -> MpiCallStatus:
+        image, stacks, objects = rank.image, rank.stacks, rank.objects
+        found = await self._found(rank)
         thread, places = stacks[0]
-        is_outside = 0 not in callers
+        is_outside = not any(each.number == 0 for each in found)
         around = None if found else find_callback(places, has_mpi=objects.has_mpi)
-        pointer = await self._thread_pointer(thread) if objects.has_mpi else None
+        pointer = await thread_pointer(self._gdb, thread) if objects.has_mpi else None
         loop: Loop = ""
-        if asked.loops and (is_outside or found[0][0].blocking is False):
-            frames, _ = await self._machine_frames(thread, places, -1)
+        if asked.loops and (is_outside or found[0].call.blocking is False):
+            frames, _ = await machine_frames(self._gdb, thread, places, -1)
             loop = await asyncio.to_thread(loop_of, image, pointer, frames, _code_of)
-        stopped = [Stack(frames, outer, call) for call, frames, outer in found]
+        stopped = [Stack(each.frames, each.outer, each.call) for each in found]
         if around is not None:
             site = await self._site(image, places, around + 1, objects, thread)
-            frames, outer = await self._machine_frames(thread, places, around)
+            frames, outer = await machine_frames(self._gdb, thread, places, around)
             stopped.append(Stack(frames, outer, _by_name(places, around, site, "")))
         look = functools.partial(_look, image, pointer, arrived=asked.arrived)
-        looked = await asyncio.to_thread(look, stopped)
-        written = [
-            await written_arguments(self._gdb, thread, level, call, site)
-            for call, (thread, level, site) in zip(looked.calls, lines, strict=False)
-        ]
-        if any(written):
-            stopped = [
-                replace(each, written=values) for each, values in zip(stopped, written, strict=True)
-            ]
-            looked = await asyncio.to_thread(look, stopped)
+        looked = await self._looked(look, stopped, found)
         last, is_deadlock, waits = 0, False, Waits()
         if is_outside:
-            waits = await self._waits.look(image, stacks, numbers)
+            waits = await self._waits.look(image, stacks, rank.numbers)
             if asked.loops:
                 python_loop = await self._waits.loop(image.pid, waits.threads.get(image.pid))
                 loop = python_loop or loop
             last, is_deadlock = await asyncio.to_thread(
-                end_of_rank, image, stacks, numbers, waits.awaited
+                end_of_rank, image, stacks, rank.numbers, waits.awaited
             )
-        calls = (looked.calls or tuple(call for call, _, _ in found)) if found else ()
+        calls = (looked.calls or tuple(each.call for each in found)) if found else ()
         if found and is_outside:
-            by_thread = dict(zip(callers, calls, strict=True))
+            by_thread = dict(zip([each.number for each in found], calls, strict=True))
             calls = awaited_calls(by_thread, [each for _, each in stacks], last)
         if calls:
-            where = calls[0].where or where
+            where = calls[0].where or found[0].where
             calls = await asyncio.to_thread(_with_words, calls, where)
             return MpiCallStatus(
                 state="in_call",
@@ -249,32 +235,75 @@ class CallStatus:
                 loop=loop,
                 arrived=looked.arrived,
             )
-        if (status := await self._of_torch(image, stacks[0][1], objects)) is not None:
+        if (status := await self._of_torch(image, places, objects)) is not None:
             return status
-        thread, places = stacks[last]
-        places = await with_deaths(self._gdb, image, thread, numbers[thread], places)
-        state, note = looked.state, looked.note
         if stopped:
             # A thread in a call, and a call around a function of the user's, are in MPI.
-            state = "outside"
+            looked = replace(looked, state="outside")
+        status = await self._outside(rank, looked, last, waits)
+        if is_deadlock:
+            status = replace(status, activity="deadlock")
+        callback_of = None if around is None else next(iter(looked.calls), None)
+        return replace(status, loop=loop, callback_of=callback_of)
+
+    async def _found(self, rank: _Stopped) -> list[_Found]:
+        """Return the call of each thread that is in one."""
+        found: list[_Found] = []
+        for number, (thread, places) in enumerate(rank.stacks):
+            at = find_mpi_call(places, has_mpi=rank.objects.has_mpi)
+            if at is None or (number and is_of_runtime(places)):
+                continue
+            site = await self._site(rank.image, places, at + 1, rank.objects, thread)
+            call = _by_name(places, at, site if found else None, thread if number else "")
+            frames, outer = await machine_frames(self._gdb, thread, places, at)
+            line = _site(places[at + 1 : at + 2])
+            found.append(_Found(number, thread, at + 1, call, frames, outer, site, line))
+        return found
+
+    async def _looked(
+        self,
+        look: Callable[[Sequence[Stack]], _Looked],
+        stopped: Sequence[Stack],
+        found: Sequence[_Found],
+    ) -> _Looked:
+        """Find the arguments of calls in memory, with those that their source lines have."""
+        looked = await asyncio.to_thread(look, stopped)
+        written = [
+            await written_arguments(self._gdb, each.thread, each.level, call, each.line)
+            for call, each in zip(looked.calls, found, strict=False)
+        ]
+        if not any(written):
+            return looked
+        stopped = [
+            replace(each, written=values) for each, values in zip(stopped, written, strict=True)
+        ]
+        return await asyncio.to_thread(look, stopped)
+
+    async def _outside(
+        self, rank: _Stopped, looked: _Looked, last: int, waits: Waits
+    ) -> MpiCallStatus:
+        """Return the work of a rank outside MPI; *last* is the thread that it waits for."""
+        image, objects = rank.image, rank.objects
+        thread, places = rank.stacks[last]
+        number = rank.numbers[thread]
+        places = await with_deaths(self._gdb, image, thread, number, places)
+        state, note = looked.state, looked.note
         if not objects.has_mpi and not await self._is_linked_statically():
             state = "no_mpi"
-            is_nameless = not objects.is_python and any(map(_is_nameless, stacks[0][1]))
+            is_nameless = not objects.is_python and any(map(_is_nameless, rank.stacks[0][1]))
             note = _NAMELESS if is_nameless else ""
-        activity, inside = waits.described(numbers[thread], places, objects)
+        activity, inside = waits.described(number, places, objects)
         children: tuple[ChildWork, ...] = ()
         if isinstance(image, ProcessImage) and waits_for_child(inside):
             children = await children_of(image.pid, self._python.reader)
         return MpiCallStatus(
             state=state,
             where=await self._site(image, places, 0, objects, thread),
-            activity="deadlock" if is_deadlock else activity,
+            activity=activity,
             thread=thread if last else "",
             inside=inside,
             children=children,
             note=note,
-            loop=loop,
-            callback_of=None if around is None else next(iter(looked.calls), None),
         )
 
     async def _of_torch(
@@ -344,50 +373,6 @@ class CallStatus:
         function = glue.plain_name(nearest.frame.function)
         return CallSite(function=function, library="" if function else nearest.frame.library)
 
-    async def _machine_frames(
-        self, thread: str, places: Sequence[Place], at: int
-    ) -> tuple[tuple[MachineFrame, ...], int]:
-        """Return the frames of a thread without inlined ones, with the registers around the call
-        at *at*, and the index of the first frame outside MPI."""
-        if not CAN_FOLLOW:
-            return (), 0
-        levels = [
-            level
-            for level, place in enumerate(places)
-            if level + 1 == len(places) or places[level + 1].address != place.address
-        ]
-        caller = sum(level <= at for level in levels)
-        begin, end = max(0, caller - _INNER), min(len(levels), caller + _OUTER)
-        asked = self._gdb.send_together(
-            *(
-                f"-data-list-register-values --thread {thread} --frame {levels[index]}"
-                f" --skip-unavailable x {_ALL if index == 0 else _PRESERVED}"
-                for index in range(begin, end)
-            )
-        )
-        answers = dict(zip(range(begin, end), await asyncio.gather(*asked), strict=True))
-        registers = {index: _registers(answer) for index, answer in answers.items()}
-        frames = tuple(
-            MachineFrame(
-                pc=places[level].address,
-                registers=registers.get(index, {}),
-                cfa=registers.get(index + 1, {}).get("rsp"),
-                function=places[level].frame.function,
-            )
-            for index, level in enumerate(levels)
-        )
-        return frames, caller
-
-    async def _thread_pointer(self, thread: str) -> int | None:
-        """Return the address of a thread's own memory, None on other machines than x86-64."""
-        if not CAN_FOLLOW:
-            return None
-        (asked,) = self._gdb.send_together(
-            f"-data-evaluate-expression --thread {thread} --frame 0 $fs_base"
-        )
-        text = str((await asked).payload.get("value", ""))
-        return int(text, 0) if _NUMBER.match(text) else None
-
     async def _is_linked_statically(self) -> bool:
         """Return whether the program itself has MPI's functions."""
         return (
@@ -415,16 +400,6 @@ def _with_words(calls: Sequence[MpiCall], where: CallSite | None) -> tuple[MpiCa
         words = words_of(site.fullname, site.line, call.function) if site is not None else ()
         found.append(replace(call, words=words) if words else call)
     return tuple(found)
-
-
-def _registers(result: Result) -> dict[str, int]:
-    """Return the registers of a result of -data-list-register-values."""
-    found = {}
-    for each in decode.mappings(result.payload.get("register-values")):
-        number, value = decode.whole_number(each.get("number")), str(each.get("value"))
-        if number < len(_NAMES) and _NUMBER.match(value):
-            found[_NAMES[number]] = int(value, 16)
-    return found
 
 
 def _places(result: Result, objects: Objects) -> tuple[Place, ...]:
