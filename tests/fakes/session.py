@@ -9,9 +9,6 @@ from typing import Any
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
-from pgdb.frontend.api.interfaces import Interfaces
-from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.settings_journal import SettingsJournal
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import Outcome
@@ -23,6 +20,7 @@ from pgdb.overlay.messages import Console
 from pgdb.overlay.operation import Operation
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Text, Value
+from tests.fakes.bare_session import BareSession
 
 ALL = RankSet.parse("0-3")
 
@@ -34,17 +32,15 @@ class FakeStopModes:
         return ""
 
 
-class FakeSession:
+class FakeSession(BareSession):
     """Session that notes the texts for the GDBs."""
 
-    is_recorded = False
-
     def __init__(self) -> None:
+        super().__init__(ALL)
         self.lines: list[str] = []
         """The lines, each with the ranks that get it, unless these are all."""
         self.values: dict[str, list[dict[str, str]]] = {}
         """Values for an expression at its evaluations: the value of each rank set."""
-        self.notes: list[str] = []
         self.texts: dict[str, str] = {}
         """The text that the GDBs answer to a line."""
         self.full_texts: dict[str, dict[str, str]] = {}
@@ -53,19 +49,12 @@ class FakeSession:
         """The ranks on which a line fails."""
         self.messages: dict[str, str] = {}
         """The message with which a line fails."""
-        self.set = ALL
-        self.state = JobState(ALL)
         self.kills_at_close = False
-        self.options = SessionOptions()
         self.settings = SettingsJournal()
         self.stop_modes = FakeStopModes()
-        self.interfaces = Interfaces()
         self.breakpoint_numbers = BreakpointNumbers()
         self.breakpoint_numbers.reached(1, ALL)
         self._asked = ALL
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
     def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
         return True
@@ -88,9 +77,6 @@ class FakeSession:
 
     async def evaluate(self, expression: str, **how: Any) -> Answer:
         return await self.evaluate_in_full(expression, **how)
-
-    def numbered_on(self, text: str) -> str:
-        return text
 
     def named_set(self, name: str) -> RankSet | None:
         return RankSet()

@@ -7,18 +7,13 @@ import io
 from collections.abc import Callable
 
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api.interfaces import Interfaces
-from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.notifications import (
-    Notification,
-)
-from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Frame, Stack, Stop, Text
+from tests.fakes.bare_session import BareSession
 
 ALL = RankSet.parse("0-3")
 
@@ -31,33 +26,21 @@ class CapturingDisplay(TextDisplay):
         return True
 
 
-class FakeSession:
+class TypedSession(BareSession):
     """Four stopped ranks that note commands; two of them differ in what they print."""
 
-    is_recorded = False
-    has_ended = False
-
     def __init__(self) -> None:
+        super().__init__(ALL)
         self.lines: list[str] = []
-        self.listeners: list[Callable[[Notification], None]] = []
         self.on_command: Callable[[], None] = lambda: None
-        self.set = ALL
         self.asked = RankSet()
-        self.interfaces = Interfaces()
-        self.options = SessionOptions()
-        self.state = JobState(ALL)
-        self.state.apply((EquivalenceClass(ranks=ALL, record=Stop(reason="breakpoint-hit")),))
+        self.apply(ALL, Stop(reason="breakpoint-hit"))
         self.frame = Frame(level=0, function="main")
         self.text = ""
         self.has_some = True
-        self.notes: list[str] = []
 
-    def ranks(self, which: RankSet) -> FakeSession:
+    def ranks(self, which: RankSet) -> TypedSession:
         return self
-
-    def subscribe(self, listener: Callable[[Notification], None]) -> Callable[[], None]:
-        self.listeners.append(listener)
-        return lambda: self.listeners.remove(listener)
 
     def has_breakpoints(self, ranks: RankSet, number: int = 0) -> bool:
         return self.has_some
@@ -68,9 +51,6 @@ class FakeSession:
         if not self.text:
             return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Failure("No symbol.")),))
         return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Text(self.text)),))
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
     async def select_frame(self, line: str) -> Answer:
         return Answer(line, ALL, (EquivalenceClass(ranks=ALL, record=Stack((self.frame,))),))
@@ -95,7 +75,7 @@ class Typed:
 
         self.out = io.StringIO()
         self.questions: list[str] = []
-        self.session = FakeSession()
+        self.session = TypedSession()
         self.dispatcher = Dispatcher(
             Workspace(self.session),  # type: ignore[arg-type]
             display(self.out),

@@ -13,24 +13,20 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.api import sampling
-from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Frame, Record, Stack, Stop
+from pgdb.records import Frame, Record, Stack, Stop
+from tests.fakes.bare_session import BareSession
 
 
-class FakeSession:
+class SampledSession(BareSession):
     """Ranks 0-3; rank 3 is stopped."""
 
     def __init__(self) -> None:
-        self.state = JobState(RankSet.range(0, 4))
+        super().__init__(RankSet.range(0, 4))
         self.state.start_run(1, RankSet.range(0, 4))
-        self.set = self.state.ranks
-        self.options = SessionOptions()
-        self.has_ended = False
         self.run_count = 1
         self.asked = 0
         self.own_stops: dict[int, str] = {}
@@ -46,10 +42,9 @@ class FakeSession:
         return contextlib.nullcontext()
 
     def stop(self, ranks: RankSet, reason: Any = "interrupted", signal: str = "") -> None:
-        stop: Event = Stop(reason=reason, run=self.run_count, signal=signal)
-        self.state.apply([EquivalenceClass(ranks=ranks, record=stop)])
+        self.apply(ranks, Stop(reason=reason, run=self.run_count, signal=signal))
 
-    def ranks(self, which: RankSet) -> FakeSession:
+    def ranks(self, which: RankSet) -> SampledSession:
         return self
 
     async def interrupt(self) -> Answer:
@@ -77,11 +72,11 @@ class FakeSession:
         yield
 
     @property
-    def runs(self) -> FakeSession:
+    def runs(self) -> SampledSession:
         return self
 
     @property
-    def all_barriers(self) -> FakeSession:
+    def all_barriers(self) -> SampledSession:
         return self
 
     @contextlib.contextmanager
@@ -107,7 +102,7 @@ class FakeSession:
 
 def test_who_ran_runs_and_who_was_stopped_is_stopped() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         tree = await session.take()
         assert (tree.samples, session.asked) == (3, 3)
         assert str(tree.ranks) == "0-3"
@@ -119,7 +114,7 @@ def test_who_ran_runs_and_who_was_stopped_is_stopped() -> None:
 
 def test_a_rank_that_stops_by_itself_stays_stopped() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         session.own_stops = {1: ""}
         tree = await session.take()
         assert str(session.state.running) == "0,2"
@@ -132,7 +127,7 @@ def test_a_rank_that_stops_by_itself_stays_stopped() -> None:
 
 def test_a_crash_stops_all_and_ends_the_sampling() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         session.own_stops = {1: "SIGSEGV"}
         tree = await session.take()
         assert tree.samples == 1
@@ -143,7 +138,7 @@ def test_a_crash_stops_all_and_ends_the_sampling() -> None:
 
 def test_samples_end_with_the_time_and_leave_them_running() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         with deadline.within(0.0):
             tree = await session.take()
         assert tree.samples == 1
@@ -156,7 +151,7 @@ def test_samples_end_with_the_time_and_leave_them_running() -> None:
 
 def test_an_error_leaves_them_running() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         session.fails = True
         with pytest.raises(CommandError):
             await session.take()
@@ -167,7 +162,7 @@ def test_an_error_leaves_them_running() -> None:
 
 def test_giving_up_in_the_midst_of_a_sample_leaves_them_running() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         session.may_stop.clear()
         task = asyncio.create_task(session.take())
         await session.is_interrupting.wait()
@@ -185,7 +180,7 @@ def test_giving_up_in_the_midst_of_a_sample_leaves_them_running() -> None:
 
 def test_what_cannot_be_sampled_is_refused() -> None:
     async def check() -> None:
-        session = FakeSession()
+        session = SampledSession()
         for samples in (0, -1, sampling.MOST_SAMPLES + 1):
             with pytest.raises(UsageError, match="samples cannot be taken"):
                 await session.take(samples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pytest
 
@@ -14,9 +14,6 @@ from pgdb.frontend.analysis import values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.full_answers import PAGE_RANKS, part_of
 from pgdb.frontend.api.exit_status import EXIT_FAILED, EXIT_OK
-from pgdb.frontend.api.interfaces import Interfaces
-from pgdb.frontend.api.job_state import JobState
-from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher, Display
 from pgdb.frontend.commands.table import Shown
@@ -31,6 +28,7 @@ from pgdb.records import (
     Value,
     Various,
 )
+from tests.fakes.bare_session import BareSession
 from tests.support.answers import answer, ranks
 
 
@@ -39,9 +37,9 @@ async def nothing_to_read(prompt: str) -> str | None:
 
 
 class FakeRanks:
-    """Ranks with the values of :attr:`FakeSession.said`; other expressions fail."""
+    """Ranks with the values of :attr:`ComparedSession.said`; other expressions fail."""
 
-    def __init__(self, session: FakeSession, asked: RankSet) -> None:
+    def __init__(self, session: ComparedSession, asked: RankSet) -> None:
         self._session = session
         self._asked = asked
 
@@ -52,21 +50,12 @@ class FakeRanks:
     evaluate = evaluate_in_full
 
 
-class FakeSession:
+class ComparedSession(BareSession):
     """A session of 3000 ranks, one of whose answers is no longer kept, for commands."""
 
-    set = RankSet.range(0, 3000)
-    sets: ClassVar[dict[str, RankSet]] = {}
-    description = "fake"
-    options = SessionOptions()
-    state = JobState(RankSet.range(0, 3000))
-
     def __init__(self, **said: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(RankSet.range(0, 3000))
         self.said = said
-        self.interfaces = Interfaces()
-
-    def numbered_on(self, text: str) -> str:
-        return text
 
     def ranks(self, asked: RankSet) -> FakeRanks:
         return FakeRanks(self, asked)
@@ -100,7 +89,7 @@ class FakeSession:
 def expanded(*arguments: str) -> list[str]:
     """Return the output of ``expand``, for each of *arguments*, of one answer of 3000 ranks."""
     dispatcher = Dispatcher(
-        Workspace(cast(Session, FakeSession())), cast(Display, None), read_line=nothing_to_read
+        Workspace(cast(Session, ComparedSession())), cast(Display, None), read_line=nothing_to_read
     )
     dispatcher._remember(answer(("0-2999", Various(template=Value(text=PLACEHOLDER)))))
     texts = []
@@ -132,7 +121,7 @@ def test_expand_goes_through_very_many_places_page_by_page() -> None:
         return Value(text="{" + ", ".join(f"f{n} = {rank + n}" for n in range(300)) + ", g = 1}")
 
     dispatcher = Dispatcher(
-        Workspace(cast(Session, FakeSession())), cast(Display, None), read_line=nothing_to_read
+        Workspace(cast(Session, ComparedSession())), cast(Display, None), read_line=nothing_to_read
     )
     dispatcher._remember(answer(*((str(rank), structure(rank)) for rank in range(3))))
 
@@ -180,7 +169,7 @@ def typed(*lines: str, **said: tuple[tuple[str, str], ...]) -> tuple[list[str], 
     """Execute lines; return the output of each."""
     display = FakeDisplay()
     dispatcher = Dispatcher(
-        Workspace(cast(Session, FakeSession(**said))),
+        Workspace(cast(Session, ComparedSession(**said))),
         cast(Display, display),
         read_line=nothing_to_read,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -10,37 +9,29 @@ import pytest
 from pgdb.errors import CommandError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
-from pgdb.frontend.api.interfaces import Interfaces
-from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands import workspace as workspace_module
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Value
+from tests.fakes.bare_session import BareSession
 
 ALL = RankSet.range(0, 8)
 
 
-class FakeSession(SimpleNamespace):
+class EightRanks(BareSession):
     """A session of eight ranks."""
 
     def __init__(self) -> None:
-        super().__init__(set=ALL, sets={}, state=JobState(ALL), interfaces=Interfaces())
-
-    def numbered_on(self, text: str) -> str:
-        return text
-
-    def named_set(self, name: str) -> RankSet | None:
-        found = self.sets.get(name)
-        return found if found is not None else self.state.named(name)
+        super().__init__(ALL)
 
     def ranks(self, which: RankSet) -> None:
         if unknown := which - ALL:
             raise RankSetError(f"no rank {unknown}; the job has {ALL}")
 
 
-def workspace(session: FakeSession | None = None) -> Workspace:
-    return Workspace(cast(Any, session or FakeSession()))
+def workspace(session: EightRanks | None = None) -> Workspace:
+    return Workspace(cast(Any, session or EightRanks()))
 
 
 def answer(text: str, ranks: str = "0-7") -> Answer:
@@ -49,7 +40,7 @@ def answer(text: str, ranks: str = "0-7") -> Answer:
 
 
 def test_two_workspaces_of_a_session_do_not_see_each_other() -> None:
-    session = FakeSession()
+    session = EightRanks()
     one, two = workspace(session), workspace(session)
     one.focus, one.sets["odd"] = RankSet([1]), RankSet([1, 3])
     one.remember(answer("1"), (RankSet([5]),))
@@ -61,7 +52,7 @@ def test_two_workspaces_of_a_session_do_not_see_each_other() -> None:
 
 
 def test_names_are_those_of_the_workspace_then_of_the_session() -> None:
-    session = FakeSession()
+    session = EightRanks()
     session.sets.update(a=RankSet([0]), b=RankSet([1]), none=RankSet())
     own = workspace(session)
     own.sets["a"] = RankSet([7])

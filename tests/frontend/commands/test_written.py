@@ -13,10 +13,10 @@ from pgdb.overlay.operations import ReadFile
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Block, Failure, FileWritten, Record, Text
-from tests.fakes.typed import ALL, FakeSession, Typed
+from tests.fakes.typed import ALL, Typed, TypedSession
 
 
-class WritingSession(FakeSession):
+class WritingSession(TypedSession):
     """Ranks that say that they have written files, and have what *contents* holds."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class WritingSession(FakeSession):
         )
         self.record: Record = FileWritten(path="/far/core.{rank}.{pid}", host="n1", process="…")
 
-    def ranks(self, which: RankSet) -> FakeSession:
+    def ranks(self, which: RankSet) -> TypedSession:
         self.asked_ranks = which
         return self
 

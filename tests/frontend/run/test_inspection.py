@@ -11,10 +11,10 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.run import inspection
 from pgdb.frontend.run.inspection import Running, look_for_progress, stopped_by_themselves
 from pgdb.frontend.run.progress import Sample
-from pgdb.merge.classes import EquivalenceClass
 from pgdb.rank_sample import RankSample
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Stop
+from pgdb.records import Stop
+from tests.fakes.bare_session import BareSession
 
 BOTH = RankSet([0, 1])
 STILL = Sample({0: RankSample("main:a.c:3"), 1: RankSample("main:a.c:4")}, BOTH)
@@ -27,26 +27,12 @@ DEATHS = (
 )
 
 
-class FakeSession:
-    """A session whose ranks have stopped, and its own state."""
-
-    def __init__(self) -> None:
-        self.set = self.stopped = BOTH
-        self.state = self
-        self.record: Record = INTERRUPTED
-
-    def latest(self, ranks: RankSet) -> list[EquivalenceClass[Record]]:
-        return [
-            EquivalenceClass(RankSet([0]), INTERRUPTED),
-            EquivalenceClass(RankSet([1]), self.record),
-        ]
-
-
 @pytest.mark.parametrize("record", DEATHS)
 def test_a_rank_that_stops_by_itself_between_samples_does_not_run_on(
     monkeypatch: pytest.MonkeyPatch, record: Stop
 ) -> None:
-    session = FakeSession()
+    session = BareSession(BOTH)
+    session.apply(BOTH, INTERRUPTED)
     runs = 0
 
     async def sample(*_: object) -> Sample:
@@ -55,7 +41,7 @@ def test_a_rank_that_stops_by_itself_between_samples_does_not_run_on(
     async def later(*_: object) -> Sample:
         nonlocal runs
         runs += 1
-        session.record = record
+        session.apply(RankSet([1]), record)
         return STILL
 
     monkeypatch.setattr(inspection, "_sample", sample)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pgdb.errors import StartError
-from pgdb.frontend.api.notifications import Notification, RankEvents
+from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.startup import spawned
@@ -23,31 +23,24 @@ from pgdb.overlay.messages import Hello
 from pgdb.proctable import ProcTable, RankProcess, World
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
+from tests.fakes.bare_session import BareSession
 
 DEADLINE_S = 20.0
 
 
-class FakeSession:
+class SpawningSession(BareSession):
     """A session that records what its worlds do."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.options = SessionOptions(spawned="attach")
         self.all_worlds = self.ending = self
         self.source: object = None
-        self.has_ended = False
         self.joined: asyncio.Queue[int] = asyncio.Queue()
-        self.notes: list[str] = []
         self.at_end: list[Coroutine[Any, Any, None]] = []
-        self.listener: Callable[[Notification], None] = lambda _: None
-
-    def subscribe(self, listener: Callable[[Notification], None]) -> None:
-        self.listener = listener
 
     def add(self, work: Coroutine[Any, Any, None]) -> None:
         self.at_end.append(work)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
     async def join(self, worlds: list[World]) -> None:
         for each in worlds:
@@ -55,13 +48,14 @@ class FakeSession:
 
     def stop(self) -> None:
         record = EquivalenceClass(ranks=RankSet.parse("0"), record=Stop(reason="breakpoint-hit"))
-        self.listener(RankEvents(classes=(record,)))
+        for listener in self.listeners:
+            listener(RankEvents(classes=(record,)))
 
 
 class Looking(SpawnedWorlds):
     """A search that finds what a test says; each one waits until the test lets it go on."""
 
-    def __init__(self, session: FakeSession) -> None:
+    def __init__(self, session: SpawningSession) -> None:
         super().__init__(cast("Session", session), cast("Overlay", None))
         self.found: asyncio.Queue[tuple[World, ...] | StartError] = asyncio.Queue()
         self.count = 0
@@ -89,9 +83,9 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawned, "LEAST_PAUSE_S", 0.01)
 
 
-def run(test: Callable[[FakeSession, Looking], Coroutine[Any, Any, None]]) -> None:
+def run(test: Callable[[SpawningSession, Looking], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        session = FakeSession()
+        session = SpawningSession()
         looking = Looking(session)
         looking.watch()
         async with asyncio.timeout(DEADLINE_S):
@@ -103,7 +97,7 @@ def run(test: Callable[[FakeSession, Looking], Coroutine[Any, Any, None]]) -> No
 
 
 def test_a_stop_within_the_pause_behind_a_search_is_followed_by_another_one() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         looking.found.put_nowait((world(1, 2),))
         assert await session.joined.get() == 1
@@ -117,7 +111,7 @@ def test_a_stop_within_the_pause_behind_a_search_is_followed_by_another_one() ->
 
 
 def test_a_stop_during_a_search_is_followed_by_another_one() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         while not looking.count:
             await asyncio.sleep(0)
@@ -130,7 +124,7 @@ def test_a_stop_during_a_search_is_followed_by_another_one() -> None:
 
 
 def test_a_world_whose_ranks_are_still_being_started_is_looked_at_again() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         looking.found.put_nowait((world(1, 3, 1), world(2, 2)))
         assert await session.joined.get() == 2
@@ -143,7 +137,7 @@ def test_a_world_whose_ranks_are_still_being_started_is_looked_at_again() -> Non
 
 
 def test_a_world_some_of_whose_ranks_have_ended_joins_nevertheless() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         for _ in range(2):
             looking.found.put_nowait((world(1, 3, 2),))
@@ -154,7 +148,7 @@ def test_a_world_some_of_whose_ranks_have_ended_joins_nevertheless() -> None:
 
 
 def test_a_world_that_is_known_is_not_reported() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.options = SessionOptions(spawned="notify")
         looking.take_known([world(2, 3)])
         session.stop()
@@ -168,7 +162,7 @@ def test_a_world_that_is_known_is_not_reported() -> None:
 
 
 def test_a_search_that_fails_is_reported_and_the_next_stop_tries_again() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         looking.found.put_nowait(StartError("no answer"))
         while not session.notes:
@@ -182,7 +176,7 @@ def test_a_search_that_fails_is_reported_and_the_next_stop_tries_again() -> None
 
 
 def test_the_end_of_the_session_ends_the_search() -> None:
-    async def test(session: FakeSession, looking: Looking) -> None:
+    async def test(session: SpawningSession, looking: Looking) -> None:
         session.stop()
         while not looking.count:
             await asyncio.sleep(0)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, UsageError
-from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.table import Outcome
@@ -30,6 +29,7 @@ from pgdb.frontend.store.settings import (
 from pgdb.frontend.system.user_files import locked
 from pgdb.frontend.ui.arguments import parse
 from pgdb.ranks import RankSet
+from tests.fakes.bare_session import BareSession
 
 
 @pytest.fixture
@@ -38,21 +38,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pgdb" / "settings.json"
 
 
-class FakeSession:
-    """A session without ranks."""
-
-    def __init__(self) -> None:
-        self.options = SessionOptions()
-        self.interfaces = Interfaces()
-        self.set = RankSet()
-
-
 def dispatcher() -> Dispatcher:
     async def never(_: str) -> str | None:
         raise AssertionError("nothing is to be read")
 
     display = TextDisplay(io.StringIO())
-    return Dispatcher(Workspace(FakeSession()), display, read_line=never)  # type: ignore[arg-type]
+    return Dispatcher(Workspace(BareSession()), display, read_line=never)  # type: ignore[arg-type]
 
 
 def typed(line: str, at: Dispatcher) -> Outcome:

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pgdb.frontend.api.interfaces import Interfaces
-from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
@@ -25,6 +23,7 @@ from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointList, Frame, Record, Stack, Stop, Text
+from tests.fakes.bare_session import BareSession
 
 ALL = RankSet(range(4))
 
@@ -79,23 +78,17 @@ class FakeTraffic:
                 return Stack((replace(self.frame, line=self.line_of_rank_2),))
 
 
-class FakeSession:
+class PaneSession(BareSession):
     """Four ranks: two stopped in line 3, one in line 4 of a file; the last one runs."""
 
-    is_recorded = False
-    has_ended = False
-
     def __init__(self, path: str) -> None:
-        self.set = ALL
+        super().__init__(ALL)
         self.asked = RankSet()
-        self.interfaces = Interfaces()
         self.traffic = FakeTraffic(path)
-        self.state = JobState(ALL)
         self.programs = dict.fromkeys(ALL, "/job/work")
         for ranks, line in (("0-1", 3), ("2", 4)):
             frame = Frame(level=0, function="work", fullname=path, line=line)
-            stop = Stop(reason="breakpoint-hit", frame=frame)
-            self.state.apply((EquivalenceClass(ranks=RankSet.parse(ranks), record=stop),))
+            self.apply(RankSet.parse(ranks), Stop(reason="breakpoint-hit", frame=frame))
 
     @property
     def table(self) -> ProcTable:
@@ -110,7 +103,7 @@ class FakeSession:
 def workspace(tmp_path: Path) -> Workspace:
     path = tmp_path / "work.c"
     path.write_text("".join(f"line {number};\n" for number in range(1, 9)))
-    made = Workspace(FakeSession(str(path)))  # type: ignore[arg-type]
+    made = Workspace(PaneSession(str(path)))  # type: ignore[arg-type]
     made.pane.is_possible = True
     return made
 
