@@ -50,6 +50,11 @@ def unnamed(frames: tuple[Frame, ...]) -> list[str]:
     return [each for each in made if not each.startswith("libc.")]
 
 
+def own_names(names: list[str]) -> list[str]:
+    """Return the names of functions of the program itself."""
+    return [each for each in names if each.startswith("bare+")]
+
+
 def symbol_of(program: Path, address: str) -> str:
     line = ["addr2line", "-f", "-e", str(program), address]
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout.split("\n")[0]
@@ -70,10 +75,19 @@ def test_functions_without_symbols(mpi: Mpi, stripped: Program) -> None:
                 found[rank] = record.frames
             return found
 
+        def are_there() -> bool:
+            """Return whether all ranks have come to the function of the program that waits.
+
+            GDB finds no caller of made code for certain: nothing describes it.
+            """
+            names = [unnamed(frames) for frames in found.values()]
+            return all(len(each) >= 2 + (rank < 4) for rank, each in enumerate(names)) and (
+                len({own_names(each)[0] for each in names}) == 1
+            )
+
         found = stacks()
         deadline = time.monotonic() + DEADLINE_S
-        # GDB finds no caller of made code for certain: nothing describes it.
-        while not all(len(unnamed(frames)) >= 2 + (rank < 4) for rank, frames in found.items()):
+        while not are_there():
             assert time.monotonic() < deadline, found
             session.continue_(wait=False)
             found = stacks()
@@ -81,8 +95,7 @@ def test_functions_without_symbols(mpi: Mpi, stripped: Program) -> None:
         names = {rank: unnamed(frames) for rank, frames in found.items()}
         assert "??" not in {each.function for frames in found.values() for each in frames}
         # All wait in one function of the program, and were called by different ones.
-        own = {rank: [each for each in names[rank] if each.startswith("bare+")] for rank in names}
-        assert len({each[0] for each in own.values()}) == 1
+        own = {rank: own_names(each) for rank, each in names.items()}
         assert symbol_of(whole, own[0][0].rpartition("+")[2]) == "wait_here"
         assert [symbol_of(whole, each.rpartition("+")[2]) for each in own[0]][1:3] == [
             "early",
