@@ -7,7 +7,7 @@ about classes of ranks, so that a step of many ranks costs what a step of few co
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,9 +20,10 @@ from pgdb.frontend.analysis.ways import Way, listed, ways_of
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
 from pgdb.frontend.api.programs import programs_of
 from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Backtrace, RunWord, SelectFrame
 from pgdb.ranks import RankSet
-from pgdb.records import Stop
+from pgdb.records import Record, Stack, Stop
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -120,7 +121,7 @@ class _Lockstep(GroupRun):
                 start = replace(ways[0], ranks=self.ranks)
                 with deadline.renewed():
                     end = await self.run(self._word, self._argument, is_step)
-                    ways = await self._places()
+                    ways = await self._places_behind()
                 if end == "complete" and RankSet.union(way.ranks for way in ways) != self.ranks:
                     end = "lost"  # a rank was detached, or its debugger died, after its step
                 do_all_stand = not self.answer.missing.running
@@ -151,10 +152,28 @@ class _Lockstep(GroupRun):
             answer = await session.ask("frame", SelectFrame(command="frame"), stopped)
         else:
             answer = await session.ask("backtrace 1", Backtrace(limit=1, offsets=True), stopped)
+        return self._ways_of(answer.classes)
+
+    async def _places_behind(self) -> tuple[Way, ...]:
+        """Ask the ranks for their places behind a step; an interrupted one is where its stop says.
+
+        It is inside a library mostly, and the stop has the frame of the user's.
+        """
+        ways, state = await self._places(), self._session.state
+        interrupted = RankSet()
+        stacks: list[EquivalenceClass[Record]] = []
+        for each in state.latest(self.ranks & state.stopped):
+            stop = each.filled
+            if isinstance(stop, Stop) and stop.reason == "interrupted" and stop.frame is not None:
+                interrupted |= each.ranks
+                stacks.append(EquivalenceClass(each.ranks, Stack((stop.frame,))))
+        left = [replace(way, ranks=way.ranks - interrupted) for way in ways]
+        places = (*(way for way in left if way.ranks), *self._ways_of(stacks))
+        return tuple(sorted(places, key=lambda way: (-len(way.ranks), way.ranks.first)))
+
+    def _ways_of(self, classes: Iterable[EquivalenceClass[Record]]) -> tuple[Way, ...]:
         return ways_of(
-            answer.classes,
-            by_offset=self._word in _BY_INSTRUCTION,
-            has_files=self._has_one_program,
+            classes, by_offset=self._word in _BY_INSTRUCTION, has_files=self._has_one_program
         )
 
     async def _check(self, ways: tuple[Way, ...]) -> None:

@@ -18,7 +18,7 @@ from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import AnyOperation, Backtrace, Console, SelectFrame
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Frame, Record, Stop, Text
+from pgdb.records import Exit, Failure, Frame, Record, Stack, Stop, Text
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 
 
@@ -55,6 +55,25 @@ def test_ranks_that_take_another_line_are_named_with_it() -> None:
     )
     assert job.resumed == [("next", "0-7")] * 3
     assert stops == []  # they are in the answer
+
+
+def test_an_interrupted_rank_is_where_its_stop_says() -> None:
+    """Inside a library, the innermost frame is none of the program's."""
+
+    class InLibrary(MovingJob):
+        def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+            if isinstance(operation, Backtrace) and self.resumed and rank > 1:
+                inner = Frame(level=0, function=f"poll{rank}", file="poll.c", line=29)
+                return Stack(frames=(inner, self.frames[rank]))
+            return super().answer(operation, rank, request_id)
+
+    waits = Stop(reason="interrupted", frame=frame(61, "work"), inside="PMPI_Recv")
+    job = InLibrary({rank: [waits] if rank > 1 else [at(2)] for rank in range(8)})
+    found, _ = stepped(job, "next")
+    assert found.end == "interrupted"
+    assert meeting_text.reason_of(found) == (
+        "the lockstep was interrupted after 0 steps; [2-7] work at a.c:61, [0-1] f at a.c:2"
+    )
 
 
 def test_ranks_that_enter_another_function_are_named_with_it() -> None:
