@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,15 @@ class StopModes:
     def set_of(self, number: int) -> str:
         """Return the set that is read at each hit of a breakpoint, as typed; empty for none."""
         return self._rules.get(number, _Rule()).text
+
+    def readers_of(self, name: str) -> tuple[int, ...]:
+        """Return the breakpoints that read the set @*name* at each hit."""
+        uses = re.compile(rf"@{re.escape(name)}\b")
+        return tuple(
+            number
+            for number, rule in sorted(self._rules.items())
+            if rule.members and uses.search(rule.text) and self._core.journal.ranks_of(number)
+        )
 
     def line_of(self, number: int, line: str) -> str:
         """Return the command that makes a breakpoint, *line* for one that is not temporary."""

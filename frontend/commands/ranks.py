@@ -136,8 +136,20 @@ async def _defset_where(call: Call, name: str, condition: str) -> Outcome:
     "undefset", group=Group.RANKS, usage="undefset NAME", summary="forget a named set"
 )
 async def _undefset(call: Call) -> Outcome:
-    """Forget a named set of ranks."""
+    """Forget a named set of ranks.
+
+    A set that a breakpoint reads at each hit ('break LOCATION --ranks @NAME') is kept until the
+    breakpoint is deleted. Barriers and traces have taken the ranks of a set when they were made.
+    """
     name = need_argument(call, "the name of a set").removeprefix("@")
+    if (readers := call.session.stop_modes.readers_of(name)) and name in call.workspace.all_sets:
+        one = len(readers) == 1
+        numbers = " ".join(map(str, readers))
+        raise UsageError(
+            f"undefset: breakpoint{'' if one else 's'} {numbers} read{'s' if one else ''} @{name} "
+            f"at each hit, and would stop all ranks without it; 'delete {numbers}' deletes "
+            f"{'it' if one else 'them'}, and 'defset {name} SET' changes the set"
+        )
     if not call.workspace.forget_set(name):
         raise UsageError(f"undefset: there is no set @{name}")
     return None

@@ -288,3 +288,25 @@ def test_the_list_of_breakpoints_has_their_options() -> None:
         assert "\t--stop all --ranks @lost" in breakpoint_table(found.record.breakpoints)
 
     run(test)
+
+
+def test_a_set_that_a_breakpoint_reads_is_not_forgotten() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        user = User(session)
+        for line in ("defset mine 1", "defset minerals 2", "break f --ranks @mine"):
+            await user.type(line)
+        first = session.last_breakpoint
+        shown = await user.type("undefset @mine")
+        assert (
+            f"undefset: breakpoint {first} reads @mine at each hit, and would stop all ranks "
+            f"without it; 'delete {first}' deletes it, and 'defset mine SET' changes the set"
+        ) in shown
+        await user.type("tbreak g --ranks 3,@mine --stop all")
+        assert f"breakpoints {first} {first + 1} read @mine" in await user.type("undefset mine")
+        assert "mine" in user.dispatcher.workspace.all_sets
+        assert "undefset" not in await user.type("undefset minerals")
+        await user.type(f"delete {first} {first + 1}")
+        assert "undefset" not in await user.type("undefset mine")
+        assert "there is no set @mine" in await user.type("undefset mine")
+
+    run(test, runs=False)
