@@ -16,6 +16,7 @@ from pgdb.frontend.api.lockstep import LOCKSTEP_WORDS
 from pgdb.frontend.api.settings_journal import displays_made
 from pgdb.frontend.api.traffic import lines_of_detached
 from pgdb.frontend.commands import traces, waiting
+from pgdb.frontend.commands.inside_calls import note_steps
 from pgdb.frontend.commands.meeting import LOCKSTEP, RUN_WORDS, step_together
 from pgdb.frontend.commands.options import Rest, is_number
 from pgdb.frontend.commands.table import (
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 
 async def _step(call: Call, text: str, *, lockstep: bool) -> Outcome:
+    if call.word in ("step", "next") or (call.word == "until" and not text):
+        note_steps(call)
     if not lockstep:
         return await _run(call, text)
     outcome = await step_together(call, text)
