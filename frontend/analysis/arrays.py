@@ -67,6 +67,11 @@ class Arrays(msgspec.Struct, frozen=True):
         return not self.errors and not self.missing
 
     @property
+    def is_of_trace(self) -> bool:
+        """Whether the numbers are those of a trace: each is of one row, and rows count from 1."""
+        return trace_of(self.expression) is not None
+
+    @property
     def given(self) -> RankSet:
         """Ranks that gave their numbers."""
         return RankSet(self.by_rank)

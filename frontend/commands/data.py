@@ -65,7 +65,8 @@ async def _dump(call: Call) -> Outcome:
     .npz, .h5   'ranks', and 'values' with the ranks along the first index; where shapes differ
                 'rank_0', 'rank_1' …
     .npy        the values alone, where all shapes are equal
-    .csv        a line rank,i0,i1,…,value for each number, indices from 0
+    .csv        a line rank,i0,i1,…,value for each number, indices from 0; of a trace a line
+                rank,row,value, rows from 1
 
     Ranks without EXPR are named and left out. 'set array-limit' limits the size. GDB's own 'dump
     binary memory' and the like go to GDB.
@@ -143,7 +144,9 @@ async def _plot(call: Call, expression: str, *, kind: str, path: Path | None) ->
         return arrays.failures
     title = f"{expression} on {plots.few(arrays.given)}: {_forms_text(arrays, brief=True)}"
     width = call.dispatcher.width or plots.WIDTH
-    drawing = _Drawing(filled, kind, title, width, arrays.lower)
+    # The rows of a trace count from 1, as 'traces' shows them.
+    axis, lower = ("row", (1,)) if arrays.is_of_trace else ("index", arrays.lower)
+    drawing = _Drawing(filled, kind, title, width, lower, axis)
     lines = [title, *_strange(filled)]
     if path is None:
         lines.append(drawing.text())
@@ -174,7 +177,9 @@ class _Drawing:
         title: str,
         width: int,
         lower: tuple[int, ...] = (),
+        axis: str = "index",
     ) -> None:
+        self._axis = axis
         # The elements of arrays with several indices are counted where one axis is for all.
         self._first = lower[0] if len(lower) == 1 else 0
         self._lower = (lower[0], lower[1]) if len(lower) == 2 else (0, 0)
@@ -202,7 +207,7 @@ class _Drawing:
             strange = numpy.isnan(numpy.where(absent, 0.0, matrix)).any(axis=0)
             lows = numpy.where(strange, numpy.nan, lows)
             indices = range(self._first, self._first + matrix.shape[1])
-            return plots.bars(lows, indices, highs=highs, axis="index", width=self._width)
+            return plots.bars(lows, indices, highs=highs, axis=self._axis, width=self._width)
         if self._is_matrix and self._wanted != "heat" and len(self._ranks) <= _MOST_MAPS:
             scale = plots.finite_range(self._flat())
             return "\n\n".join(
@@ -223,7 +228,7 @@ class _Drawing:
             missing=absent,
             rows=self._ranks,
             first_column=self._first,
-            axes=("rank", "index"),
+            axes=("rank", self._axis),
             width=self._width,
         )
 
@@ -239,7 +244,7 @@ class _Drawing:
             lines = {f"rank {rank}": values.ravel() for rank, values in self._by_rank.items()}
             most = max(values.size for values in self._by_rank.values())
             longest = range(self._first, self._first + most)
-            pictures.save_lines(path, lines, longest, title=self._title, axis="index")
+            pictures.save_lines(path, lines, longest, title=self._title, axis=self._axis)
         elif self._is_matrix and self._wanted != "heat" and len(self._ranks) == 1:
             names = ("first index", "second index")
             matrix = self._by_rank[self._ranks[0]]
@@ -250,7 +255,7 @@ class _Drawing:
                 path,
                 matrix,
                 title=self._title,
-                axes_names=("rank", "index"),
+                axes_names=("rank", self._axis),
                 missing=absent,
                 rows=self._ranks,
                 first=(0, self._first),

@@ -31,7 +31,8 @@ def write_arrays(arrays: Arrays, path: Path) -> None:
 
     ``.npz`` and ``.h5`` hold ``ranks``, and ``values`` with the ranks along the first index if all
     shapes are equal, otherwise one array ``rank_N`` for each rank. ``.npy`` holds the values only.
-    ``.csv`` has a line ``rank,i0,i1,…,value`` for each number, with indices from 0.
+    ``.csv`` has a line ``rank,i0,i1,…,value`` for each number, with indices from 0;
+    of a trace a line ``rank,row,value``, with rows from 1.
 
     :raises UsageError: if the suffix names no format.
     :raises CommandError: if the file cannot be written, or cannot hold the numbers.
@@ -108,7 +109,9 @@ def _write_csv(arrays: Arrays, file: BinaryIO) -> None:
     most = max((values.ndim for values in arrays.by_rank.values()), default=0)
     text = io.TextIOWrapper(file, encoding="ascii", newline="")
     rows = csv.writer(text)
-    rows.writerow(["rank", *(f"i{dimension}" for dimension in range(most)), "value"])
+    first = 1 if arrays.is_of_trace else 0
+    names = ["row"] if first and most == 1 else [f"i{dimension}" for dimension in range(most)]
+    rows.writerow(["rank", *names, "value"])
     for rank, values in arrays.by_rank.items():
         flat = values.ravel()
         # A rank with fewer dimensions has empty last columns.
@@ -119,7 +122,7 @@ def _write_csv(arrays: Arrays, file: BinaryIO) -> None:
             if values.ndim:
                 numbers = numpy.arange(start, start + len(part))
                 indices = numpy.unravel_index(numbers, values.shape)
-                places = list(zip(*(each.tolist() for each in indices), strict=True))
+                places = list(zip(*((each + first).tolist() for each in indices), strict=True))
             rows.writerows(
                 (rank, *place, *empty, number) for place, number in zip(places, part, strict=True)
             )

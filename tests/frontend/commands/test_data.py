@@ -164,6 +164,28 @@ def test_a_heat_map_in_a_file_has_the_indices_of_fortran(
     assert found == [first]
 
 
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        ("plot trace:1:u --line", ("  1 ", "4", "row")),
+        ("plot trace:1", ("1", "4", "rows: rank, columns: row")),
+        ("plot u --line", ("0 ", "3", "index")),
+    ],
+)
+def test_a_plot_of_a_trace_counts_rows_as_traces_does(
+    line: str, ends: tuple[str, str, str]
+) -> None:
+    shown = asyncio.run(typed(FakeDispatcher(), line))
+    assert isinstance(shown, Shown)
+    first, last, axis = ends
+    *_, ticks, name = shown.text.splitlines()
+    if "--line" in line:
+        assert ticks.split()[0] == first.strip() and ticks.split()[-1] == last, shown.text
+        assert name.strip() == axis, shown.text
+    else:
+        assert axis in shown.text, shown.text
+
+
 def test_expand_after_plot_is_about_the_plot() -> None:
     shown = asyncio.run(typed(FakeDispatcher(), "plot u"))
     assert isinstance(shown, Shown)

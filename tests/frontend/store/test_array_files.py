@@ -64,6 +64,18 @@ def test_csv(tmp_path: Path) -> None:
     assert rows[-2:] == [["17", "2", "20"], ["18", "", "7"]]
 
 
+def test_csv_of_a_trace_counts_rows_as_traces_does(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    by_rank = {0: numpy.array([0.5, 0.25]), 3: numpy.array([4.0])}
+    array_files.write_arrays(Arrays("trace:1:x", RankSet(by_rank), by_rank), path)
+    assert list(csv.reader(path.read_text(encoding="ascii").splitlines())) == [
+        ["rank", "row", "value"],
+        ["0", "1", "0.5"],
+        ["0", "2", "0.25"],
+        ["3", "1", "4.0"],
+    ]
+
+
 def test_hdf5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "u.h5"
     real = importlib.import_module
