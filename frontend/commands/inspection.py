@@ -21,6 +21,7 @@ from pgdb.frontend.commands.table import (
     Group,
     Outcome,
 )
+from pgdb.frontend.commands.traces import list_traces
 from pgdb.frontend.commands.value_history import note_on_lengths
 from pgdb.frontend.commands.worlds import list_worlds
 from pgdb.frontend.transport import deliveries
@@ -195,8 +196,9 @@ async def _info(call: Call) -> Outcome:
 
     'info locals' and 'info args' are merged variable by variable, 'info breakpoints' shows the
     job-wide numbers, 'info sbd' the cost of bringing the ranks' files to the hosts (--sbd),
-    'info worlds' the worlds of MPI_Comm_spawn, 'info barriers' the barriers. The text of all others
-    is merged line by line: equal lines once, then the parts that differ.
+    'info worlds' the worlds of MPI_Comm_spawn, 'info barriers' the barriers, 'info traces' the
+    traces. The text of all others is merged line by line: equal lines once, then the parts that
+    differ.
     """
     topic, _, rest = call.argument.partition(" ")
     if gdb_commands.kind_of("info", call.line) is gdb_commands.Kind.REFUSED:
@@ -223,6 +225,8 @@ async def _info(call: Call) -> Outcome:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:
             return await ranks.arguments()
+        if topic == "traces":
+            return list_traces(call)
         if topic == "worlds":
             return await list_worlds(call)
         if topic == "sbd":

@@ -239,11 +239,9 @@ def info_barriers(call: Call, text: str) -> Outcome:
     found = (
         [session.all_barriers.get(int(each)) for each in numbers] if numbers else session.barriers
     )
-    if not found:
-        return "No barriers; 'barrier LOCATION' sets one."
-    return Shown(
-        "\n".join(map(meeting_text.barrier_line, found)), line=json_meeting.barriers(found)
-    )
+    lines = map(meeting_text.barrier_line, found)
+    text = "\n".join(lines) or "No barriers; 'barrier LOCATION' sets one."
+    return Shown(text, line=json_meeting.barriers(found))
 
 
 async def _together(call: Call, word: RunWord, *, argument: str = "", steps: int = 1) -> Outcome:

@@ -36,7 +36,7 @@ from pgdb.records import Text
 
 _LIST = pattern(r"^List of [\w -]+ subcommands:\n[\s\S]*", re.M)
 _PARTS = {
-    "info": ("barriers", "sbd", "stack depth", "win", "worlds"),
+    "info": ("barriers", "sbd", "stack depth", "traces", "win", "worlds"),
     "catch": ("death", "py-exception"),
     "list": (
         *("features", "target features", "thread groups", "changed registers"),

@@ -89,7 +89,8 @@ async def _trace(call: Call, text: str, *, every: int, first: int) -> Outcome:
         for each in placed
     ]
     lines += [f"[{each.ranks}] {render.record(each)}" for each in answer.errors]
-    return Shown("\n".join((*lines, *render.missing(answer))), answer=answer)
+    text = "\n".join((*lines, *render.missing(answer)))
+    return Shown(text, answer=answer, line=json_traces.made(trace, answer, render.record))
 
 
 def _text(each: EquivalenceClass[Record]) -> str:
@@ -138,8 +139,7 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
     if not text:
         if path is not None:
             raise UsageError("traces: --csv needs the number of a trace")
-        listed = [each for each in session.traces if each.ranks & call.ranks]
-        return "\n".join(map(trace_text.trace_line, listed)) or "there are no traces"
+        return list_traces(call)
     number = _number(call, text)
     if path is not None:
         data = await call.view.trace_data(number)
@@ -161,6 +161,13 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
         answer=None if table_of.answer.ok else table_of.answer,
         line=json_traces.trace(table_of, session.all_traces.find(number), render.record),
     )
+
+
+def list_traces(call: Call) -> Outcome:
+    """List the traces of the selected ranks."""
+    found = [each for each in call.session.traces if each.ranks & call.ranks]
+    text = "\n".join(map(trace_text.trace_line, found)) or "there are no traces"
+    return Shown(text, line=json_traces.listed(found))
 
 
 def _number(call: Call, text: str) -> int:

@@ -479,6 +479,32 @@ class TracedValue(Part, frozen=True, kw_only=True):
     mean: float | UnsetType = UNSET
 
 
+class TracePlace(Part, frozen=True, kw_only=True):
+    """The place of a trace on some ranks."""
+
+    ranks: RankText
+    text: str
+    """The place as GDB has found it: ``solve at solve.c:57``."""
+
+
+class TraceState(Part, frozen=True, kw_only=True):
+    """A trace: a place, and the expressions that are collected there."""
+
+    number: int
+    place: str
+    """The location, as it was typed."""
+    expressions: tuple[str, ...]
+    ranks: RankText
+    """The ranks that have it."""
+    condition: str = ""
+    every: int = 1
+    """Rows are collected at the first hit, and at each *every*-th one from there on."""
+    first: int = 0
+    """Most rows of a rank; 0 for no limit."""
+    places: tuple[TracePlace, ...] = ()
+    """Its places on the ranks, when it is set."""
+
+
 class TracedRow(Part, frozen=True, kw_only=True):
     """The values of one collected hit."""
 

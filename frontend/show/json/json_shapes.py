@@ -43,6 +43,7 @@ from pgdb.frontend.show.json.json_parts import (
     StillRunningRanks,
     StopClass,
     TracedRow,
+    TraceState,
     TreeFailure,
     TreeNode,
     WorldRanks,
@@ -80,8 +81,7 @@ class AnswerLine(LineBase, frozen=True, kw_only=True, tag="answer"):
     missing: MissingRanks
     elapsed_s: float
     places: tuple[DifferentPlace, ...] = ()
-    """Places at which structures, variables or outputs of several lines differ, the most prominent
-    first, up to 200."""
+    """Places at which structures, variables or outputs differ, most prominent first, up to 200."""
     marks: tuple[MarkedLine, ...] = ()
     """Of ``list``: the lines of the listed files at which ranks stand or breakpoints are."""
     still_running: tuple[StillRunningRanks, ...] = ()
@@ -217,8 +217,7 @@ class CompareLine(LineBase, frozen=True, kw_only=True, tag="compare"):
     same: bool
     """Whether all ranks were compared and none differs."""
     equal: RankText
-    """Ranks with equal records on both sides; by value, ranks whose record occurs on the other
-    side."""
+    """Ranks with equal records on both sides; by value, ranks whose record is on the other side."""
     equal_others: RankText
     differences: tuple[ComparedRanks, ...] = ()
     only_before: tuple[AnswerClass, ...] = ()
@@ -311,6 +310,15 @@ class TraceLine(LineBase, frozen=True, kw_only=True, tag="trace"):
     most: int
     full: RankText = ""
     """Ranks whose trace has no room for more."""
+    errors: tuple[AnswerClass, ...] = ()
+    missing: MissingRanks
+
+
+class TracesLine(LineBase, frozen=True, kw_only=True, tag="traces"):
+    """Traces that are listed, or one that was set."""
+
+    event: Literal["set", "listed"]
+    traces: tuple[TraceState, ...]
     errors: tuple[AnswerClass, ...] = ()
     missing: MissingRanks
 
@@ -440,6 +448,7 @@ Line = (
     | RanksLine
     | HeldLine
     | TraceLine
+    | TracesLine
     | WorldsLine
     | LockstepLine
     | BarriersLine

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from msgspec import UNSET
 
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.trace_tables import TraceTable, TraceValue
 from pgdb.frontend.api.traces import Trace
 from pgdb.frontend.show.json.json_classes import ClassText, classes_of, missing_ranks
-from pgdb.frontend.show.json.json_parts import TracedRow, TracedValue
-from pgdb.frontend.show.json.json_shapes import TraceLine
-from pgdb.records import parse_number
+from pgdb.frontend.show.json.json_parts import TracedRow, TracedValue, TracePlace, TraceState
+from pgdb.frontend.show.json.json_shapes import TraceLine, TracesLine
+from pgdb.merge.classes import Missing
+from pgdb.records import Text, parse_number
 
 
 def trace(table: TraceTable, made: Trace, text: ClassText) -> TraceLine:
@@ -34,6 +37,45 @@ def trace(table: TraceTable, made: Trace, text: ClassText) -> TraceLine:
         full=str(table.full),
         errors=classes_of(table.errors, text),
         missing=missing_ranks(table.missing),
+    )
+
+
+def made(found: Trace, answer: Answer, text: ClassText) -> TracesLine:
+    """Return the line of a trace that was set; *answer* has its places and the failures."""
+    places = tuple(
+        TracePlace(ranks=str(each.ranks), text=each.filled.text)
+        for each in answer.classes
+        if isinstance(each.filled, Text)
+    )
+    return TracesLine(
+        time=0.0,
+        event="set",
+        traces=(_state(found, places),),
+        errors=classes_of(answer.errors, text),
+        missing=missing_ranks(answer.missing),
+    )
+
+
+def listed(found: Iterable[Trace]) -> TracesLine:
+    """Return the line of a list of traces."""
+    return TracesLine(
+        time=0.0,
+        event="listed",
+        traces=tuple(_state(each) for each in found),
+        missing=missing_ranks(Missing()),
+    )
+
+
+def _state(found: Trace, places: tuple[TracePlace, ...] = ()) -> TraceState:
+    return TraceState(
+        number=found.number,
+        place=found.place,
+        expressions=found.expressions,
+        ranks=str(found.ranks),
+        condition=found.condition,
+        every=found.every,
+        first=found.first,
+        places=places,
     )
 
 

@@ -263,6 +263,7 @@ def test_json_has_the_events_of_a_barrier() -> None:
     assert states == [
         ("set", [base]),
         ("met", [{**base, "met": 1, "arrived": "0-3"}]),
+        ("listed", []),
     ]
 
 
@@ -274,3 +275,16 @@ def test_ranks_that_still_step_make_the_status() -> None:
         assert user.dispatcher.status == EXIT_NO_ANSWER
 
     typed(four([None], [at(2)]), test)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "field"),
+    [
+        ("info barriers", "barriers", "barriers"),
+        ("traces", "traces", "traces"),
+        ("info traces", "traces", "traces"),
+    ],
+)
+def test_an_empty_list_is_a_line_of_its_type(line: str, kind: str, field: str) -> None:
+    (listed,) = as_json(four([], []), line)
+    assert (listed["type"], listed["event"], listed[field]) == (kind, "listed", [])
