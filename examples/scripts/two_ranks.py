@@ -36,8 +36,11 @@ def main() -> int:
                     print(f"[{way.ranks}] {way.text}")
                 if found.end != "complete":
                     out = found.answer.missing.running
-                    print(f"{found.end}" + (f": [{out}] still from {found.start.text}" * bool(out)))
+                    still = f": [{out}] still from {found.start.text}" if out else ""
+                    print(f"{found.end}{still}; held: [{others}]")
                     break
+            else:
+                print(f"{STEPS} steps; held: [{others}]")
             session.ranks(others).release()
     except pgdb.PgdbError as error:
         print(f"two_ranks.py: {error}", file=sys.stderr)

@@ -280,5 +280,5 @@ def test_example_two_ranks(mpi: Mpi, meet: Program) -> None:
     assert lines[-3:] == [
         f"[1] main at meet.c:{meet.line('call')}",
         f"[{ODD}] main at meet.c:{meet.line('act')}",
-        "parted",
+        "parted; held: [0,2]",
     ]
