@@ -28,6 +28,7 @@ from pgdb.backend.sbd.rank_files import RankFiles, RankGdb
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs
+from pgdb.jobs.tracing_rights import why_not_traceable
 from pgdb.jobs.wrapped_program import Image
 from pgdb.patterns import pattern
 from pgdb.records import Event, Failure, Progress
@@ -103,7 +104,7 @@ class Attacher:
 
         :raises GdbError: if GDB ends.
         """
-        if why := procfs.why_not_traceable(pid):
+        if why := why_not_traceable(pid):
             return _refused(pid, why)
         if why := await why_unstoppable(pid):
             return _refused(pid, why)
@@ -143,7 +144,7 @@ class Attacher:
                     f"-file-exec-and-symbols {quote(files.executable or files.name)}"
                 )
         except OSError as error:
-            why = procfs.why_not_traceable(pid)
+            why = why_not_traceable(pid)
             if not why and isinstance(error, FileNotFoundError | ProcessLookupError):
                 why = f"process {pid} has ended"  # or is about to: its memory is gone
             return _refused(pid, why or str(error.strerror))
@@ -287,7 +288,7 @@ class Attacher:
         result = await self._gdb.send(command)
         if result.kind == "error":
             stopped.cancel()
-            return _refused(pid, procfs.why_not_traceable(pid) or result.message.rstrip("."))
+            return _refused(pid, why_not_traceable(pid) or result.message.rstrip("."))
         async with _end_of(pid) as ended:
             await asyncio.wait((stopped, ended), return_when=asyncio.FIRST_COMPLETED)
             # GDB 13.1 reports nothing of a process that is killed while GDB attaches to it.

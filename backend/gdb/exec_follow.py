@@ -27,6 +27,7 @@ from pgdb.backend.sbd.mapped_objects import entry_point
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.jobs.rank_program import program_of_rank
+from pgdb.jobs.tracing_rights import why_not_traceable
 from pgdb.jobs.wrapped_program import Image
 from pgdb.patterns import pattern
 
@@ -180,7 +181,7 @@ class Following:
         """
         for pid in (self._current, *self._children()):
             if procfs.is_closed(pid):
-                why = procfs.why_not_traceable(pid, tracer=self._gdb.pid)
+                why = why_not_traceable(pid, tracer=self._gdb.pid)
                 return why or "the kernel refuses access to it"
         return ""
 

@@ -31,6 +31,7 @@ from pgdb.jobs import environment_scan, procfs, world_keys
 from pgdb.jobs.environment_scan import RankGroup
 from pgdb.jobs.processes import Processes, proxy_selector
 from pgdb.jobs.thread_states import has_lost_first_thread
+from pgdb.jobs.tracing_rights import why_not_traceable
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 
@@ -148,7 +149,7 @@ def _of_launcher(launcher: int, search: Search, pmix: PmixQuery | None) -> Found
     :raises DiscoveryError: if the job has ended, or no step finds its ranks.
     """
     processes = search.processes
-    if processes.environment(launcher) is None and (why := procfs.why_not_traceable(launcher)):
+    if processes.environment(launcher) is None and (why := why_not_traceable(launcher)):
         raise DiscoveryError(f"the job of {processes.describe(launcher)} cannot be debugged: {why}")
     if not processes.is_launcher(launcher):
         groups = environment_scan.scan_below(launcher, processes)
@@ -465,7 +466,7 @@ def _why_no_rank(launcher: int, processes: Processes) -> str:
     unread = [
         pid for pid in below if not processes.has_ended(pid) and processes.environment(pid) is None
     ]
-    why = next(filter(None, map(procfs.why_not_traceable, unread)), "")
+    why = next(filter(None, map(why_not_traceable, unread)), "")
     return (
         f"no process of {processes.describe(launcher)} has a rank's environment"
         + (f"; {len(unread)} could not be read" if unread else "")

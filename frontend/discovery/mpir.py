@@ -22,6 +22,7 @@ import msgspec
 from pgdb.elf_symbols import symbol_values
 from pgdb.errors import DiscoveryError
 from pgdb.jobs import procfs
+from pgdb.jobs.tracing_rights import why_not_traceable
 from pgdb.patterns import pattern
 from pgdb.process_maps import DELETED, Mapping, read_mappings
 from pgdb.proctable import RankProcess
@@ -288,7 +289,7 @@ def _describe(pid: int) -> str:
 
 
 def _refusal(pid: int, name: str, error: OSError) -> DiscoveryError:
-    reason = procfs.why_not_traceable(pid) or error.strerror or "the kernel refuses"
+    reason = why_not_traceable(pid) or error.strerror or "the kernel refuses"
     return DiscoveryError(f"the memory of {name} cannot be read: {reason}")
 
 

@@ -10,6 +10,7 @@ from pgdb.jobs import environment_scan, procfs
 from pgdb.jobs.processes import Processes
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.thread_states import LOST_FIRST_THREAD, NO_DEBUGGER, has_lost_first_thread
+from pgdb.jobs.tracing_rights import why_not_traceable
 
 _GIVE_LAUNCHER = "give the pid of mpirun, mpiexec, srun or torchrun"
 
@@ -89,7 +90,7 @@ def _meaning_of_ranks_below(stat: ProcessStat, search: Search) -> tuple[int, int
     pid, processes = stat.pid, search.processes
     groups = environment_scan.scan_below(pid, processes)
     if not groups:
-        denied = procfs.why_not_traceable(pid) if processes.environment(pid) is None else None
+        denied = why_not_traceable(pid) if processes.environment(pid) is None else None
         raise DiscoveryError(
             f"{pid} ({stat.comm}) is no MPI launcher and no process below it has a rank's "
             f"environment; {denied or f'{_GIVE_LAUNCHER}, or the pids of the ranks with --pids'}"

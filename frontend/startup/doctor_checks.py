@@ -23,6 +23,7 @@ from pgdb.frontend.startup.session_directory import runtime_folder, temporary_fo
 from pgdb.jobs import procfs
 from pgdb.jobs.gdb_program import check_gdb as version_of_gdb
 from pgdb.jobs.gdb_program import find_gdb
+from pgdb.jobs.tracing_rights import yama_scope
 from pgdb.overlay import addresses, archive_bootstrap
 from pgdb.sizes import size_text
 from pgdb.version import __version__
@@ -161,7 +162,7 @@ def _what_governs_tracing(proc: Path, *, refused: bool) -> tuple[str, str]:
     status = _fields(proc / "self" / "status")
     has_capability = bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
     is_filtered = int(status.get("Seccomp", "0")) == _SECCOMP_FILTER
-    scope = procfs.yama_scope(proc)
+    scope = yama_scope(proc)
     lift = "sudo sysctl kernel.yama.ptrace_scope=0 on every host of the job"
     if scope >= 3:
         return (

@@ -12,6 +12,7 @@ from pgdb.frontend.discovery.found_job import FoundJob
 from pgdb.frontend.startup.site import Located
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher, find_launcher, launcher_of_process
+from pgdb.jobs.tracing_rights import why_not_traceable
 from pgdb.overlay.archive_bootstrap import is_safe_place
 
 
@@ -22,7 +23,7 @@ def locate(job: FoundJob) -> Located:
     for process in job.table.processes:
         if process.rank not in job.local_ranks:
             break
-        if (why := procfs.why_not_traceable(process.pid)) is None:
+        if (why := why_not_traceable(process.pid)) is None:
             break
         refusals.append(f"rank {process.rank} on {process.host}: {why}")
     else:

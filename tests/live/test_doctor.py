@@ -16,6 +16,7 @@ from pgdb.frontend.startup import doctor, doctor_checks, doctor_launchers
 from pgdb.frontend.startup.doctor_findings import Finding, Host
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import find_launcher
+from pgdb.jobs.tracing_rights import yama_scope
 from tests.support.processes import why_no_calls
 from tests.support.programs import Mpi
 
@@ -57,7 +58,7 @@ def test_tracing_is_as_the_kernel_says() -> None:
     assert set(tried) == {"running", "launched", "memory"}
     me = doctor_checks._fields(Path("/proc/self/status"))
     has_capability = int(me["CapEff"], 16) >> 19 & 1
-    if has_capability or (procfs.yama_scope() == 0 and me["Seccomp"] == "0"):
+    if has_capability or (yama_scope() == 0 and me["Seccomp"] == "0"):
         assert tried == {"running": 0, "launched": 0, "memory": 0}
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from pgdb.backend.care.pausing import Pauser
 from pgdb.jobs import procfs
+from pgdb.jobs.tracing_rights import why_not_traceable
 from tests.support.processes import wait_until
 
 # Each test starts processes of its own.
@@ -85,7 +86,7 @@ def test_all_threads_stand_still_until_they_are_released(busy: subprocess.Popen[
     wait_paused(busy.pid)
     assert len(list(Path(f"/proc/{busy.pid}/task").iterdir())) == 2
     # The question whether tracing is allowed is about the asking process.
-    assert procfs.why_not_traceable(busy.pid) is None
+    assert why_not_traceable(busy.pid) is None
     before = procfs.work_done(busy.pid)[0]
     begun_s = time.process_time()
     while time.process_time() < begun_s + 0.1:
