@@ -21,6 +21,8 @@ PROGRESS_S = 1.0
 LOOK_S = 3.0
 """Time after which PGDB looks whether ranks wait for held ones, in seconds."""
 _MOST_LOOK_S = 64.0
+_WAY_OUT = "'release' lets held ranks run, after Ctrl-C or a time limit has ended this wait"
+"""The way out for the user. No command is read while one waits: typed lines go to the job."""
 
 
 async def with_places(call: Call, answer: Answer) -> Answer:
@@ -86,7 +88,7 @@ async def _show_progress(call: Call, ranks: RankSet) -> None:
             look_s = min(2 * elapsed_s, elapsed_s + _MOST_LOOK_S)
             if found and found != reported:
                 reported = found
-                session.note(f"{listed(found)}; 'release' lets held ranks run")
+                session.note(f"{listed(found)}; {_WAY_OUT}")
             if not is_step_shown and (text := held_waits.steps_beside_held(session, running)):
                 is_step_shown = True
-                session.note(f"{text}; 'release' lets held ranks run")
+                session.note(f"{text}; {_WAY_OUT}")

@@ -23,6 +23,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LOOK_S", 0.0)
 
 
+WAY_OUT = "'release' lets held ranks run, after Ctrl-C or a time limit has ended this wait"
+
+
 class Notes:
     """The notes of a session."""
 
@@ -55,7 +58,7 @@ def test_a_rank_that_waits_for_a_held_one_is_named_once() -> None:
         assert not command.done()
         (text,) = notes.texts
         assert text.startswith("[3] is in MPI_Recv from 0 with tag 1 in MPI_COMM_WORLD")
-        assert "may wait for [0], which is held; 'release' lets held ranks run" in text
+        assert f"may wait for [0], which is held; {WAY_OUT}" in text
         while len(job.resumed) <= len(job.interrupted):  # a look is in progress
             await asyncio.sleep(0)
         job.happen({2: at(9), 3: at(9)})
@@ -114,7 +117,7 @@ def test_steps_name_the_held_ranks_that_they_may_wait_for(word: str) -> None:
         assert progress_text(shown[-1]).endswith("; [2-3] are held")
         assert notes.texts == [
             f"[0-1] in the '{word}' from f at a.c:1: if they wait in MPI, it may be for [2-3], "
-            "which are held; 'release' lets held ranks run"
+            f"which are held; {WAY_OUT}"
         ]
         assert job.interrupted == []  # an interrupt would end the steps
         job.happen({0: at(9), 1: at(9)})
