@@ -16,6 +16,8 @@ from pgdb.mpi_calls import MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Record
 
+_ELSEWHERE = "a rank of another world, which its call does not name"
+
 
 class OnTheWay(msgspec.Struct, frozen=True):
     """Ranks that do the same."""
@@ -51,7 +53,7 @@ def on_the_way(
         Elsewhere(unknown, "", "running"),
     )
     waiting = solve(parties_of(known, elsewhere))
-    behind = _behind(waiting, _unmoved(before, known))
+    behind = _behind(waiting, _unmoved(before, known), stopped | ended)
     blocks = ((held, "is held"), (stopped - held, "is stopped"), (ended, "has ended"))
     return tuple(
         _on_the_way(waiting, number, party, blocks, behind.get(number, RankSet()))
@@ -72,7 +74,11 @@ def _on_the_way(
     if party.call is None or party.is_passing:
         return OnTheWay(ranks, does, is_stuck=False)
     if behind:
-        text = f"{does}, and may wait for [{behind}]"
+        named = [(part, how) for each, how in blocks if (part := each & behind)]
+        parts = [f"[{part}], which {words.verb(part, how)}" for part, how in named]
+        if others := behind - RankSet.union(part for part, _ in named):
+            parts.append(f"[{others}]")
+        text = f"{does}, and may wait for {' and '.join(parts)}"
         return OnTheWay(ranks, text, is_stuck=True, awaited=behind)
     needs = tuple(waiting.open_needs(number))
     targets = RankSet.union(each.targets for each in needs)
@@ -81,7 +87,9 @@ def _on_the_way(
     # A rank that polls may do other work meanwhile, but only ranks that progress help it.
     polls_in_vain = party.is_polling and bool(targets) and targets.isdisjoint(waiting.free)
     is_stuck = bool(waiting.stuck(number)) or polls_in_vain
-    if not all(each.is_known for each in needs):
+    if any(each.kind == "elsewhere" for each in needs):
+        whom, targets = _ELSEWHERE, RankSet()
+    elif not all(each.is_known for each in needs):
         whom, targets = "a held rank", RankSet()
     elif is_stuck and (found := [(part, how) for each, how in blocks if (part := each & targets)]):
         whom = " and ".join(f"[{part}], which {words.verb(part, how)}" for part, how in found)
@@ -103,26 +111,57 @@ def _unmoved(
     )
 
 
-def _behind(waiting: Waiting, unmoved: RankSet) -> dict[int, RankSet]:
+def _behind(waiting: Waiting, unmoved: RankSet, standing: RankSet) -> dict[int, RankSet]:
     """Return the parties that wait behind ranks that are stuck, and for which of these.
 
     The calls of both fit, as those of a message in flight do. But a stuck rank has begun its call
     before, and a message of it would have come: an earlier call has taken that. Ranks that only
     fit each other may be in a loop.
     """
+    found = _exchanging(waiting, unmoved, standing)
     stuck = RankSet.union(waiting.stuck(each) for each in range(len(waiting.parties)))
+    stuck |= RankSet.union(waiting.parties[each].ranks for each in found)
+    first = frozenset(found)
     edges = [
         each
         for each in late_edges(replace(waiting, watch=Watch(still=unmoved)))
         if _needs_all(waiting, each.waiter)
     ]
-    found: dict[int, RankSet] = {}
     while further := [each for each in edges if each.ranks <= stuck]:
         edges = [each for each in edges if not each.ranks <= stuck]
         for each in further:
-            if not waiting.stuck(each.waiter):
+            if not waiting.stuck(each.waiter) and each.waiter not in first:
                 found[each.waiter] = found.get(each.waiter, RankSet()) | each.ranks
         stuck |= RankSet.union(waiting.parties[each].ranks for each in found)
+    return found
+
+
+def _exchanging(waiting: Waiting, unmoved: RankSet, standing: RankSet) -> dict[int, RankSet]:
+    """Return the parties whose MPI_Sendrecv waits for ranks that stand, and for which of these.
+
+    Either part of the call may be complete, so that one look says nothing. At a second look the
+    parts that fit a call of another rank are complete, and what is left needs the rank that stands.
+    A loop would need it in each round.
+    """
+    found = {}
+    for number, party in enumerate(waiting.parties):
+        conditions = waiting.conditions[number]
+        if len(conditions) != 1 or not conditions[0].is_exchange or not party.ranks <= unmoved:
+            continue
+        targets = RankSet()
+        for index, need in enumerate(conditions[0].needs):
+            if not isinstance(need.peer, int):
+                break
+            if party.ranks <= waiting.met[number].get(index, RankSet()):
+                if need.peer not in unmoved:
+                    break
+            elif need.peer in standing:
+                targets |= RankSet([need.peer])
+            else:
+                break
+        else:
+            if targets and not waiting.stuck(number):
+                found[number] = targets
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdb.frontend.analysis.why.on_the_way import on_the_way
-from pgdb.mpi_calls import ANY_SOURCE, CallSite, MpiCallStatus
+from pgdb.mpi_calls import ANY_SOURCE, ELSEWHERE, CallSite, Communicator, MpiCallStatus
 from pgdb.ranks import RankSet
 from pgdb.records import Failure
 from tests.support.why_calls import WORLD, in_call, outside, recv, request, send, waits
@@ -70,7 +70,7 @@ def test_ranks_that_wait_for_each_other_are_stuck() -> None:
     assert [stuck for _, stuck, _ in found(job)] == [True, True, False]
 
 
-def around(to: int, source: int) -> MpiCallStatus:
+def around(to: int, source: int, count: int = 1) -> MpiCallStatus:
     return in_call(
         "MPI_Sendrecv",
         "sendrecv",
@@ -78,9 +78,38 @@ def around(to: int, source: int) -> MpiCallStatus:
         tag=1,
         source=source,
         receive_tag=1,
-        count=1,
+        count=count,
         communicator=WORLD,
     )
+
+
+LARGE = 1_000_000
+"""Number of elements of a message that waits for its receiver."""
+
+
+def test_a_ring_of_large_messages_is_stuck_whose_calls_have_stayed() -> None:
+    """Rank 1 sends to 2, which fits, and receives from 0, which is held; either can be complete."""
+    ring = {str(rank): around((rank + 1) % 4, rank - 1, LARGE) for rank in (1, 2, 3)}
+    assert [stuck for _, stuck, _ in found(ring)] == [False, False, False]
+    assert [stuck for _, stuck, _ in found(ring, before={**ring, "2": outside()})] == [
+        *(False, False, False),
+    ]
+    stays = found(ring, before=ring)
+    assert [stuck for _, stuck, _ in stays] == [True, True, True]
+    assert stays[0][2].endswith("and may wait for [0], which is held"), stays
+    assert stays[1][2].endswith("and may wait for [1,3]"), stays
+    assert stays[2][2].endswith("and may wait for [0], which is held"), stays
+
+
+def test_a_large_exchange_with_a_rank_at_work_may_end() -> None:
+    """The message of rank 0 may have come, and rank 2 receives later."""
+    job = {"1": around(2, 0, LARGE), "2-3": outside()}
+    assert [stuck for _, stuck, _ in found(job, before=job)] == [False, False]
+
+
+def test_a_peer_in_another_world_is_said_to_be_unknown() -> None:
+    text = text_of({"1": recv(0, comm=Communicator(remote=ELSEWHERE)), "2-3": outside()})
+    assert text.endswith(", and may wait for a rank of another world, which its call does not name")
 
 
 def test_a_ring_is_stuck_whose_calls_have_stayed() -> None:
