@@ -123,7 +123,8 @@ def waited_for(
     for function, parts in in_function.items():
         part = RankSet.union(parts)
         if _MPI_CALL.match(function):
-            text = f"{by_number(part, 'is', 'are')} in {function} and may wait for a held rank"
+            verb = by_number(part, "is", "are")
+            text = f"{verb} in {function}, for ranks that are unknown, and may wait for a held one"
             found.append(Absent(part, "in MPI", text))
         else:
             verb = by_number(part, "runs", "run")

@@ -289,9 +289,9 @@ def test_where_the_others_are_is_reported_when_nothing_happens() -> None:
         await until(lambda: bool(reader.news))
         assert reader.lines == [
             "barrier 1: [0-1] wait; [2] is stopped at breakpoint 2 in g at a.c:9; [3] is in "
-            "PMPI_Recv and may wait for a held rank; 'release 0-1' or 'delete 1' ends the wait, "
-            "and 'barrier meet 0-3 if VAR == N' lets ranks of several iterations meet in a later "
-            "one"
+            "PMPI_Recv, for ranks that are unknown, and may wait for a held one; 'release 0-1' or "
+            "'delete 1' ends the wait, and 'barrier meet 0-3 if VAR == N' lets ranks of several "
+            "iterations meet in a later one"
         ]
         # The glance has set the rank running again, and nobody who waits has noticed.
         assert job.interrupted == ["3"]
