@@ -198,17 +198,17 @@ class StopModes:
                 if number in self._goes_on:
                     return  # ranks that go on by themselves: an interrupt may have come before
                 self._interrupted = self._interrupted - ranks
-                self._note_run(number, _can_go_on(word))
+                self._note_run(number, goes_on=_can_go_on(word))
                 self.interfaces.on_run(number)
             case _:
                 pass
 
     def continues(self, number: int, before: int) -> None:
-        """Note that request *number* goes on with the run of request *before*."""
-        self._note_run(number, self._goes_on.get(before, True))
+        """Note that a ``continue``, request *number*, goes on with the run of request *before*."""
+        self._note_run(number, goes_on=True)
         self.interfaces.on_run(number, before)
 
-    def _note_run(self, number: int, goes_on: bool) -> None:
+    def _note_run(self, number: int, *, goes_on: bool) -> None:
         self._goes_on[number] = goes_on
         while len(self._goes_on) > _MOST_RUNS:
             del self._goes_on[next(iter(self._goes_on))]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api import stop_modes
+from pgdb.frontend.api import sampling, stop_modes
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json.json_notifications import notification
@@ -151,6 +151,19 @@ def test_ranks_at_a_barrier_wait_for_the_others() -> None:
         assert job.interrupted == ["0-1"]
 
     run(test, "all")
+
+
+def test_behind_a_look_that_ended_a_step_ranks_outside_a_set_go_on() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.stop_modes.set_rule(1, members="0")
+        await session.run("next", wait=False)
+        await session.interrupt()
+        await sampling.go_on(session, ALL)
+        job.hit("2")
+        await until(session, lambda: job.resumed[2:])
+        assert job.resumed[1:] == [str(ALL), "2"] and session.state.running == ALL
+
+    run(test, runs=False)
 
 
 def test_ranks_that_run_on_from_a_barrier_stop_nobody() -> None:
