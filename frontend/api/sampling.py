@@ -36,6 +36,7 @@ Found = TypeVar("Found")
 
 MOST_SAMPLES = 10_000
 GO_ON_TIMEOUT_S = 10.0
+_STOP_TIMEOUT_S = 10.0
 
 
 class Samples(msgspec.Struct, frozen=True):
@@ -166,12 +167,20 @@ async def _glance(
     state, ranks = session.state, passing.ranks
     try:
         with deadline.unlimited(), deadline.within(GO_ON_TIMEOUT_S):
-            asked = await session.ask("interrupt", Interrupt(), ranks)
-            failed = RankSet.union(each.ranks for each in asked.errors) | asked.missing.ranks
-            await session.runs.wait_stopped("interrupt", ranks - failed, counts_passing=False)
+            await _stop(session, ranks)
             return await look(ranks & state.stopped)
     finally:
         await go_on(session, passing.ranks)
+
+
+async def _stop(session: Session, ranks: RankSet) -> Missing:
+    """Interrupt ranks for a look, and wait until they have stopped; return those that have not."""
+    asked = await session.ask("interrupt", Interrupt(), ranks)
+    failed = RankSet.union(each.ranks for each in asked.errors)
+    stopped = await session.runs.wait_stopped(
+        "interrupt", ranks - failed - asked.missing.ranks, counts_passing=False
+    )
+    return stopped.missing | asked.missing
 
 
 async def go_on(session: Session, ranks: RankSet) -> None:
@@ -231,17 +240,24 @@ class Sampler:
     async def sample(self) -> Answer:
         """Ask once, with running ranks interrupted."""
         session = self._session
-        self._interrupted = self._interrupted | (self._ranks & session.state.running)
-        try:
-            # Shielded from cancellation: a rank that stops for the sample afterwards would stay
-            # stopped.
-            asked, missing = self._ranks, Missing()
-            if running := asked & session.state.running:
-                stops = await to_its_end(session.ranks(running).interrupt())
-                asked, missing = asked - stops.missing.ranks, stops.missing
-            answer = await session.ask(self._command, self._operation, asked)
-            return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
-        finally:
-            interrupted = self._interrupted
-            self._interrupted = interrupted & session.state.running
-            await to_its_end(go_on(session, interrupted))
+        running = self._ranks & session.state.running
+        self._interrupted = self._interrupted | running
+        with session.passing.within(running) as passing:
+            try:
+                # Shielded from cancellation: a rank that stops for the sample afterwards would stay
+                # stopped.
+                asked, missing = self._ranks, Missing()
+                if running:
+                    missing = await to_its_end(self._stop(running))
+                    asked = asked - missing.ranks
+                answer = await session.ask(self._command, self._operation, asked)
+                return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
+            finally:
+                # Ranks that have stopped with others meanwhile stay stopped.
+                interrupted = self._interrupted - (running - passing.ranks)
+                self._interrupted = interrupted & session.state.running
+                await to_its_end(go_on(session, interrupted))
+
+    async def _stop(self, ranks: RankSet) -> Missing:
+        with deadline.within(deadline.answers_s(_STOP_TIMEOUT_S)):
+            return await _stop(self._session, ranks)

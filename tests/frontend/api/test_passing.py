@@ -12,7 +12,7 @@ from pgdb.frontend.api import sampling
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.overlay.messages import AnyOperation, Lost
+from pgdb.overlay.messages import AnyOperation, Backtrace, Lost
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Gone, Stop
@@ -100,6 +100,33 @@ def test_where_all_others_are_under_a_look_nobody_is_interrupted_again() -> None
         while session.state.running:
             await asyncio.sleep(0)
         assert ("1", "breakpoint-hit", "") in stops_of(news)
+
+    run(job, test)
+
+
+@pytest.mark.parametrize("event", [HIT, CRASH])
+def test_ranks_of_which_a_sample_is_taken_stop_with_others(event: Stop) -> None:
+    class Asked(MovingJob):
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
+            if isinstance(operation, Backtrace) and len(self.resumed) == 1:
+                self.happen({0: event})
+            return await super().on_request(request_id, ranks, operation)
+
+    job = Asked({rank: [None] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        await session.continue_(wait=False)
+        session.stop_modes.set_rule(1, "all")
+        news: list[object] = []
+        session.subscribe(news.append)
+        await session.ranks(RankSet.parse("1-2")).tree(samples=3, every_s=0.001)
+        while session.state.running:
+            await asyncio.sleep(0)
+        assert len(job.resumed) == 1 and job.interrupted == ["1-2", "3"]
+        named = RankSet.union(RankSet.parse(each) for each, _, _ in stops_of(news))
+        assert named == job.ranks
 
     run(job, test)
 

@@ -13,9 +13,11 @@ from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.calltree import CallTree
 from pgdb.frontend.api import sampling
+from pgdb.frontend.api.passing import Passing
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import Interrupt
 from pgdb.ranks import RankSet
 from pgdb.records import Frame, Record, Stack, Stop
 from tests.fakes.bare_session import BareSession
@@ -58,6 +60,8 @@ class SampledSession(BareSession):
         return Answer(command="interrupt", ranks=running, classes=())
 
     async def ask(self, command: str, operation: object, ranks: RankSet) -> Answer:
+        if isinstance(operation, Interrupt):
+            return await self.interrupt()
         self.asked += 1
         if self.fails:
             raise CommandError("no")
@@ -91,8 +95,24 @@ class SampledSession(BareSession):
         self.run_count += 1
         self.state.start_run(self.run_count, ranks)
 
-    async def wait_stopped(self, command: str, ranks: RankSet, *, timeout_s: float) -> None:
+    @property
+    def passing(self) -> SampledSession:
+        return self
+
+    @contextlib.contextmanager
+    def within(self, ranks: RankSet) -> Iterator[Passing]:
+        yield Passing(ranks)
+
+    async def wait_stopped(
+        self,
+        command: str,
+        ranks: RankSet,
+        *,
+        timeout_s: float = 0.0,
+        counts_passing: bool = True,
+    ) -> Answer:
         await asyncio.sleep(0)
+        return Answer(command, ranks, ())
 
     async def take(self, samples: int = 3) -> CallTree:
         session = cast(Session, self)
