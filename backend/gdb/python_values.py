@@ -14,6 +14,7 @@ from pgdb.backend.gdb.python_parts import PATH, PREFIX, PYTHON_PART
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.python import array_text, scopes, values
 from pgdb.backend.python.arrays import ArrayPlace
+from pgdb.backend.python.ctypes_values import Field
 from pgdb.backend.python.objects import UnknownError
 from pgdb.backend.python.reader import Local, PythonFrame
 from pgdb.backend.python.scopes import Scope
@@ -152,7 +153,7 @@ class PythonValues:
         except CommandError:
             return None
 
-    async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int | ArrayPlace]:
+    async def _resolved(self, pid: int, text: str) -> tuple[Interpreter, int | ArrayPlace | Field]:
         path = values.parse(text)
         frame = await self._commands.selected(pid)
         if isinstance(frame, Failure):
@@ -213,9 +214,16 @@ class PythonValues:
         return values.layout_text(place, match["name"], match["index"] or "")
 
     async def _shown(
-        self, pid: int, interpreter: Interpreter, found: int | ArrayPlace, operation: Evaluate
+        self,
+        pid: int,
+        interpreter: Interpreter,
+        found: int | ArrayPlace | Field,
+        operation: Evaluate,
     ) -> Value:
         """Return the value of an object, and the whole of one that is shown in part."""
+        if isinstance(found, Field):
+            of_c = await asyncio.to_thread(interpreter.shown_of_c, found, _SHOWN)
+            return Value(text=of_c.text, looked_at=-1 if of_c.is_cut else 0)
         if isinstance(found, int):
             address = found
             most = operation.most_elements
@@ -301,6 +309,8 @@ class PythonValues:
                     "names a field of all"
                 )
             return place
+        if isinstance(found, Field):
+            raise CommandError(f"py:{text} has no numbers")
         assert isinstance(found, int), "no array"
         return await asyncio.to_thread(_block_of, interpreter, found, text)
 

@@ -113,8 +113,8 @@ class PythonWaits:
                 found = interpreter.resolve(values.parse(text), frame, scope)
             except PgdbError:
                 return ""
-            if isinstance(found, ArrayPlace):
-                return "array"
+            if not isinstance(found, int):
+                return "array" if isinstance(found, ArrayPlace) else ""
             return interpreter.objects.type_name(found)
 
         return loops.loop_of(source, frame.line, type_of)

@@ -10,9 +10,11 @@ import msgspec
 
 from pgdb.backend.python import object_text
 from pgdb.backend.python.arrays import ArrayPlace, NoNumbersError, dtype_of
-from pgdb.backend.python.objects import Objects, UnknownError
+from pgdb.backend.python.objects import Key, Objects, UnknownError
 
 _MOST_DIMENSIONS = 32
+_STRUCTURE_AT = 24
+"""Offset of the place of a single structure in its object; its type is behind it."""
 _OTHER_NAMES = {"O": "object", "M": "datetime64", "m": "timedelta64", "V": "void"}
 _MOST_ITEM_BYTES = 4096
 _MOST_OF_ELEMENT = 20
@@ -62,32 +64,47 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 def structures(objects: Objects, address: int) -> ArrayPlace | None:
-    """Return the place of the structures of an array of NumPy, None for another object."""
+    """Return the place of the structures of an array of NumPy, or of a single structure; None for
+    another object.
+
+    :raises UnknownError: if the elements are no structures.
+    """
     name = objects.type_name(address)
-    if "numpy.ndarray" not in objects.bases(address):
+    bases = objects.bases(address)
+    if "numpy.void" in bases:
+        data, described = objects.words(address + _STRUCTURE_AT, 2)
+        shape: tuple[int, ...] = ()
+        strides: tuple[int, ...] = ()
+        name = "numpy.ndarray"  # that of a field with several elements
+    elif "numpy.ndarray" in bases:
+        data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
+        if count > _MOST_DIMENSIONS:
+            return None
+        described = objects.word(address + 56)
+        shape = objects.words(objects.word(address + 32), count)
+        strides = struct.unpack(f"<{count}q", objects.read(objects.word(address + 40), 8 * count))
+    else:
         return None
-    data, count = objects.word(address + 16), objects.word(address + 24) & 0xFFFFFFFF
-    described = objects.word(address + 56)
     kind = _described(objects, described)
-    if kind.letter != "V" or count > _MOST_DIMENSIONS or not 0 < kind.size_bytes:
+    if kind.letter != "V" or not 0 < kind.size_bytes:
         return None
     _fields(objects, kind)  # raises an error where the elements have none
-    shape = objects.words(objects.word(address + 32), count)
-    strides = struct.unpack(f"<{count}q", objects.read(objects.word(address + 40), 8 * count))
     return ArrayPlace(name, f"|V{kind.size_bytes}", shape, strides, data, described)
 
 
-def field(objects: Objects, place: ArrayPlace, name: str) -> ArrayPlace:
+def field(objects: Objects, place: ArrayPlace, key: Key) -> ArrayPlace:
     """Return the place of a field of structures.
+
+    :param key: its name, or its number.
 
     :raises UnknownError: if there is none of numbers or structures.
     """
     fields = _fields(objects, _described(objects, place.structure))
-    found = next(((kind, offset) for each, kind, offset in fields if each == name), None)
-    if found is None:
-        names = ", ".join(each for each, _, _ in fields)
-        raise UnknownError(f"the structures have no field {name!r}; they have {names}")
-    kind, offset = found
+    names = [each for each, _, _ in fields]
+    name = names[key] if isinstance(key, int) and -len(names) <= key < len(names) else key
+    if name not in names:
+        raise UnknownError(f"the structures have no field {key!r}; they have {', '.join(names)}")
+    _, kind, offset = fields[names.index(str(name))]
     shape, strides = place.shape, place.strides
     if (inner := _subarray(objects, kind)) is not None:
         kind, lengths = inner

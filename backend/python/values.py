@@ -129,8 +129,9 @@ class Interpreter:
 
     def resolve(
         self, path: Path, frame: PythonFrame, scope: Scope | None = None
-    ) -> int | ArrayPlace:
-        """Return the address of the value of an expression in a frame, or the place of numbers.
+    ) -> int | ArrayPlace | ctypes_values.Field:
+        """Return the address of the value of an expression in a frame, or the place of numbers or
+        of a value of C in an object of ctypes.
 
         :param scope: the variables that the frame sees; without it, its plain local variables and
             the globals of its module count.
@@ -143,10 +144,10 @@ class Interpreter:
         for kind, key in path.steps:
             of_c = of_c or (ctypes_values.whole(objects, address) if place is None else None)
             if of_c is not None and place is None:
-                if kind == "attribute":
-                    of_c = ctypes_values.step(objects, of_c, str(key))
+                inner = ctypes_values.step(objects, of_c, kind, key)
+                of_c = inner or of_c
                 place = ctypes_values.numbers(objects, of_c)
-                if kind == "attribute":
+                if inner is not None:
                     continue
             if place is not None and kind == "attribute" and not place.structure:
                 raise UnknownError(f"a part of an array has no attribute {key!r}")
@@ -170,7 +171,7 @@ class Interpreter:
             else:
                 address = objects.element(address, key)
         if place is None and of_c is not None:
-            raise UnknownError("a structure within another value is shown with that")
+            return of_c
         if place is None:
             place = self._numbers(address)
         return address if place is None else place
@@ -187,7 +188,7 @@ class Interpreter:
         another step; fields are attributes in a record array."""
         if kind != "attribute":
             return self.structures(address)
-        if "recarray" not in self.objects.bases(address):
+        if not {"recarray", "record"} & {*self.objects.bases(address)}:
             return None
         found = self.structures(address)
         try:
@@ -198,8 +199,11 @@ class Interpreter:
         return found
 
     def _element(self, place: ArrayPlace, key: Key) -> ArrayPlace:
-        """Return the part of an array with an index, with several, or with the name of a field."""
-        if isinstance(key, str) and place.structure:
+        """Return the part of an array with an index, with several, or with the name of a field.
+
+        A single structure has its fields by their numbers, too.
+        """
+        if place.structure and (isinstance(key, str) or not place.shape):
             return numpy_elements.field(self.objects, place, key)
         return _part(place, key)
 
@@ -331,9 +335,13 @@ class Interpreter:
         )
 
     def _other_array(self, address: int, most: int) -> Shown | None:
-        """Return the text of an array of NumPy that has no numbers, None for another object."""
+        """Return the text of a structure, or of an array without numbers, of NumPy; None for
+        another object."""
         objects = self.objects
-        if "numpy.ndarray" not in objects.bases(address):
+        bases = objects.bases(address)
+        if "numpy.void" in bases and (only := self.structures(address)) is not None:
+            return self.of_structures(only, most)
+        if "numpy.ndarray" not in bases:
             return None
         if arrays.mask_of(objects, address) is not None:
             return self._masked(address, most)
@@ -361,12 +369,19 @@ class Interpreter:
 
     def _of_c(self, address: int, most: int) -> Shown | None:
         """Return the text of an object of ctypes, None for another object."""
+        value = ctypes_values.whole(self.objects, address)
+        return None if value is None else self.shown_of_c(value, most)
+
+    def shown_of_c(self, value: ctypes_values.Field, most: int) -> Shown:
+        """Return the text of a value of C in an object of ctypes.
+
+        :param most: most elements of each array.
+        """
 
         def number_text(place: ArrayPlace) -> Shown:
             return array_text.shown_numbers(place, *self._first(place, most), most)
 
-        value = ctypes_values.whole(self.objects, address)
-        return None if value is None else ctypes_values.shown(self.objects, value, number_text)
+        return ctypes_values.shown(self.objects, value, number_text)
 
     def _texts_of(self, place: ArrayPlace, most: int) -> list[str]:
         dtype, data = self._first(place, most)

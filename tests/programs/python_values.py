@@ -139,6 +139,10 @@ class Record(Head):
     _fields_ = [("values", ctypes.c_double * 2), ("corner", Corner), ("name", ctypes.c_char * 8)]
 
 
+class Flags(ctypes.Structure):
+    _fields_ = [("lead", ctypes.c_ubyte), ("low", ctypes.c_uint, 3), ("signed", ctypes.c_int, 5)]
+
+
 @types.coroutine
 def pausing(seconds):
     yield seconds
@@ -169,6 +173,7 @@ def numbers():
     rows = np.array([(1, 2.5, "ab")], dtype=[("id", "i4"), ("at", "f8"), ("name", "U4")])
     in_field = np.array([(1, [[2, 3]])], dtype=[("a", "u1"), ("m", "f4", (1, 2))])
     inner = np.array([(1, (2, 3))], dtype=[("a", "u1"), ("b", [("c", "i2"), ("d", "i8")])])
+    row, one, cells = inner[0], rows.view(np.recarray)[0], [rows[0]]
     hidden = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     shown = np.ma.masked_array([1.0, 2.0])
     held = {"w": np.arange(3.0), "g": np.float64(0.5), "n": [np.int32(4)], "t": np.array(["x"])}
@@ -274,6 +279,9 @@ def objects(argument):
     record, whole_of_c = Record(7, (1.5, 2.5), Corner(1, 2)), ctypes.c_int(-3)
     text_of_c, many_of_c = ctypes.c_char_p(b"abc"), (ctypes.c_short * 2 * 3)()
     many_of_c[2][1], record.name, pointer_of_c = 9, b"xy", ctypes.pointer(whole_of_c)
+    flags, corners = Flags(1, 5, -3), (Corner * 2)(Corner(1, 2), Corner(3, 4))
+    to_record, to_nothing = ctypes.pointer(record), ctypes.POINTER(Corner)()
+    to_many = ctypes.cast(many_of_c, ctypes.POINTER(ctypes.c_short))
     for each in (through, backwards, letters, counted, few, linked, from_three, twice):
         next(each)
     list(exhausted)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.python import array_text, runtime, values
+from pgdb.backend.python.ctypes_values import Field
 from pgdb.backend.python.reader import PythonFrame, Reader
 from pgdb.backend.python.values import Interpreter
 from pgdb.process_maps import read_mappings
@@ -70,6 +71,10 @@ def value(process: PythonProcess, text: str, level: int = 1) -> str:
     place = found.resolve(values.parse(text), process.frames[level])
     if isinstance(place, int):
         return found.shown(place)
+    if isinstance(place, Field):
+        return found.shown_of_c(place, array_text.MOST_SHOWN).text
+    if place.structure:
+        return found.of_structures(place, array_text.MOST_SHOWN).text
     low, high = place.extent
     data = found.objects.read(place.address + low, high - low)
     return array_text.text_of_numbers(place, *values.elements(place, data, low))

@@ -154,7 +154,26 @@ EXPECTED = {
     "text_of_c": "b'abc'",
     "many_of_c": "c_short_Array_2_Array_3 of int16, shape (3, 2) = {{0, 0}, {0, 0}, {0, 9}}",
     "many_of_c[2, 1]": "9",
-    "pointer_of_c": "<LP_c_int>",
+    "record.corner": "Corner(x=1, y=2)",
+    "pointer_of_c": "<LP_c_int to -3>",
+    "pointer_of_c.contents": "-3",
+    "pointer_of_c[0]": "-3",
+    "to_record": "<LP_Record to Record(step=7, values=c_double_Array_2 of float64, shape (2,) = "
+    "{1.5, 2.5}, corner=Corner(x=1, y=2), name=b'xy')>",
+    "to_record.contents.corner.y": "2",
+    "to_record[0].name": "b'xy'",
+    "to_nothing": "<LP_Corner; NULL>",
+    "to_many[5]": "9",
+    "corners": "Corner_Array_2(Corner(x=1, y=2), Corner(x=3, y=4))",
+    "corners[1]": "Corner(x=3, y=4)",
+    "corners[-1].y": "4",
+}
+LAST_WITH_BITS = 13
+"""Last minor version of Python whose fields of bits are read."""
+BITS = {
+    "flags": "Flags(lead=1, low=5, signed=-3)",
+    "flags.low": "5",
+    "flags.signed": "-3",
 }
 
 
@@ -167,6 +186,10 @@ def test_values_of_each_interpreter(python: str) -> None:
             process.go_on()
             process.look()
         assert {each: value(process, each) for each in EXPECTED} == EXPECTED
+        if process.interpreter.objects.minor > LAST_WITH_BITS:
+            assert value(process, "flags") == "Flags(lead=1, low=<c_uint>, signed=<c_int>)"
+        else:
+            assert {each: value(process, each) for each in BITS} == BITS
         # An object in another one has its attributes in the whole value alone.
         assert re.sub("0x[0-9a-f]+", "0x", value(process, "plain")) == (
             "<Plain number=1, items=[1, 2], slotted=<Slotted at 0x>>"
@@ -215,7 +238,9 @@ def test_values_of_each_interpreter(python: str) -> None:
             "TABLE['absent']": "no key 'absent'",
             "ended.gi_frame.f_locals['number']": "the generator has ended",
             "waiting.gi_frame.f_locals['other']": "no variable 'other'",
-            "record.corner": "shown with that",
+            "to_record[1]": "size of the elements is not known behind a pointer",
+            "to_nothing.contents": "the pointer is NULL",
+            "corners[2]": "index 2 is outside of 2 elements",
             "record.other": "Record has no field 'other'",
             "plain.gi_frame.f_locals['number']": "Plain has no frame of its own",
             "zero[0]": "int is no list, tuple or dict",
@@ -246,6 +271,14 @@ def test_arrays_of_numpy() -> None:
         "rows": "numpy.ndarray of (id, at, name), shape (1,) = {(1, 2.5, 'ab')}",
         "in_field": "numpy.ndarray of (a, m), shape (1,) = {(1, [[2.0, 3.0]])}",
         "inner": "numpy.ndarray of (a, b), shape (1,) = {(1, (2, 3))}",
+        "in_field[0]['m']": "numpy.ndarray of float32, shape (1, 2) = {{2.0, 3.0}}",
+        "row": "(1, (2, 3))",
+        "row['b']": "(2, 3)",
+        "row['b']['d']": "3",
+        "row[-1][0]": "2",
+        "one": "(1, 2.5, 'ab')",
+        "one.at": "2.5",
+        "cells": "[(1, 2.5, 'ab')]",
         "hidden": "MaskedArray of float64, shape (2,) = {1.0, --}",
         "shown": "MaskedArray of float64, shape (2,) = {1.0, 2.0}",
         "held": "{'w': numpy.ndarray of float64, shape (3,) = {0.0, 1.0, 2.0}, 'g': 0.5, 'n': [4], "
