@@ -10,6 +10,7 @@ MPI's own, while ``raise`` names a thread.
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ _ASK = (
     "(long)$_siginfo.si_code, (long)$_siginfo._sifields._kill.si_pid"
 )
 _NUMBERS = pattern(r"(-?\d+) (-?\d+)\s*\Z")
+_HANDLING = pattern(r"^SIG\w+\s+(?:Yes|No)\s+(?:Yes|No)\s+(Yes|No)\b", re.M)
 # asm-generic/siginfo.h: kill and sigqueue, which write(2) does as well for SIGPIPE; then tgkill,
 # which raise calls.
 _TO_PROCESS = (0, -1)
@@ -61,6 +63,15 @@ async def sent(gdb: GdbSession) -> Sent | None:
     """Return the sender of the signal at which the selected thread has stopped, None if unknown."""
     found = _NUMBERS.search((await gdb.send(console(_ASK))).answer)
     return Sent(*map(int, found.groups())) if found is not None else None
+
+
+async def is_passed(gdb: GdbSession, name: str) -> bool:
+    """Return whether GDB passes a signal to the rank when that runs on.
+
+    Without ``handle``, it keeps SIGINT and SIGTRAP to itself.
+    """
+    found = _HANDLING.search((await gdb.send(console(f"info signals {name}"))).answer)
+    return found is None or found[1] == "Yes"
 
 
 def _is_deadly(number: int, pid: int, sender: int) -> bool:

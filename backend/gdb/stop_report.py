@@ -313,7 +313,11 @@ class StopReports:
             frame = replace(frame, offset=offset.removesuffix("+0"))
         if stop.signal in EXPLAINED and (cause := await self._faults.of(stop.signal, pid)):
             stop = replace(stop, detail=_joined(f"cause: {cause}", stop.detail))
-        if sent is not None and await sent.ends_itself(stop.signal, pid):
+        if (
+            sent is not None
+            and await sent.ends_itself(stop.signal, pid)
+            and await own_signals.is_passed(self._gdb, stop.signal)
+        ):
             deaths = self._breakpoints.deaths
             number = deaths.number if deaths.is_active else 0
             stop = replace(stop, reason="death", breakpoint=number, meaning="")

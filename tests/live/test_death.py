@@ -164,6 +164,20 @@ def test_a_signal_that_is_handled_or_from_elsewhere_is_no_death(
     ]
 
 
+def test_a_signal_that_gdb_keeps_to_itself_is_no_death(openmpi: Mpi, builder: Builder) -> None:
+    program = builder.build(openmpi, "deaths.c")
+    line = openmpi.line(3, program, "9")
+    commands = ex("handle SIGTERM nopass", "continue")
+    finished = run_json("launch", "--settle", "1", *commands, *line)
+    (stop,) = [
+        each
+        for each in finished.answer("continue")["classes"]
+        if each["record"].get("signal") == "SIGTERM"
+    ]
+    assert (stop["ranks"], stop["record"]["reason"]) == ("2", "signal-received")
+    assert "dying" not in stop["record"]
+
+
 def test_deaths_in_other_languages(openmpi: Mpi, builder: Builder) -> None:
     cpp, f90 = (builder.build(openmpi, f"deaths{suffix}") for suffix in (".cpp", ".f90"))
     checked = builder.build(openmpi, "deaths.f90", "-fcheck=bounds")
