@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pgdb.merge.classes import EquivalenceClass as EquivalenceClass
     from pgdb.merge.classes import Missing as Missing
     from pgdb.merge.summary import Summary as Summary
+    from pgdb.overlay.query_options import QueryOptions as QueryOptions
     from pgdb.ranks import RankSet as RankSet
 
 _HOMES = {
@@ -87,6 +88,7 @@ _HOMES = {
     "PermissionToTraceError": "pgdb.errors",
     "PgdbError": "pgdb.errors",
     "ProtocolError": "pgdb.errors",
+    "QueryOptions": "pgdb.overlay.query_options",
     "RankSet": "pgdb.ranks",
     "RankSetError": "pgdb.errors",
     "Ranks": "pgdb.frontend.startup.sync",
@@ -130,6 +132,7 @@ __all__ = [
     "PermissionToTraceError",
     "PgdbError",
     "ProtocolError",
+    "QueryOptions",
     "RankSet",
     "RankSetError",
     "Ranks",

@@ -72,6 +72,7 @@ from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 

@@ -7,7 +7,7 @@ parts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pgdb.backend.gdb import python_calls
@@ -15,6 +15,7 @@ from pgdb.backend.gdb.mi import quote
 from pgdb.backend.gdb.queries import bounds_of, failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Explore, MachineQuery
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.patterns import pattern
 from pgdb.records import Done, Failure, Record, Text, Value, Variable, Variables
 
@@ -47,6 +48,7 @@ _COMMANDS = {
     "var set update range": "-var-set-update-range",
     "var set visualizer": "-var-set-visualizer",
 }
+_VALUES = {"names": "--no-values", "all": "--all-values", "simple": "--simple-values"}
 _PLAIN = pattern(r"[\w.$*@%+-]+\Z")
 _NEVER_SHOWN = ("thread-id", "displayhint")
 
@@ -66,7 +68,8 @@ async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
         return Failure(message=f"no command {operation.command!r}")
     if operation.command == "var create":
         await gdb.send("-enable-pretty-printing")  # for the children of containers
-    words = [each if _PLAIN.match(each) else quote(each) for each in operation.arguments]
+    given = (*_options(operation.options), *operation.arguments)
+    words = [each if _PLAIN.match(each) else quote(each) for each in given]
     result = await gdb.send(" ".join((command, *words)))
     if result.kind != "done":
         return failure(result)
@@ -79,6 +82,27 @@ async def ask(gdb: GdbSession, operation: MachineQuery) -> Record:
         text = "\n".join(_lines(result.payload))
     text = f"{result.log}{text}"
     return Text(text=text) if text else Done()
+
+
+def _options(given: QueryOptions) -> Iterator[str]:
+    """Yield the options of MI's command; those of ``-data-disassemble`` end with its mode."""
+    if given.values:
+        yield _VALUES[given.values]
+    if given.children_only:
+        yield "-c"
+    if given.resets:
+        yield "-r"
+    for name, value in (
+        ("-f", given.format),
+        ("-s", given.start),
+        ("-e", given.end),
+        ("-f", given.file),
+        ("-l", given.line),
+        ("-n", given.lines),
+        ("--", given.mode),
+    ):
+        if value not in ("", None):
+            yield from (name, str(value))
 
 
 async def _changed_registers(gdb: GdbSession) -> Record:

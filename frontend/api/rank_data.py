@@ -31,6 +31,7 @@ from pgdb.overlay.messages import (
     MachineQuery,
     Reduce,
 )
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
@@ -205,12 +206,20 @@ class RankData:
         return await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
 
     async def machine_query(
-        self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
+        self,
+        command: str,
+        arguments: Sequence[str] = (),
+        *,
+        options: QueryOptions | None = None,
+        timeout_s: float | None = None,
     ) -> Answer:
         """Carry out a command that only GDB/MI has, by its words: ``var create``, ``list
-        features``."""
-        line = " ".join((command, *arguments))
-        query = MachineQuery(command=command, arguments=tuple(arguments))
+        features``. *options* are those of PGDB's command of that name, such as ``var update``.
+        """
+        query = MachineQuery(
+            command=command, arguments=tuple(arguments), options=options or QueryOptions()
+        )
+        line = " ".join((command, *query.options.words, *arguments))
         return await self._session.ask(line, query, self.set, timeout_s=timeout_s, of_ended=True)
 
     async def explore(

@@ -36,6 +36,7 @@ from pgdb.frontend.api.until_differ import MOST_HITS, Differ
 from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
 from pgdb.frontend.store.saving import Written
 from pgdb.overlay.messages import BreakpointKind, Delivered, RunWord
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.proctable import ProcTable, SessionMode, World
 from pgdb.ranks import RankSet
 
@@ -239,12 +240,20 @@ class Ranks:
         )
 
     def machine_query(
-        self, command: str, arguments: Sequence[str] = (), *, timeout_s: float | None = None
+        self,
+        command: str,
+        arguments: Sequence[str] = (),
+        *,
+        options: QueryOptions | None = None,
+        timeout_s: float | None = None,
     ) -> Answer:
         """Carry out a command that only GDB/MI has, by its words: ``var create``, ``list
-        features``."""
+        features``. *options* are those of PGDB's command of that name, such as ``var update``.
+        """
         return self._loop.call(
-            lambda: self._view.machine_query(command, arguments, timeout_s=timeout_s)
+            lambda: self._view.machine_query(
+                command, arguments, options=options, timeout_s=timeout_s
+            )
         )
 
     def explore(

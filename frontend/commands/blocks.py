@@ -20,7 +20,7 @@ from pgdb.frontend.api.gdb_blocks import Block, Line, Node, parse, reads_lines
 from pgdb.frontend.commands import block_values, bodies
 from pgdb.frontend.commands.bodies import Checker, executed, needs_front_end
 from pgdb.frontend.commands.breakpoint_words import not_there, ranks_with, read_numbers
-from pgdb.frontend.commands.options import split_words
+from pgdb.frontend.commands.options import Option, Rest, Syntax, split_words
 from pgdb.frontend.commands.table import COMMANDS, Call, Outcome
 from pgdb.frontend.commands.user_commands import (
     UserCommand,
@@ -31,6 +31,7 @@ from pgdb.frontend.commands.user_commands import (
 )
 from pgdb.frontend.system import deadline
 from pgdb.overlay.messages import Console
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Text
@@ -438,14 +439,23 @@ async def learn(call: Call, code: str) -> None:
             call.workspace.user.learn(each.record.text)
 
 
+# GDB's own command, whose help stays GDB's: the command table has no entry for it.
+_PATH = Syntax(
+    (Option(name="-r", help="begin with the directories of the start", argument="resets"),),
+    Rest.BEHIND,
+)
+
+
 async def _path(call: Call) -> Outcome:
     """Carry out ``path``, which has an effect on programs that GDB starts only.
 
     ``path -r`` of the PGDB of 2014 removes what an earlier one has added.
     """
-    words = split_words(call.argument) if call.argument.startswith("-r") else []
-    if words[:1] == ["-r"]:
-        answer = await call.view.machine_query("path", words)
+    parsed = _PATH.parse("path", call.argument)
+    if parsed.values["resets"]:
+        answer = await call.view.machine_query(
+            "path", split_words(parsed.rest), options=QueryOptions(resets=True)
+        )
     else:
         answer = await call.view.execute_plain(call.line)
     call.session.note("'path' has no effect on the job: its launcher finds the program")

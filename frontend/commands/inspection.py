@@ -219,7 +219,8 @@ async def _info(call: Call) -> Outcome:
     if _REGISTERS.match(topic) and _FORMAT_OF_REGISTERS.match(rest.strip()):
         return await ranks.machine_query("info registers", rest.split())
     if topic == "locals" and rest.strip() in ("0", "1", "2"):
-        return await ranks.machine_query("list locals", [rest.strip()])
+        words, options = variable_objects.print_values(rest.split())
+        return await ranks.machine_query("list locals", words, options=options)
     if topic and not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
@@ -292,7 +293,8 @@ async def _list(call: Call) -> Outcome:
     these; PRINT-VALUES is 0 for names, 1 for values, 2 for simple values.
     """
     if (query := variable_objects.list_query(call)) is not None:
-        return await call.view.machine_query(*query)
+        what, words, options = query
+        return await call.view.machine_query(what, words, options=options)
     answer = await call.view.list_source(call.line)
     call.dispatcher.next_is_source()
     return answer

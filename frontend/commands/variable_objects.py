@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
-from pgdb.frontend.commands.options import Option, count
+from pgdb.frontend.commands.options import Option, Rest, Syntax, count
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, need_argument
+from pgdb.overlay.query_options import PrintValues, QueryOptions
 from pgdb.patterns import pattern
 
 _ACTIONS = {
     "create": (3, "NAME|- FRAME|*|@ EXPR"),
-    "delete": (2, "[-c] NAME"),
+    "delete": (1, "[-c] NAME"),
     "set format": (2, "NAME FORMAT"),
     "show format": (1, "NAME"),
     "info num children": (1, "NAME"),
@@ -22,16 +24,37 @@ _ACTIONS = {
     "info expression": (1, "NAME"),
     "info path expression": (1, "NAME"),
     "show attributes": (1, "NAME"),
-    "evaluate expression": (3, "[-f FORMAT] NAME"),
+    "evaluate expression": (1, "[-f FORMAT] NAME"),
     "assign": (2, "NAME EXPR"),
     "update": (2, "[PRINT-VALUES] NAME|*"),
     "set frozen": (2, "NAME 0|1"),
     "set update range": (3, "NAME FROM TO"),
     "set visualizer": (2, "NAME VISUALIZER"),
 }
-"""Number of words, of which the last takes the rest of the line, and usage."""
+"""Number of words behind the options, of which the last takes the rest of the line, and usage."""
+_OPTIONS = {
+    "delete": Syntax(
+        (Option(name="-c", help="delete the children only", argument="children_only"),),
+        Rest.BEHIND,
+    ),
+    "evaluate expression": Syntax(
+        (
+            Option(
+                name="-f",
+                value="FORMAT",
+                help="the format of the value",
+                argument="format",
+                default="",
+            ),
+        ),
+        Rest.BEHIND,
+    ),
+}
+"""Options of single actions; an option in the command table is one of the whole command."""
+_VALUES: dict[str, PrintValues] = {"0": "names", "1": "all", "2": "simple"}
 _LEAST = {"create": 3, "set format": 2, "assign": 2, "set frozen": 2, "set update range": 3}
 _LEAST["set visualizer"] = 2
+_MOST_LINES = 10**9
 _LISTS = pattern(
     r"(?P<what>features|target\s+features|thread\s+groups|changed\s+registers|register\s+names"
     r"|stack\s+arguments|symbol\s+lines|locals(?=\s+(?:[012]|--)))(?:\s+(?P<rest>.*))?\Z"
@@ -56,15 +79,27 @@ async def _var(call: Call) -> Outcome:
     if action is None:
         raise UsageError(f"var: no action {text!r}; there are {', '.join(_ACTIONS)}")
     most, usage = _ACTIONS[action]
-    words = text[len(action) :].split(maxsplit=most - 1)
+    syntax = _OPTIONS.get(action)
+    parsed = (syntax or Syntax((), Rest.BEHIND)).parse(f"var {action}", text[len(action) :])
+    words = parsed.rest.split(maxsplit=most - 1)
     if len(words) < _LEAST.get(action, 1):
         raise UsageError(f"'var {action}' needs {usage}")
-    if action in ("list children", "update") and words[0] in ("0", "1", "2") and len(words) > 1:
-        words[0] = ("--no-values", "--all-values", "--simple-values")[int(words[0])]
-    return await call.view.machine_query(f"var {action}", [word.strip() for word in words])
+    options = QueryOptions(**parsed.values)
+    if action in ("list children", "update") and words[0] in _VALUES and len(words) > 1:
+        options = QueryOptions(values=_VALUES[words.pop(0)])
+    return await call.view.machine_query(
+        f"var {action}", [word.strip() for word in words], options=options
+    )
 
 
-def list_query(call: Call) -> tuple[str, list[str]] | None:
+def print_values(words: Sequence[str]) -> tuple[list[str], QueryOptions]:
+    """Return the words behind a PRINT-VALUES of 0, 1 or 2, and the options that it stands for."""
+    if words and words[0] in _VALUES:
+        return list(words[1:]), QueryOptions(values=_VALUES[words[0]])
+    return list(words), QueryOptions()
+
+
+def list_query(call: Call) -> tuple[str, list[str], QueryOptions] | None:
     """Return the query of a ``list`` of something else than source lines; None for those.
 
     :raises UsageError: if an argument is missing.
@@ -79,9 +114,12 @@ def list_query(call: Call) -> tuple[str, list[str]] | None:
         raise UsageError(f"list {what}: {error}") from None
     if what == "symbol lines" and len(words) != 1:
         raise UsageError("'list symbol lines' needs a source file")
-    if what in ("stack arguments", "locals") and not words:
-        raise UsageError(f"'list {what}' needs PRINT-VALUES: 0, 1 or 2")
-    return f"list {what}", words
+    options = QueryOptions()
+    if what in ("stack arguments", "locals"):
+        if not words:
+            raise UsageError(f"'list {what}' needs PRINT-VALUES: 0, 1 or 2")
+        words, options = print_values(words)
+    return f"list {what}", words, options
 
 
 @COMMANDS.command(
@@ -101,27 +139,56 @@ async def _write(call: Call) -> Outcome:
     return await call.view.machine_query("write memory bytes", [address, data])
 
 
+def _lines(title: str, text: str) -> int:
+    return -1 if text == "-1" else count(_MOST_LINES)(title, text)
+
+
 @COMMANDS.command(
     "disassemble",
     group=Group.DATA,
     usage="disassemble [/MODIFIERS] [LOCATION]",
     summary="show instructions",
+    rest=Rest.BEHIND,
+    options=(
+        Option(
+            name="-s", value="START", help="begin at this address", argument="start", default=""
+        ),
+        Option(name="-e", value="END", help="end at this address", argument="end", default=""),
+        Option(
+            name="-f", value="FILE", help="show those of this file", argument="file", default=""
+        ),
+        Option(
+            name="-l",
+            value="LINE",
+            help="begin at this line of FILE",
+            argument="line",
+            read=count(_MOST_LINES),
+        ),
+        Option(
+            name="-n",
+            value="LINES",
+            help="show so many lines, -1 for all of the function",
+            argument="lines",
+            read=_lines,
+        ),
+    ),
 )
-async def _disassemble(call: Call) -> Outcome:
+async def _disassemble(
+    call: Call, rest: str, *, start: str, end: str, file: str, line: int | None, lines: int | None
+) -> Outcome:
     """Show the instructions of a function, or of a range of addresses, as GDB does.
 
-    The form of 2014 works as well: 'disassemble -s START -e END -- MODE', and 'disassemble -f FILE
+    The options are those of 2014: 'disassemble -s START -e END -- MODE', and 'disassemble -f FILE
     -l LINE [-n LINES] -- MODE'.
     """
-    if not pattern(r"-[sf]\s").match(call.argument):
+    options = QueryOptions(start=start, end=end, file=file, line=line, lines=lines)
+    if options == QueryOptions():
         return await call.view.execute_plain(call.line)
-    try:
-        words = shlex.split(call.argument)
-    except ValueError as error:
-        raise UsageError(f"disassemble: {error}") from None
-    if "--" not in words:
-        words += ["--", "0"]
-    return await call.view.machine_query("disassemble", words)
+    mode = pattern(r"(?:--\s+(\d))?\Z").match(rest)
+    if mode is None:
+        raise UsageError(f"disassemble: {rest!r} behind the options is no '-- MODE'")
+    options = replace(options, mode=int(mode[1] or 0))
+    return await call.view.machine_query("disassemble", options=options)
 
 
 @COMMANDS.command(

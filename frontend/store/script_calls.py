@@ -30,6 +30,7 @@ from pgdb.overlay.operations import (
     Script,
     SelectFrame,
 )
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.ranks import RankSet
 
 JOB = "job"
@@ -77,8 +78,10 @@ def call_of(operation: Operation) -> str:
             return call_text("execute", command)
         case Script(lines=lines):
             return call_text("script", list(lines))
-        case MachineQuery(command=command, arguments=arguments):
-            return call_text("machine_query", command, *([list(arguments)] if arguments else []))
+        case MachineQuery(command=command, arguments=arguments, options=options):
+            text = call_text("machine_query", command, *([list(arguments)] if arguments else []))
+            given = f", options=pgdb.{options!r})" if options != QueryOptions() else ")"
+            return text.removesuffix(")") + given
         case Explore(expression=expression, path=path, children_only=True, start=start, most=most):
             return call_text("children", expression, list(path), start=start, count=most)
         case Explore(expression=expression, path=path, depth=depth, most=most):

@@ -19,6 +19,7 @@ from pgdb.overlay.breakpoint_operations import (
 )
 from pgdb.overlay.operation import Capability, Logged, Operation
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.patterns import pattern
 
 RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until", "advance"]
@@ -312,6 +313,7 @@ class MachineQuery(Operation, frozen=True, kw_only=True):
     command: str
     """The command in words: ``var create``, ``list changed registers``."""
     arguments: tuple[str, ...] = ()
+    options: QueryOptions = QueryOptions()
 
 
 class Explore(Operation, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.settings_journal import SettingsJournal
@@ -18,6 +20,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT_SLOT
 from pgdb.overlay.messages import Console
 from pgdb.overlay.operation import Operation
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.ranks import RankSet
 from pgdb.records import SLOT, Failure, Record, Text, Value
 from tests.fakes.bare_session import BareSession
@@ -65,8 +68,13 @@ class FakeSession(BareSession):
         assert isinstance(operation, Console) and operation.command == command
         return await self.ranks(ranks).execute_plain(command)
 
-    async def machine_query(self, command: str, arguments: Sequence[str] = ()) -> Answer:
-        return await self.execute_plain(f"MI {command} {' '.join(arguments)}")
+    async def machine_query(
+        self, command: str, arguments: Sequence[str] = (), *, options: QueryOptions | None = None
+    ) -> Answer:
+        # Back ends are sent the options, and decode them strictly.
+        options = msgspec.convert(msgspec.to_builtins(options or QueryOptions()), QueryOptions)
+        given = options.words
+        return await self.execute_plain(f"MI {' '.join((command, *given, *arguments))}")
 
     def ranks(self, which: RankSet) -> FakeSession:
         self._asked = which

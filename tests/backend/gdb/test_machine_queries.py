@@ -11,6 +11,7 @@ from pgdb.backend.gdb import machine_queries
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.messages import Explore, MachineQuery
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.records import Done, Failure, Record, Text, Value, Variable, Variables
 
 
@@ -38,8 +39,8 @@ def done(payload: dict[str, Any] | None = None, text: str = "") -> Result:
     return Result("done", payload, text)
 
 
-def query(command: str, *arguments: str) -> MachineQuery:
-    return MachineQuery(command=command, arguments=arguments)
+def query(command: str, *arguments: str, **options: Any) -> MachineQuery:
+    return MachineQuery(command=command, arguments=arguments, options=QueryOptions(**options))
 
 
 def test_fields_are_lines_and_lists_of_structures_have_a_line_each() -> None:
@@ -49,7 +50,7 @@ def test_fields_are_lines_and_lists_of_structures_have_a_line_each() -> None:
         "displayhint": "map",
     }
     gdb = Played(done(payload))
-    record = ask(gdb, query("var list children", "--all-values", "s"))
+    record = ask(gdb, query("var list children", "s", values="all"))
     assert record == Text(
         "numchild = 2\nchildren: 2\n  name = s.a, value = 1\n  name = s.b, value = {...}"
     )
@@ -60,6 +61,31 @@ def test_arguments_with_blanks_are_quoted() -> None:
     gdb = Played(done(), done({"name": "s"}))
     ask(gdb, query("var create", "s", "*", 'a + "b"'))
     assert gdb.asked[-1] == '-var-create s * "a + \\"b\\""'
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        (query("var delete", "s", children_only=True), "-var-delete -c s"),
+        (
+            query("var evaluate expression", "s", format="hexadecimal"),
+            "-var-evaluate-expression -f hexadecimal s",
+        ),
+        (query("list locals", values="simple"), "-stack-list-locals --simple-values"),
+        (
+            query("disassemble", start="$pc", end="$pc + 1", mode=0),
+            '-data-disassemble -s $pc -e "$pc + 1" -- 0',
+        ),
+        (
+            query("disassemble", file="a.c", line=3, lines=-1, mode=2),
+            "-data-disassemble -f a.c -l 3 -n -1 -- 2",
+        ),
+    ],
+)
+def test_options_are_those_of_mi(query: MachineQuery, sent: str) -> None:
+    gdb = Played(done())
+    assert ask(gdb, query) == Done()
+    assert gdb.asked == [sent]
 
 
 def test_changed_registers_have_names_and_values() -> None:
@@ -96,7 +122,7 @@ def test_registers_are_named_by_numbers_and_names() -> None:
 def test_warnings_stand_before_the_answer() -> None:
     warned = Result("done", {"path": "/a:/b"}, log="Warning: /a: No such file or directory.\n")
     gdb = Played(warned)
-    assert ask(gdb, query("path", "-r", "/a")) == Text(
+    assert ask(gdb, query("path", "/a", resets=True)) == Text(
         "Warning: /a: No such file or directory.\nExecutable and object file path: /a:/b"
     )
     assert gdb.asked == ['-environment-path -r "/a"']

@@ -79,6 +79,30 @@ def test_commands_block_and_filter(typed: Typed) -> None:
     assert "9" in typed.errors
 
 
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ('disassemble -s $pc -e "$pc + 1"', "MI disassemble -s $pc -e $pc + 1 -- 0"),
+        ("disassemble -f a.c -l 3 -n -1 -- 2", "MI disassemble -f a.c -l 3 -n -1 -- 2"),
+        ("disassemble /m main", "disassemble /m main"),
+        ("var list children 1 s", "MI var list children 1 s"),
+        ("var update 2", "MI var update 2"),
+        ("var delete -c s", "MI var delete -c s"),
+        ("var evaluate expression -f hexadecimal s", "MI var evaluate expression -f hexadecimal s"),
+        ("var assign s -c + 1", "MI var assign s -c + 1"),
+        ("list locals 1", "MI list locals 1"),
+        ("list stack arguments 1 0 0", "MI list stack arguments 1 0 0"),
+    ],
+)
+def test_queries_have_the_options_of_their_commands(typed: Typed, line: str, asked: str) -> None:
+    assert typed(line) == [asked]
+
+
+def test_disassemble_wants_a_mode_of_one_digit(typed: Typed) -> None:
+    typed("disassemble -s 1 -e 2 main")
+    assert "'main' behind the options is no '-- MODE'" in typed.errors
+
+
 def test_interpreters(typed: Typed) -> None:
     assert typed('interpreter-exec console "ptype x"') == ["ptype x"]
     assert typed('interpreter exec mi "-stack-list-frames 0 1"') == [

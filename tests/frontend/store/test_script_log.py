@@ -40,6 +40,7 @@ from pgdb.overlay.operations import (
     Script,
     SelectFrame,
 )
+from pgdb.overlay.query_options import QueryOptions
 from pgdb.ranks import RankSet
 
 ALL = RankSet.range(0, 4)
@@ -59,6 +60,10 @@ NOBODY = RankSet()
         (InsertBreakpoint(command="break f", first_number=1), "execute('break f')"),
         (Script(lines=("if 1", "end")), "script(['if 1', 'end'])"),
         (MachineQuery(command="var create"), "machine_query('var create')"),
+        (
+            MachineQuery(command="path", arguments=("/x",), options=QueryOptions(resets=True)),
+            "machine_query('path', ['/x'], options=pgdb.QueryOptions(resets=True))",
+        ),
         (Explore(expression="p", depth=2, most=5), "explore('p', path=[], depth=2, children=5)"),
         (
             Explore(expression="p", path=("a",), children_only=True, most=5),
