@@ -13,7 +13,7 @@ from pgdb.frontend.commands import bodies, run_control, variable_objects
 from pgdb.frontend.commands.breakpoints import breakpoint_kind, info_breakpoints
 from pgdb.frontend.commands.layouts import info_win
 from pgdb.frontend.commands.meeting import info_barriers
-from pgdb.frontend.commands.options import Option, Rest
+from pgdb.frontend.commands.options import FULL, Option, Rest
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -70,11 +70,7 @@ _TREE = pattern(r"(?:^|(?<=\s))--?tree(?!\S)")
             help="show the merged call tree instead, with the options of 'tree' behind it",
             aliases=("--tree",),
         ),
-        Option(
-            name="--full",
-            help="show the frames inside an MPI call as well",
-            aliases=("--full-mpi", "-full-mpi"),
-        ),
+        FULL,
     ),
 )
 async def _backtrace(call: Call) -> Outcome:

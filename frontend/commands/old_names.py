@@ -54,6 +54,9 @@ def _group(title: str, text: str) -> str:
     return text
 
 
+# These options are not in the command table: a line of 2014 becomes one of GDB before its command
+# is looked up, so that history, hooks and bodies have GDB's form only. Help and completion offer
+# that form; docs/guide/pgdb-2014.md lists these.
 # GDB sets all threads of a rank running, and a rank has one thread group: i1.
 _RUN_OPTIONS = (
     Option(name="--all", help="all threads"),

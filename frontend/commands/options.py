@@ -315,6 +315,14 @@ def unquoted(word: str) -> str:
         return word
 
 
+FULL = Option(
+    name="--full",
+    help="show the frames inside an MPI call as well",
+    aliases=("--full-mpi", "-full-mpi"),
+)
+"""The option of the commands that fold the frames inside an MPI call."""
+
+
 # -- readers of values ---------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis import calltree_text
 from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.api import sampling
-from pgdb.frontend.commands.options import Option, Rest, count
+from pgdb.frontend.commands.options import FULL, Option, Rest, count
 from pgdb.frontend.commands.table import COMMANDS, Call, Group, Outcome, Shown
 from pgdb.frontend.show.export import tree_files
 from pgdb.frontend.show.json import json_lines
@@ -33,11 +33,7 @@ def _read_file(kind: tree_files.Format) -> Callable[[str, str], tuple[tree_files
     options=(
         Option(name="--threads", help="show all threads, not only the selected one"),
         Option(name="--tasks", help="show the asyncio tasks of Python in place of threads"),
-        Option(
-            name="--full",
-            help="show the frames inside an MPI call as well",
-            aliases=("--full-mpi",),
-        ),
+        FULL,
         Option(
             name="--by",
             value="KEY",
