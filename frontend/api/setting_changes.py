@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pgdb.errors import UsageError
@@ -13,11 +12,12 @@ if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
 
 
-async def change(session: Session, settings: Mapping[str, Any]) -> None:
-    """Change settings, given by their names in :class:`SessionOptions`.
+async def change(session: Session, **settings: Any) -> None:
+    """Change settings as ``set`` does, by their names in :class:`SessionOptions`:
+    ``session.change_settings(stop_mode="all", timeout_s=30.0)``.
 
-    :raises UsageError: if one of them cannot be changed in a session, or a value is none of its
-        setting; nothing is changed then.
+    :raises UsageError: if one of them cannot be changed in a session, or a value is none of
+        its setting; nothing is changed then.
     """
     names = [each.key for each in SESSION_SETTINGS if each in CHANGEABLE.values()]
     for key in settings:

@@ -238,19 +238,21 @@ class Session(SessionCalls):
         :raises UsageError: if one of them cannot be changed in a session, or a value is none of
             its setting; nothing is changed then.
         """
-        self._loop.call(lambda: setting_changes.change(self._session, settings))
+        self._loop.call(lambda: setting_changes.change(self._session, **settings))
 
     def report(
         self,
         *paths: Path | str,
+        ranks: RankSet | None = None,
         title: str = "",
         watches: bool = False,
         timeout_s: float | None = None,
     ) -> Report:
         """Return a report of the job, and write it to *paths* in the forms of their suffixes.
 
-        Ranks that run are not stopped; the report has nothing of their stacks. With *watches*,
-        ranks that wait run for a moment, which alone shows whether they hang.
+        It has the stacks of *ranks*, or of all. Ranks that run are not stopped; the report has
+        nothing of their stacks. With *watches*, ranks that wait run for a moment; only that shows
+        whether they hang.
 
         :raises UsageError: if a suffix names no form; no rank is asked then.
         :raises CommandError: if a file cannot be written.
@@ -259,7 +261,14 @@ class Session(SessionCalls):
         from pgdb.frontend.report.reporting import report
 
         return self._loop.call(
-            lambda: report(self._session, *paths, title=title, watches=watches, timeout_s=timeout_s)
+            lambda: report(
+                self._session,
+                *paths,
+                ranks=ranks,
+                title=title,
+                watches=watches,
+                timeout_s=timeout_s,
+            )
         )
 
     @property

@@ -17,10 +17,17 @@ import pgdb
 from pgdb import records
 from pgdb.errors import PgdbError, SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import rank_data, rank_groups, rank_view, sync_generated
+from pgdb.frontend.api import (
+    rank_data,
+    rank_groups,
+    rank_view,
+    setting_changes,
+    sync_generated,
+)
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.report import reporting
 from pgdb.frontend.startup import start, sync
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
@@ -67,6 +74,34 @@ def test_every_call_on_a_session_is_there() -> None:
     assert public(aio.Session) - INNER["Session"] | written == calls & public(aio.Session) | {"set"}
     for name in ("close", "parse_ranks", "named_set", "__getitem__"):
         assert shape(getattr(sync.Session, name)) == shape(getattr(aio.Session, name)), name
+
+
+@pytest.mark.parametrize(
+    ("name", "original"),
+    [
+        ("report", reporting.report),
+        ("change_settings", setting_changes.change),
+        ("ranks", aio.Session.ranks),
+        ("__getitem__", aio.Session.__getitem__),
+        ("start_answer", aio.Session.start_answer),
+        ("has_ended", aio.Session.has_ended),
+    ],
+)
+def test_written_members_are_those_of_the_asynchronous_session(name: str, original: object) -> None:
+    written = getattr(sync.Session, name)
+    assert inspect.getdoc(written) is not None
+    assert _words(written) == _words(original)
+    if isinstance(original, property):
+        assert isinstance(written, property)
+        return
+    # An asynchronous function has the session as its first argument.
+    own, theirs = shape(written), shape(original)
+    assert own[1:] == theirs[1:]
+
+
+def _words(documented: object) -> list[str]:
+    """Return the words of a docstring; its lines are filled to the width of their place."""
+    return (inspect.getdoc(documented) or "").split()
 
 
 def test_every_option_is_a_keyword_argument() -> None:
