@@ -24,7 +24,7 @@ from pgdb.backend.gdb.deaths import (
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.mpi_frames import Owner, Place
 from pgdb.records import Frame, Variable
-from tests.support.table_gdb import TableGdb, said
+from tests.fakes.table_gdb import TableGdb, said
 
 
 def place(

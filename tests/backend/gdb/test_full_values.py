@@ -12,7 +12,7 @@ from pgdb.backend.gdb.mi import console
 from pgdb.backend.node.value_digest import digested, digested_variables
 from pgdb.overlay.messages import Evaluate, ListVariables
 from pgdb.records import Block, Value, Variable, Variables
-from tests.support.table_gdb import TableGdb, said
+from tests.fakes.table_gdb import TableGdb, said
 
 LIFTED = (
     "with max-value-size 67108864 -- with print elements 50 -- with print repeats 10 -- "

@@ -18,7 +18,7 @@ from pgdb.backend.gdb.stop_words import StopWords, stop_words
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Stop, Threads, is_fatal
 from tests.fakes.gdb_events import GdbEvents
-from tests.support.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
+from tests.fakes.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
 
 FOCUS = (
     'CudaFocus={device="0",sm="124",warp="0",lane="0",kernel="0",grid="1",blockIdx="(0,0,0)",'

@@ -8,7 +8,7 @@ import pytest
 
 from pgdb.backend.gdb import libraries
 from pgdb.backend.gdb.mi import console
-from tests.support.table_gdb import TableGdb
+from tests.fakes.table_gdb import TableGdb
 
 TABLE = """From        To          Syms Read   Shared Object Library
 0x00007fcb  0x00007ff0  Yes         /lib/ld.so.2

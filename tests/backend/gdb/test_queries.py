@@ -11,7 +11,7 @@ from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.queries import evaluate_numbered, failure, select_frame, variables
 from pgdb.backend.rank.protocol import NeedsStopError
 from pgdb.records import Failure, Record, Stack, Value, Variables
-from tests.support.table_gdb import TableGdb, said
+from tests.fakes.table_gdb import TableGdb, said
 
 
 async def printed(gdb: TableGdb, expression: str, letters: str) -> Record:

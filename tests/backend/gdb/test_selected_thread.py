@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pgdb.backend.gdb.selected_thread import SelectedThread, is_refused
-from tests.support.table_gdb import TableGdb
+from tests.fakes.table_gdb import TableGdb
 
 IDS = "-thread-list-ids"
 TWO = '^done,thread-ids={thread-id="1",thread-id="4"},number-of-threads="2"'

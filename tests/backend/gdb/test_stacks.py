@@ -14,7 +14,7 @@ from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.sbd.rank_files import MappedFile
 from pgdb.overlay.messages import Backtrace
 from pgdb.records import Failure, Record, Stack, Threads
-from tests.support.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
+from tests.fakes.table_gdb import NO_ARGUMENTS, PID, TableGdb, ask, functions
 
 MAPPED = (
     MappedFile(0x1000, 0x2000, 0, "/home/me/app", is_deleted=False),

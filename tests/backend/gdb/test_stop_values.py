@@ -11,7 +11,7 @@ from pgdb.backend.gdb.frame_arguments import FrameArguments
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.stop_values import MOST_ELEMENTS, StopValues
 from pgdb.records import Value
-from tests.support.table_gdb import TableGdb
+from tests.fakes.table_gdb import TableGdb
 
 SHOW = "-gdb-show max-value-size"
 MORE = f"-gdb-set print elements {MOST_ELEMENTS}"

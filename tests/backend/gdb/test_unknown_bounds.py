@@ -9,7 +9,7 @@ import pytest
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.unknown_bounds import with_way_out
 from pgdb.records import Failure
-from tests.support.table_gdb import NO_ARGUMENTS, PID, TableGdb
+from tests.fakes.table_gdb import NO_ARGUMENTS, PID, TableGdb
 
 REFUSED = "Cannot find bounds of current function"
 

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import pytest
 
 from pgdb.backend.gdb import blocks, unset_bounds
-from pgdb.backend.gdb.mi import Result, cut
-from pgdb.backend.gdb.session import GdbSession
 from pgdb.errors import CommandError
 from pgdb.overlay.messages import ReadBlock
 from pgdb.records import Failure, Variable, Variables
+from tests.fakes.table_gdb import TableGdb
 
 FRAME = '^done,frame={level="0",addr="0x1",func="sweep",file="sweep.%s",line="3"}'
 NAMES = '^done,variables=[{name="n",arg="1"},{name="a",arg="1"},{name="b",arg="1"},{name="i"}]'
@@ -20,38 +19,29 @@ SIZES = {"n": "4", "a": "0", "b": "0", "i": "4"}
 SHAPES = {"a": "(-11010047, 0, 3)", "b": "(0, 3)"}
 
 
-class TableGdb(GdbSession):
-    """A GDB that answers from tables, at a frame of a source file with *suffix*."""
-
-    def __init__(self, suffix: str) -> None:
-        super().__init__(listener=None)  # type: ignore[arg-type]
-        self.answers: dict[str, str] = {
+def gdb_at(suffix: str) -> TableGdb:
+    """Return a GDB at a frame of a source file with *suffix*."""
+    return TableGdb(
+        {
             "-stack-info-frame": FRAME % suffix,
             "-stack-list-variables 0": NAMES,
-            **self._of("sizeof", SIZES),
-            **self._of("shape", SHAPES),
+            **calls_of("sizeof", SIZES),
+            **calls_of("shape", SHAPES),
             '-data-evaluate-expression "n"': '^done,value="5"',
             '-data-evaluate-expression "b"': '^error,msg="Cannot access memory at address 0x0"',
         }
-        self.asked: list[str] = []
+    )
 
-    def send(self, command: str) -> asyncio.Future[Result]:
-        self.asked.append(command)
-        line = cut(self.answers[command])
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        future.set_result(Result(kind=line.name, payload=line.payload))
-        return future
 
-    @staticmethod
-    def _of(function: str, values: Mapping[str, str]) -> dict[str, str]:
-        return {
-            f'-data-evaluate-expression "{function}({name})"': f'^done,value="{value}"'
-            for name, value in values.items()
-        }
+def calls_of(function: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        f'-data-evaluate-expression "{function}({name})"': f'^done,value="{value}"'
+        for name, value in values.items()
+    }
 
 
 def test_only_an_empty_array_with_a_huge_dimension_is_not_printed() -> None:
-    gdb = TableGdb("f90")
+    gdb = gdb_at("f90")
     found = asyncio.run(unset_bounds.unset_arrays(gdb, ["n", "a", "b"]))
     assert found == {"a": SHAPES["a"]}
     assert SHAPES["a"] in unset_bounds.about("a", SHAPES["a"])
@@ -75,16 +65,16 @@ def test_a_size_that_no_process_has_is_reported_as_unset_bounds() -> None:
 
 
 def test_a_variable_of_the_compiler_is_not_evaluated() -> None:
-    gdb = TableGdb("f90")
+    gdb = gdb_at("f90")
     gdb.answers["-stack-list-variables 0"] = NAMES.replace('name="n"', 'name=".n"')
-    gdb.answers |= gdb._of("sizeof", {".n": "4"})
+    gdb.answers |= calls_of("sizeof", {".n": "4"})
     listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
     assert isinstance(listed, Variables)
     assert listed.items[0] == Variable(".n", unset_bounds.NOT_SHOWN)
 
 
 def test_variables_are_listed_without_such_arrays() -> None:
-    gdb = TableGdb("F90")
+    gdb = gdb_at("F90")
     listed = asyncio.run(unset_bounds.variables(gdb, "arguments"))
     why = "<error reading variable: Cannot access memory at address 0x0>"
     assert listed == Variables(
@@ -96,7 +86,7 @@ def test_variables_are_listed_without_such_arrays() -> None:
 
 @pytest.mark.parametrize(("suffix", "which"), [("c", "arguments"), ("f90", "locals")])
 def test_gdb_lists_everything_else_by_itself(suffix: str, which: str) -> None:
-    assert asyncio.run(unset_bounds.variables(TableGdb(suffix), which)) is None
+    assert asyncio.run(unset_bounds.variables(gdb_at(suffix), which)) is None
 
 
 def test_an_array_of_an_impossible_size_is_not_a_matter_of_the_limit() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,10 +22,11 @@ from pgdb.frontend.commands.completion import Candidates, LineCompleter
 from pgdb.frontend.commands.user_commands import UserCommand
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.ui.prompt_keys import finished, in_columns
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Text
+from tests.fakes.traffic import FakeTraffic
 
 GDB = (
     "break main", "break mark", "b main", "info auxv", "info line", "print point.x",
@@ -296,27 +298,24 @@ def test_candidates_are_listed_in_columns() -> None:
 # -- the GDB of one rank -------------------------------------------------------------------------
 
 
-class FakeTraffic:
-    """Traffic that notes the ranks it asks; ranks in *late* do not answer."""
+class TextTraffic(FakeTraffic):
+    """Traffic whose ranks answer with a text; ranks in *late* do not, and count as silent then."""
 
     def __init__(self, text: str, late: str = "") -> None:
-        self.silent = RankSet()
-        self.asked: list[tuple[str, str]] = []
+        super().__init__()
         self._text = text
-        self._late = RankSet.parse(late) if late else RankSet()
+        self.late = RankSet.parse(late) if late else RankSet()
 
-    async def ask_quietly(
-        self, operation: Any, ranks: RankSet, *, timeout_s: float, of_ended: bool = False
-    ) -> Gathered:
-        self.of_ended = of_ended
-        self.asked.append((operation.command, str(ranks)))
-        if ranks & self._late:
-            self.silent |= ranks
-            return Gathered(1, (), Missing(late=ranks))
-        return Gathered(1, (EquivalenceClass(ranks=ranks, record=Text(self._text)),), Missing())
+    async def ask_quietly(self, operation: Any, ranks: RankSet, **how: Any) -> Gathered:
+        gathered = await super().ask_quietly(operation, ranks, **how)
+        self.silent |= gathered.missing.late
+        return gathered
+
+    def answers(self, operation: Any, ranks: RankSet) -> Iterable[EquivalenceClass]:
+        yield EquivalenceClass(ranks=ranks, record=Text(self._text))
 
 
-def make_session(traffic: FakeTraffic, *, stopped: str, asked: str = "") -> Any:
+def make_session(traffic: TextTraffic, *, stopped: str, asked: str = "") -> Any:
     """Return a session of four ranks, some of which are stopped."""
     state = JobState(RankSet(range(4)))
     state.stopped = RankSet.parse(stopped) if stopped else RankSet()
@@ -334,34 +333,34 @@ def ask(session: Any, ranks: str = "0-3", line: str = "b m") -> tuple[str, ...]:
 
 
 def test_one_rank_is_asked_that_can_answer() -> None:
-    traffic = FakeTraffic("b main\nb mark\n")
+    traffic = TextTraffic("b main\nb mark\n")
     # Rank 0 runs, rank 1 is busy with another command.
     session = make_session(traffic, stopped="1-3", asked="1")
     assert ask(session) == ("b main", "b mark")
-    assert traffic.asked == [("complete b m", "2")]
+    assert traffic.asked == ["2"] and traffic.operations[0].command == "complete b m"
     assert ask(session, "0-1") == () and len(traffic.asked) == 1
 
 
 def test_a_rank_that_was_silent_is_not_asked_again() -> None:
-    traffic = FakeTraffic("b main", late="0")
+    traffic = TextTraffic("b main", late="0")
     session = make_session(traffic, stopped="0-3")
     assert ask(session) == ()
     assert ask(session) == ("b main",)
-    assert [ranks for _, ranks in traffic.asked] == ["0", "1"]
+    assert traffic.asked == ["0", "1"]
 
 
 def test_a_rank_that_has_ended_is_asked_if_none_of_the_focus_lives() -> None:
-    traffic = FakeTraffic("list main")
+    traffic = TextTraffic("list main")
     session = make_session(traffic, stopped="2-3")
     session.state.exited = RankSet.parse("0-1")
     assert ask(session, "0-1") == ("list main",) and traffic.of_ended
     assert ask(session) == ("list main",) and not traffic.of_ended
-    assert [ranks for _, ranks in traffic.asked] == ["0", "2"]
+    assert traffic.asked == ["0", "2"]
 
 
 @pytest.mark.parametrize("what", ["is_recorded", "has_ended"])
 def test_nobody_is_asked_without_a_job(what: str) -> None:
-    traffic = FakeTraffic("b main")
+    traffic = TextTraffic("b main")
     session = make_session(traffic, stopped="0-3")
     setattr(session, what, True)
     assert ask(session) == () and traffic.asked == []

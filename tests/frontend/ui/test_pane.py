@@ -6,7 +6,7 @@ import asyncio
 import functools
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +17,31 @@ from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.show.display import TextDisplay
 from pgdb.frontend.ui.pane import Pane, fragments
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Console, ListBreakpoints
-from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointList, Frame, Record, Stack, Stop, Text
 from tests.fakes.bare_session import BareSession
+from tests.fakes.traffic import FakeTraffic
 
 ALL = RankSet(range(4))
 
 
-class FakeTraffic:
+class PaneTraffic(FakeTraffic):
     """Traffic of ranks in lines of *path*, rank 2 in another one than the first two."""
 
     def __init__(self, path: str) -> None:
-        self.silent = RankSet()
-        self.asked: list[str] = []
-        self.late = RankSet()
+        super().__init__()
         self.frame = Frame(level=0, function="work", fullname=path, line=3)
         self.line_of_rank_2 = 4
         self.files = ["/job/work", "/job/other"]
         """The file that ranks 0 and 1 execute, and that of rank 2."""
 
-    async def ask_quietly(self, operation: Any, ranks: RankSet, *, timeout_s: float) -> Gathered:
-        self.asked.append(str(ranks))
-        late = ranks & self.late
-        parts = (ranks - late) & RankSet([0, 1]), (ranks - late) & RankSet([2])
-        classes = [
-            EquivalenceClass(ranks=each, record=self._answer(operation, at))
-            for at, each in enumerate(parts)
-            if each
-        ]
-        return Gathered(1, tuple(classes), Missing(late=late))
+    def answers(self, operation: Any, ranks: RankSet) -> Iterable[EquivalenceClass]:
+        for at, part in enumerate((RankSet([0, 1]), RankSet([2]))):
+            if ranks & part:
+                yield EquivalenceClass(ranks=ranks & part, record=self._answer(operation, at))
 
     def _answer(self, operation: Any, part: int) -> Record:
         match operation:
@@ -84,7 +76,7 @@ class PaneSession(BareSession):
     def __init__(self, path: str) -> None:
         super().__init__(ALL)
         self.asked = RankSet()
-        self.traffic = FakeTraffic(path)
+        self.traffic = PaneTraffic(path)
         self.programs = dict.fromkeys(ALL, "/job/work")
         for ranks, line in (("0-1", 3), ("2", 4)):
             frame = Frame(level=0, function="work", fullname=path, line=line)
