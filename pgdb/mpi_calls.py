@@ -74,6 +74,10 @@ RequestKind = Literal[
     "generalized",
     "null",
 ]
+SENDS: Final = frozenset({"send", "persistent send", "partitioned send"})
+"""The kinds of requests that send a message."""
+RECEIVES: Final = frozenset({"recv", "persistent recv", "partitioned recv"})
+"""The kinds of requests that receive a message."""
 
 ArgumentSource = Literal[
     "recorder",

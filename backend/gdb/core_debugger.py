@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from pgdb.backend.care import liveness
 from pgdb.backend.gdb.command_kinds import computes, prints_values
+from pgdb.backend.gdb.command_limits import PRINTING_SHARE, TOOK_TOO_LONG
 from pgdb.backend.gdb.core_seats import Seats
 from pgdb.backend.gdb.loaded_core import LoadedCore
 from pgdb.backend.gdb.mi import console
@@ -33,10 +34,7 @@ from pgdb.records import Block, Event, Exit, Failure, Progress, Record, Stop
 
 LOG = logging.getLogger(__name__)
 
-_LIMIT_SHARE = 0.5
-"""Share of a command's time after which GDB is interrupted if it still prints or computes."""
 NEEDS_PROCESS = "a core file has no process: it can be looked at, but neither run nor changed"
-_TOOK_TOO_LONG = "GDB was interrupted after half of the command's time (set timeout): {}"
 _QUIT = "Quit"
 _STARTED = "it made GDB start a program; GDB was ended, and reads the core file again"
 # Commands of GDB's that would take the core away, or start a program.
@@ -295,7 +293,7 @@ class CoreDebugger:
         if timeout_s is not None and operation.can_last:
             if prints_values(operation) or computes(operation):
                 loop = asyncio.get_running_loop()
-                limit = loop.call_later(_LIMIT_SHARE * timeout_s, self._interrupt, loaded)
+                limit = loop.call_later(PRINTING_SHARE * timeout_s, self._interrupt, loaded)
         try:
             record = await loaded.operations.perform(operation, request_id, 0)
         except GdbError:
@@ -309,7 +307,7 @@ class CoreDebugger:
             return Failure(message=_STARTED)
         if isinstance(record, Failure):
             if self._is_limited:
-                return replace(record, message=_TOOK_TOO_LONG.format(record.message))
+                return replace(record, message=TOOK_TOO_LONG.format(record.message))
             return replace(record, message="interrupted") if record.message == _QUIT else record
         self._keep(operation)
         return record

@@ -29,6 +29,7 @@ from pgdb.backend.gdb.command_kinds import (
     prints_unasked,
     prints_values,
 )
+from pgdb.backend.gdb.command_limits import PRINTING_SHARE, TOOK_TOO_LONG
 from pgdb.backend.gdb.detaching import Detacher
 from pgdb.backend.gdb.executor import Executor
 from pgdb.backend.gdb.gpu_turns import GpuTurns
@@ -63,9 +64,6 @@ from pgdb.records import Done, Event, Exit, Failure, Record, Running, Text
 LOG = logging.getLogger(__name__)
 
 _KILL_TIMEOUT_S = 5.0
-_PRINTING_SHARE = 0.5
-"""Share of a command's time after which GDB is interrupted if it still prints values."""
-_TOOK_TOO_LONG = "GDB was interrupted after half of the command's time (set timeout): {}"
 _COMPUTING_SHARE = 0.9
 """Share of a command's time after which GDB is interrupted if it still carries out code; the rest
 is for its answer."""
@@ -232,7 +230,7 @@ class GdbDebugger:
         """Set the time after which GDB is interrupted in an operation, None without a limit."""
         loop = asyncio.get_running_loop()
         if prints_values(operation):
-            return loop.call_later(_PRINTING_SHARE * timeout_s, self._stop_printing)
+            return loop.call_later(PRINTING_SHARE * timeout_s, self._stop_printing)
         if computes(operation):
             return loop.call_later(_COMPUTING_SHARE * timeout_s, self._stop_computing)
         return None
@@ -240,7 +238,7 @@ class GdbDebugger:
     def _stop_printing(self) -> None:
         """Interrupt a GDB that is still printing; a function that it has called may take longer."""
         if procfs.is_at_rest(self._living_pid):
-            self._given_up = _TOOK_TOO_LONG
+            self._given_up = TOOK_TOO_LONG
             self._gdb_interrupt.send(self._living_pid)
 
     def _stop_computing(self) -> None:

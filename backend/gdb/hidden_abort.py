@@ -9,20 +9,17 @@ address is the place, found in the file. x86-64 only.
 from __future__ import annotations
 
 import mmap
-import os
 import platform
-import threading
 
 from pgdb import elf
+from pgdb.backend.gdb.mapped_file_cache import MappedFileCache
 from pgdb.backend.gdb.mpi_frames import Owner, owner_of
-from pgdb.backend.sbd.rank_files import MappedFile, mapped, open_mapped
+from pgdb.backend.sbd.rank_files import mapped
 
 _FORMAT = b"\0Abort(%d)%s%s: %s%s"
 _LEA_BYTES = 3
 """Bytes of ``lea disp32(%rip), REGISTER`` before the displacement."""
 _LEA = (b"\x48\x8d", b"\x4c\x8d")
-_found: dict[tuple[tuple[str, int], str], tuple[int, ...]] = {}
-_lock = threading.Lock()
 
 
 def find(pid: int) -> tuple[int, ...]:
@@ -33,31 +30,9 @@ def find(pid: int) -> tuple[int, ...]:
         mapping.start + offset - mapping.offset_bytes
         for mapping in mapped(pid)
         if owner_of(mapping.path) is Owner.MPI
-        for offset in _offsets(pid, mapping)
+        for offset in _OFFSETS.find(pid, mapping)
         if 0 <= offset - mapping.offset_bytes < mapping.end - mapping.start
     )
-
-
-def _offsets(pid: int, mapping: MappedFile) -> tuple[int, ...]:
-    """Return the offsets of the instructions in the mapped file; the ranks of a host share them."""
-    key = mapping.file, mapping.path
-    with _lock:
-        if key not in _found:
-            _found[key] = _search(pid, mapping)
-        return _found[key]
-
-
-def _search(pid: int, mapping: MappedFile) -> tuple[int, ...]:
-    try:
-        descriptor = open_mapped(pid, mapping)
-    except OSError:
-        return ()
-    try:
-        return offsets_in(descriptor)
-    except (OSError, ValueError):
-        return ()  # no ELF file, or a damaged one
-    finally:
-        os.close(descriptor)
 
 
 def offsets_in(file: int) -> tuple[int, ...]:
@@ -96,3 +71,7 @@ def offsets_in(file: int) -> tuple[int, ...]:
                         found.append(begin)
                 del words
         return tuple(sorted(found))
+
+
+_OFFSETS: MappedFileCache[tuple[int, ...]] = MappedFileCache(offsets_in, ())
+"""The offsets of the instructions in the mapped files."""

@@ -11,7 +11,6 @@ import mmap
 import os
 import platform
 import struct
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,12 @@ import msgspec
 
 from pgdb import elf
 from pgdb.backend.gdb import decode
+from pgdb.backend.gdb.mapped_file_cache import MappedFileCache
 from pgdb.backend.gdb.mi import console
 from pgdb.backend.gdb.own_breakpoints import number_in, python
 from pgdb.backend.gdb.process_memory import read_some
 from pgdb.backend.gdb.session import GdbSession
-from pgdb.backend.sbd.rank_files import MappedFile, mapped, open_mapped
+from pgdb.backend.sbd.rank_files import mapped
 from pgdb.patterns import pattern
 from pgdb.records import Frame
 from pgdb.report_switch import STOPS_ON_REPORT
@@ -52,9 +52,6 @@ _PAGE_BYTES = 4096
 _BUFFER_WORDS = 5
 _STRINGS = 3
 """Kind of a section with strings in an ELF file."""
-
-_static: dict[tuple[tuple[str, int], str], bool] = {}
-_lock = threading.Lock()
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -168,36 +165,26 @@ def has_runtime(pid: int) -> bool:
         program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
         return False
-    return any(_is_in(pid, each) for each in mappings if each.path == program)
+    return any(_STATIC.find(pid, each) for each in mappings if each.path == program)
 
 
-def _is_in(pid: int, mapping: MappedFile) -> bool:
-    """Return whether the symbols of a mapped file name a runtime; the ranks of a host share it."""
-    key = mapping.file, mapping.path
-    with _lock:
-        if key not in _static:
-            _static[key] = _names_runtime(pid, mapping)
-        return _static[key]
+def _names_runtime(file: int) -> bool:
+    """Return whether the symbols of an open file name a runtime.
+
+    :raises ValueError: if it is no ELF file.
+    """
+    read = elf.reader(file)
+    tables = [each for each in elf.sections(elf.header(read), read) if each.kind == _STRINGS]
+    with mmap.mmap(file, 0, prot=mmap.PROT_READ) as data:
+        return any(
+            data.find(f"{name}\0".encode(), table.offset, table.offset + table.size_bytes) >= 0
+            for table in tables
+            for name in (SUMMARY, UNDEFINED)
+        )
 
 
-def _names_runtime(pid: int, mapping: MappedFile) -> bool:
-    try:
-        descriptor = open_mapped(pid, mapping)
-    except OSError:
-        return False
-    try:
-        read = elf.reader(descriptor)
-        tables = [each for each in elf.sections(elf.header(read), read) if each.kind == _STRINGS]
-        with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as data:
-            return any(
-                data.find(f"{name}\0".encode(), table.offset, table.offset + table.size_bytes) >= 0
-                for table in tables
-                for name in (SUMMARY, UNDEFINED)
-            )
-    except (OSError, ValueError):
-        return False  # no ELF file, or a damaged one
-    finally:
-        os.close(descriptor)
+_STATIC = MappedFileCache(_names_runtime, nothing=False)
+"""Whether mapped files have a runtime in them."""
 
 
 def _string_at(pid: int, address: int) -> str:

@@ -15,7 +15,7 @@ from pgdb.backend.gdb.settings import RESTORE_DEPTH, USE_INDEX_CACHE, Setting, s
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.index_cache import IndexCache
-from pgdb.backend.zygote.nursery import Nurseries, why_not
+from pgdb.backend.zygote.nursery import Nurseries, Nursery, why_not
 from pgdb.backend.zygote.symbol_prefetch import SymbolPrefetch, gdb_environment
 from pgdb.errors import GdbError
 from pgdb.jobs.gdb_program import MINIMUM_GDB, find_gdb, version_in
@@ -122,19 +122,7 @@ class GdbFactory:
         """
         self._admit(gdb)
         nursery = await self._nurseries.find(files, pid) if self._nurseries is not None else None
-        if nursery is None or self._nurseries is None:
-            await self.start(gdb, pid)
-            return False
-        try:
-            await gdb.start(nursery.fork)
-            gdb.lent.begin_changed(RESTORE_DEPTH)
-        except GdbError as error:
-            self._nurseries.fell_back(error)
-            await self.start(gdb, pid)
-            return False
-        await self._check_version(gdb)
-        await self._configure(gdb, self._own)
-        return True
+        return await self._fork(gdb, nursery, pid)
 
     async def start_for_core(self, gdb: GdbSession, program: CoreProgram) -> bool:
         """Start a GDB for a core file of a program; return whether it comes from a nursery.
@@ -147,15 +135,19 @@ class GdbFactory:
         nursery = None
         if self._nurseries is not None and program.executable:
             nursery = await self._nurseries.find_for_core(program)
+        return await self._fork(gdb, nursery)
+
+    async def _fork(self, gdb: GdbSession, nursery: Nursery | None, pid: int = 0) -> bool:
+        """Fork a GDB from a nursery, or start one; return whether it is forked."""
         if nursery is None or self._nurseries is None:
-            await self.start(gdb)
+            await self.start(gdb, pid)
             return False
         try:
             await gdb.start(nursery.fork)
             gdb.lent.begin_changed(RESTORE_DEPTH)
         except GdbError as error:
             self._nurseries.fell_back(error)
-            await self.start(gdb)
+            await self.start(gdb, pid)
             return False
         await self._check_version(gdb)
         await self._configure(gdb, self._own)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import CommandError, NoAnswerError
 from pgdb.frontend.analysis.diff import leaves
@@ -14,7 +15,7 @@ from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.still_running import StillRunning
 from pgdb.frontend.analysis.value_nodes import full_text, node_of
 from pgdb.frontend.analysis.values import number_of
-from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.graph import to_networkx
 from pgdb.merge.normalize import DIFFERENT
 from pgdb.ranks import RankSet
@@ -74,6 +75,16 @@ class Answer(msgspec.Struct, RichText, frozen=True):
             + sum(map(len, each.slots))
             + each.ranks.size_bytes
             for each in self.classes
+        )
+
+    def joined(self, other: Answer) -> Answer:
+        """Return the answer, with that of *other* for the ranks that have none here."""
+        merger: Merger[Record] = Merger()
+        merger.add_classes(self.classes)
+        merger.add_classes(each.part(each.ranks - merger.ranks) for each in other.classes)
+        missing = (other.missing | self.missing) - merger.ranks
+        return replace(
+            self, ranks=other.ranks | self.ranks, classes=merger.classes, missing=missing
         )
 
     @property

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.closeness import EXACT, Closeness
 from pgdb.records import Block
 
 if TYPE_CHECKING:
@@ -178,6 +178,18 @@ def count_runs(block: Block, places: NDArray[Any]) -> int:
     inner = (block.shape[-1] if block.order == "C" else block.shape[0]) if block.shape else 1
     cuts = (numpy.diff(places) != 1) | (places[1:] % max(inner, 1) == 0)
     return int(cuts.sum()) + 1 if len(places) else 0
+
+
+def places_that_differ(blocks: Iterable[Block]) -> NDArray[Any]:
+    """Return the places at which any of some alike arrays differs from the first one."""
+    import numpy
+
+    first, *others = blocks
+    values = flat(first)
+    differ = numpy.zeros(len(values), bool)
+    for each in others:
+        differ[differing(values, flat(each), EXACT)] = True
+    return numpy.flatnonzero(differ)
 
 
 def differing(one: NDArray[Any], other: NDArray[Any], close: Closeness) -> NDArray[Any]:

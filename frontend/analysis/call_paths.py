@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from pgdb.frontend.analysis.function_names import STARTS
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import PLACEHOLDER, SLOT, Frame, Stack
@@ -19,8 +20,6 @@ TreeBy = Literal["function", "line", "pc"]
 Counts = Mapping[int, RankSet]
 """Ranks by number of threads; each rank is in one set."""
 
-_START = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")
-"""Names of the functions that start programs and threads."""
 _MPI_CALL = pattern(r"P?MPI_|p?mpi_|MPI::")
 _ROOT = -1
 
@@ -260,7 +259,7 @@ def _end_source(frames: Sequence[Frame]) -> Source | None:
     """
     inner = None
     for at, frame in enumerate(frames):
-        is_own = frame.fullname[:1] in ("", "/") and not _START.match(frame.function)
+        is_own = frame.fullname[:1] in ("", "/") and not STARTS.match(frame.function)
         if frame.line and (is_own or at == 0):
             line = Source(plain(frame.file), frame.line)
             if is_own:

@@ -59,6 +59,10 @@ class Closeness(msgspec.Struct, frozen=True):
         return size <= max(self.absolute, self.tolerance * larger)
 
 
+EXACT = Closeness(0.0, 0.0)
+"""No tolerance."""
+
+
 def is_finite(number: Exact) -> bool:
     """Return whether a number is neither a NaN nor an infinity."""
     return not isinstance(number, float) or math.isfinite(number)

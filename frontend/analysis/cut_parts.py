@@ -21,7 +21,6 @@ from pgdb.frontend.analysis import block_values, whole_values
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Ask
 from pgdb.frontend.analysis.block_outliers import by_prominence
-from pgdb.frontend.analysis.closeness import Closeness
 from pgdb.frontend.analysis.cut_trees import (
     Trail,
     count_of,
@@ -54,7 +53,6 @@ _EQUAL = Leaf("<equal>")
 """Text for elements that are equal on all ranks."""
 HASH = "<elements with hash "
 """Beginning of the text of a part that is kept as a hash."""
-_EXACT = Closeness(0.0, 0.0)
 _DIGEST_BYTES = 16
 _CALL = pattern(r"\w\s*\(")
 
@@ -372,19 +370,14 @@ def _places(blocks: Sequence[tuple[RankSet, Block]]) -> tuple[list[int], bool]:
     """Return the elements to show, and whether more of them differ."""
     import numpy
 
-    values = block_values.flat(blocks[0][1])
-    differ = numpy.zeros(len(values), bool)
-    for _, each in blocks[1:]:
-        differ[block_values.differing(values, block_values.flat(each), _EXACT)] = True
-    found = numpy.flatnonzero(differ)
+    length = len(block_values.flat(blocks[0][1]))
+    found = block_values.places_that_differ(each for _, each in blocks)
     is_cut = len(found) > _MOST_DIFFERING
     if is_cut:
         # The first elements would hide a NaN, or a rank that differs from all others.
-        differ[:] = False
-        differ[numpy.concatenate(by_prominence(blocks, found))[:_MOST_DIFFERING]] = True
-    shown = numpy.flatnonzero(differ)
-    first = numpy.arange(min(_SHOWN_FIRST, len(values)))
-    return numpy.union1d(shown, first).tolist(), is_cut
+        found = numpy.concatenate(by_prominence(blocks, found))[:_MOST_DIFFERING]
+    first = numpy.arange(min(_SHOWN_FIRST, length))
+    return numpy.union1d(found, first).tolist(), is_cut
 
 
 def _group_of(block: Block, shown: Sequence[int], is_cut: bool) -> Group:

@@ -11,6 +11,8 @@ from pgdb.patterns import pattern
 _WHOLE = pattern(
     r"\boperator(?:\(\)|<=>|<<=?|>>=?|->\*?|<=?|>=?)?|\(anonymous namespace\)|<unnamed>|<lambda"
 )
+STARTS = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")
+"""Names of the functions that start programs and threads."""
 _LONGEST_NAME = 60
 """Longest name of a function that is always shown whole, in columns."""
 _BRACKETS = {"<": ">", "(": ")", "{": "}"}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis import block_values
 from pgdb.frontend.analysis.block_outliers import by_prominence
-from pgdb.frontend.analysis.closeness import Closeness
+from pgdb.frontend.analysis.closeness import EXACT
 from pgdb.frontend.analysis.diff import Place, compare
 from pgdb.frontend.analysis.paths import with_bounds
 from pgdb.frontend.analysis.value_nodes import MarkedText, node_of
@@ -40,7 +40,6 @@ _LONG_BEGIN = 160
 _KEPT = 20
 """Number of characters of the common begin that are kept."""
 _ADDRESS = pattern(r'(?:\([^()"]*\) )?0x[0-9a-f]+ (?:<[^<>"]*> )?(?=")')
-_EXACT = Closeness(0.0, 0.0)
 
 
 class LongDifferences(msgspec.Struct, frozen=True):
@@ -158,14 +157,9 @@ def _are_alike(blocks: Sequence[Block]) -> bool:
 
 
 def _of_blocks(blocks: Sequence[tuple[RankSet, Block]]) -> LongDifferences:
-    import numpy
-
     first = blocks[0][1]
     values = block_values.flat(first)
-    differ = numpy.zeros(len(values), bool)
-    for _, other in blocks[1:]:
-        differ[block_values.differing(values, block_values.flat(other), _EXACT)] = True
-    found = numpy.flatnonzero(differ)
+    found = block_values.places_that_differ(each for _, each in blocks)
     runs = block_values.count_runs(first, found)
     longest = max((count for _, count in block_values.runs_of(first, found)), default=0)
     is_long = longest > block_values.MOST_SHOWN
@@ -204,7 +198,7 @@ def _places_of(blocks: Sequence[tuple[RankSet, Block]], found: NDArray[Any]) -> 
 def _number_in(known: list[NDArray[Any]], values: NDArray[Any]) -> int:
     """Return the number of the first equal array in *known*; append an array that is new."""
     for number, other in enumerate(known):
-        if not len(block_values.differing(other, values, _EXACT)):
+        if not len(block_values.differing(other, values, EXACT)):
             return number
     known.append(values)
     return len(known) - 1

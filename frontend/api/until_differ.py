@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
@@ -25,10 +24,9 @@ from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import Exchange
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
-from pgdb.merge.classes import Merger
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Stop
+from pgdb.records import Stop
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -280,7 +278,8 @@ def _saved_values(path: Path, expression: str) -> dict[int, Answer]:
     found: dict[int, Answer] = {}
     for number, each in enumerate(_asked(path, expression), start=1):
         before = found.get(each.occasion or number)
-        found[each.occasion or number] = each.answer if before is None else _joined(before, each)
+        answer = each.answer if before is None else each.answer.joined(before)
+        found[each.occasion or number] = answer
     return found
 
 
@@ -290,14 +289,3 @@ def _asked(path: Path, expression: str) -> Iterator[Exchange]:
         if isinstance(operation, Evaluate) and operation.expression == expression:
             if not operation.whole and not operation.format:
                 yield each
-
-
-def _joined(before: Answer, now: Exchange) -> Answer:
-    """Return the answers to two requests of one occasion; the later one counts."""
-    after = now.answer
-    merger: Merger[Record] = Merger()
-    merger.add_classes(after.classes)
-    merger.add_classes(each.part(each.ranks - merger.ranks) for each in before.classes)
-    missing = (before.missing | after.missing) - merger.ranks
-    ranks = before.ranks | after.ranks
-    return replace(after, ranks=ranks, classes=merger.classes, missing=missing)

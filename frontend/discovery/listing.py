@@ -20,15 +20,13 @@ from pgdb.frontend.discovery.pid_meaning import runs_aggregators
 from pgdb.frontend.discovery.torch_listing import TorchJob, torch_jobs
 from pgdb.frontend.discovery.torch_scripts import starts_torch
 from pgdb.jobs import procfs
-from pgdb.jobs.processes import slurm_step
+from pgdb.jobs.processes import AGGREGATOR_VARIABLE, slurm_step
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
 
 _log = logging.getLogger(__name__)
 
-# A variable in the environment of our aggregators' launchers.
-_OURS = "PGDB_WIRE_UP"
 # squeue answers in some 10 ms; with a controller that is down it tries for 9 s (Slurm 22.05).
 SLURM_TIMEOUT_S = 2.0
 # Time to count ranks. Each count reads all of /proc, which takes long if there are thousands.
@@ -116,7 +114,7 @@ def _is_helper(stat: ProcessStat, launchers: dict[int, ProcessStat]) -> bool:
     allocation. A launcher that a rank has started has that rank's environment.
     """
     environment = procfs.environment(stat.pid) or {}
-    if _OURS in environment or runs_aggregators(stat.pid):
+    if AGGREGATOR_VARIABLE in environment or runs_aggregators(stat.pid):
         return True
     identity = rank_environment(environment)
     return any(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pgdb.frontend.analysis.function_names import shown_name
+from pgdb.frontend.analysis.function_names import STARTS, shown_name
 from pgdb.frontend.report.model import (
     Cause,
     RankClass,
@@ -38,7 +38,6 @@ _KINDS = (
 _RUNTIME = pattern(r"__(?:a|t|m|l|ub|hwa)san_|__sanitizer_|_{2,}interceptor_")
 _RUNTIME_FILE = pattern(r"/(?:libsanitizer|compiler-rt)/")
 """Functions and files of the run-time libraries of sanitizers, which come with lines in Debian."""
-_STARTS = pattern(r"__libc_start_|_start\Z|start_thread\Z|_*clone3?\Z")
 
 
 def cause_of(
@@ -115,7 +114,7 @@ def _with_lines(frames: Sequence[ReportFrame]) -> tuple[list[int], list[int]]:
         at
         for at, each in enumerate(frames)
         if each.line
-        and not _STARTS.match(each.function)
+        and not STARTS.match(each.function)
         and not _RUNTIME.match(each.function)
         and not _RUNTIME_FILE.search(each.fullname or each.file)
     ]
@@ -162,13 +161,15 @@ def _at(cause: Cause, classes: Sequence[RankClass]) -> Cause:
         if who and not who.isdisjoint(parse_ranks(each.ranks)) and each.frames:
             at = user_frame(each.frames)
             frame = each.frames[at or 0]
-            return replace(
-                cause,
-                where=place_text(frame),
-                file=frame.fullname or frame.file,
-                line=frame.line,
-            )
+            return with_place(cause, frame)
     return cause
+
+
+def with_place(cause: Cause, frame: ReportFrame) -> Cause:
+    """Return *cause* with the place of a frame."""
+    return replace(
+        cause, where=place_text(frame), file=frame.fullname or frame.file, line=frame.line
+    )
 
 
 def _dying(each: RankClass) -> str:

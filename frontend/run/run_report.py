@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from pgdb.frontend.report.cause import own_frame, place_text, user_frame
+from pgdb.frontend.report.cause import own_frame, user_frame, with_place
 from pgdb.frontend.report.collect import versions
 from pgdb.frontend.report.environment import cleaned, environment_of, public_line, secrets_of
 from pgdb.frontend.report.model import (
@@ -364,13 +364,7 @@ def _in_core(cause: Cause, dead: Sequence[RankClass]) -> Cause:
     for each in dead:
         at = user_frame(each.frames)
         if at is not None and not who.isdisjoint(parse_ranks(each.ranks)):
-            frame = each.frames[at]
-            return replace(
-                cause,
-                where=place_text(frame),
-                file=frame.fullname or frame.file,
-                line=frame.line,
-            )
+            return with_place(cause, each.frames[at])
     return cause
 
 

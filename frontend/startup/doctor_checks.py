@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pgdb
 from pgdb.errors import StartError
-from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict, ask, last_line
+from pgdb.frontend.startup.doctor_findings import Finding, Host, Verdict, ask, ask_apart, last_line
 from pgdb.frontend.startup.session_directory import runtime_folder, temporary_folder
 from pgdb.jobs import procfs
 from pgdb.jobs.gdb_program import check_gdb as version_of_gdb
@@ -197,13 +197,7 @@ def _fields(path: Path) -> dict[str, str]:
 
 def _try_tracing_apart() -> dict[str, int]:
     """Run :mod:`pgdb.frontend.startup.ptrace_trial` in a process of its own, since it forks."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
-    status, said = ask(
-        sys.executable, "-P", "-m", "pgdb.frontend.startup.ptrace_trial", environment=environment
-    )
-    if status:
-        raise StartError(f"the trial of tracing ended with {status}: {last_line(said)}")
-    found: dict[str, int] = json.loads(said.splitlines()[-1])
+    found: dict[str, int] = json.loads(ask_apart("tracing", "pgdb.frontend.startup.ptrace_trial"))
     return found
 
 

@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from pgdb.errors import StartError
 from pgdb.jobs import procfs
 
 ASK_TIMEOUT_S = 20.0
@@ -81,6 +83,18 @@ def _end(process: subprocess.Popen[bytes]) -> int:
         return process.wait(5.0) or 1
     os.killpg(process.pid, signal.SIGKILL)
     return process.wait() or 1
+
+
+def ask_apart(trial: str, module: str) -> str:
+    """Run a module of PGDB's in a process of its own; return the last line of its output.
+
+    :raises StartError: if it fails; the error names the *trial*.
+    """
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    status, said = ask(sys.executable, "-P", "-m", module, environment=environment)
+    if status:
+        raise StartError(f"the trial of {trial} ended with {status}: {last_line(said)}")
+    return said.splitlines()[-1]
 
 
 def last_line(said: str) -> str:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pgdb.errors import StartError
-from pgdb.frontend.startup.doctor_findings import Finding, Host, ask, last_line
+from pgdb.frontend.startup.doctor_findings import Finding, Host, ask_apart
 from pgdb.frontend.startup.starvation_trial import Starvation
 
 
 def try_starvation_apart() -> Starvation:
     """Run :mod:`pgdb.frontend.startup.starvation_trial` in a process of its own, since it forks."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
-    module = "pgdb.frontend.startup.starvation_trial"
-    status, said = ask(sys.executable, "-P", "-m", module, environment=environment)
-    if status:
-        raise StartError(f"the trial of the scheduler ended with {status}: {last_line(said)}")
-    return msgspec.json.decode(said.splitlines()[-1], type=Starvation)
+    line = ask_apart("the scheduler", "pgdb.frontend.startup.starvation_trial")
+    return msgspec.json.decode(line, type=Starvation)
 
 
 def check_scheduling(

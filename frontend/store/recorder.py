@@ -17,11 +17,9 @@ from pgdb.errors import CommandError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import Saved
 from pgdb.frontend.api import gdb_commands
-from pgdb.merge.classes import Merger
 from pgdb.overlay import messages
 from pgdb.overlay.messages import AnyOperation, RecordedOperation
 from pgdb.ranks import RankSet
-from pgdb.records import Record
 
 MOST_EXCHANGES = 1000
 MOST_BYTES = 64 << 20
@@ -130,10 +128,7 @@ class Recorder:
             answer = exchange.answer
             if answer.request_id != late.request_id:
                 continue
-            merger: Merger[Record] = Merger()
-            merger.add_classes(answer.classes)
-            merger.add_classes(each.part(each.ranks - merger.ranks) for each in late.classes)
-            whole = replace(answer, classes=merger.classes, missing=answer.missing - merger.ranks)
+            whole = answer.joined(late)
             added = late.size_bytes
             self._size_bytes += added
             self._exchanges[number] = (

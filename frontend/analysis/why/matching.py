@@ -11,7 +11,16 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pgdb.mpi_calls import ANY_TAG, ELSEWHERE, Communicator, MpiCall, Peer, Tag
+from pgdb.mpi_calls import (
+    ANY_TAG,
+    ELSEWHERE,
+    RECEIVES,
+    SENDS,
+    Communicator,
+    MpiCall,
+    Peer,
+    Tag,
+)
 from pgdb.ranks import RankSet
 
 Difference = Literal["function", "root", "operation", "count", "datatype", "communicator"]
@@ -38,8 +47,6 @@ EQUAL_COUNTS = frozenset(
 CREATES_BY_GROUP = "MPI_Comm_create_group"
 """The function that makes a communicator and is called by the members of a group alone."""
 _PREDEFINED = frozenset({"MPI_COMM_WORLD", "MPI_COMM_SELF"})
-_SENDS = frozenset({"send", "persistent send", "partitioned send"})
-_RECEIVES = frozenset({"recv", "persistent recv", "partitioned recv"})
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -125,8 +132,8 @@ def offers_of(number: int, ranks: RankSet, calls: Sequence[MpiCall]) -> Iterator
         for each in call.requests:
             if each.complete or each.kind is None:
                 continue
-            if each.kind in _SENDS or each.kind in _RECEIVES:
-                is_send = each.kind in _SENDS
+            if each.kind in SENDS or each.kind in RECEIVES:
+                is_send = each.kind in SENDS
                 yield Offer(ranks, is_send, each.peer, each.tag, each.communicator, number)
 
 

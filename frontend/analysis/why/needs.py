@@ -14,7 +14,9 @@ from pgdb.mpi_calls import (
     ANY_SOURCE,
     ELSEWHERE,
     PROC_NULL,
+    RECEIVES,
     ROOT,
+    SENDS,
     Communicator,
     MpiCall,
     Peer,
@@ -27,8 +29,6 @@ from pgdb.ranks import RankSet
 NeedKind = Literal["message", "receiver", "meeting", "connection", "elsewhere", "others"]
 """The missing part: a message; a receiver for one; the other members of a collective call; a
 connection with another job; of an unknown kind."""
-_SENDS = frozenset({"send", "persistent send", "partitioned send"})
-_RECEIVES = frozenset({"recv", "persistent recv", "partitioned recv"})
 _MEETINGS = frozenset({"collective", "persistent collective"})
 
 _COLLECTIVE_RMA = frozenset(
@@ -264,9 +264,9 @@ def _request_condition(call: MpiCall, ranks: RankSet, world: RankSet) -> Conditi
 def _request(request: Request, ranks: RankSet, world: RankSet) -> Need | None:
     if _is_elsewhere(request.communicator):
         return _ELSEWHERE
-    if request.kind in _SENDS:
+    if request.kind in SENDS:
         return _send(request.peer, request.tag, request.communicator, world)
-    if request.kind in _RECEIVES:
+    if request.kind in RECEIVES:
         return _receive(request.peer, request.tag, request.communicator, world)
     members = members_of(request.communicator)
     others = (world if members is None else members) - (ranks if len(ranks) == 1 else RankSet())

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.why.parties import Party
 from pgdb.frontend.analysis.why.verdict import Confidence, Step, Verdict
-from pgdb.mpi_calls import MOST_ARRIVED, ArrivedMessage, MpiCall, Request
+from pgdb.mpi_calls import MOST_ARRIVED, RECEIVES, SENDS, ArrivedMessage, MpiCall, Request
 from pgdb.ranks import RankSet
 
-_SENDS = frozenset({"send", "persistent send"})
-_RECEIVES = frozenset({"recv", "persistent recv"})
+# MPICH keeps messages of partitioned requests in a list of their own (part_unexp_list), so that
+# they are never among those that have come.
+_SENDS = SENDS - {"partitioned send"}
+_RECEIVES = RECEIVES - {"partitioned recv"}
 _LIKELY: Confidence = "likely"
 _STEP = Step(
     "the receivers of the sends follow from the messages that have come to the ranks; the flight "
