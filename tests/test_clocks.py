@@ -34,6 +34,7 @@ MAY = {
         # Calls of the recorder are shown with the time of day.
         "show/text/mpi_call_text",
         # A batch system gives the end of a job as a time of day.
+        "run/occasions",
         "run/supervisor",
         "run/time_limit",
         "run/with_gdb",

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pgdb import core_limit
 from pgdb.errors import PgdbError
 from pgdb.frontend.report.model import Cause, Report
-from pgdb.frontend.run import exit_status, time_limit
+from pgdb.frontend.run import exit_status
 from pgdb.frontend.run.causes import (
     RankEnd,
     cause_of,
@@ -30,7 +30,8 @@ from pgdb.frontend.run.inspection import Looker
 from pgdb.frontend.run.job_process import JobProcess
 from pgdb.frontend.run.launching import prepare
 from pgdb.frontend.run.left_cores import add_cores
-from pgdb.frontend.run.options import RunOptions, in_words
+from pgdb.frontend.run.occasions import Occasions
+from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.rank_reports import RankReports
 from pgdb.frontend.run.run_report import (
@@ -42,7 +43,6 @@ from pgdb.frontend.run.run_report import (
     with_last_words,
     with_words_of_job,
 )
-from pgdb.frontend.run.snapshots import Snapshots
 from pgdb.jobs.launchers import Launcher
 from pgdb.ranks import RankSet
 
@@ -75,14 +75,13 @@ class Supervisor:
         self._record = RunRecord(options.line)
         self._reports = RankReports("")
         self._job: JobProcess | None = None
-        self._tasks: list[asyncio.Task[None]] = []
         self._hang: asyncio.Task[None] | None = None
         self._cause: Cause | None = None
         """The first event that was acted on and is no failure of a rank: a hang, a limit."""
         self._has_died = False
         self._leaving: asyncio.Task[None] | None = None
-        self._snapshots = Snapshots(
-            options.snapshot_every_s, lambda text: self._put(Trigger("snapshot", text))
+        self._occasions = Occasions(
+            options, self, lambda kind, text: self._put(Trigger(kind, text))
         )
         self._requests = 0
         """Number of reports on request, and of snapshots."""
@@ -129,11 +128,8 @@ class Supervisor:
             lambda: max(job.last_output_s, reports.active_s),
             self._on_hang,
         )
-        self._begin(self._wait_end(job))
-        if self._options.snapshot_every_s:
-            self._begin(self._snapshots.run())
-        if self._options.before_timeout_s:
-            self._begin(self._wait_time_limit())
+        self._occasions.begin(self._wait_end(job))
+        self._occasions.begin_timers()
         try:
             while True:
                 if self._options.hang_after_s and (self._hang is None or self._hang.done()):
@@ -143,15 +139,26 @@ class Supervisor:
                     break
                 await self._act(trigger, job, looker)
         finally:
-            for each in [*self._tasks, *([self._hang] if self._hang else [])]:
-                each.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._hang is not None:
+                self._hang.cancel()
+            await self._occasions.close()
             if self._hang is not None:
                 await asyncio.gather(self._hang, return_exceptions=True)
         return await self._finish(job)
 
-    def _begin(self, work: Awaitable[None]) -> None:
-        self._tasks.append(asyncio.ensure_future(work))
+    # -- facts about the run, for the occasions ----------------------------------------------------
+
+    def add_notice(self, text: str) -> None:
+        """Add a notice to the time line."""
+        self._record.add("notice", text)
+
+    def add_note(self, text: str) -> None:
+        """Add a fact that could not be found out."""
+        self._record.note(text)
+
+    def say(self, text: str) -> None:
+        """Print a line for the user."""
+        self._publisher.say(text)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -163,8 +170,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in _STOPPING:
             loop.add_signal_handler(number, pass_on, partial(self._on_stopping, number))
-        text = "a report was requested with SIGUSR1"
-        loop.add_signal_handler(signal.SIGUSR1, self._put, Trigger("request", text))
+        self._occasions.watch_requests()
         loop.add_signal_handler(signal.SIGUSR2, pass_on, _send_usr2)
         loop.add_signal_handler(signal.SIGWINCH, pass_on, JobProcess.resize_terminals)
         loop.add_signal_handler(signal.SIGINT, pass_on, self._on_interrupt)
@@ -178,7 +184,7 @@ class Supervisor:
             job.send_signal(signal.SIGINT)
 
     def _on_stopping(self, number: signal.Signals, job: JobProcess) -> None:
-        self._begin(self._announce(number, job))
+        self._occasions.begin(self._announce(number, job))
 
     def _put(self, trigger: Trigger) -> None:
         self._triggers.put_nowait(trigger)
@@ -198,7 +204,7 @@ class Supervisor:
             self._put(Trigger("death"))
         if self._reports.have_ended and self._leaving is None:
             self._leaving = asyncio.create_task(self._watch_leaving())
-            self._begin(self._leaving)
+            self._occasions.begin(self._leaving)
 
     async def _watch_leaving(self) -> None:
         """End a launcher that outlives the ranks of a job that is to end; say so of others.
@@ -228,29 +234,6 @@ class Supervisor:
         self._launcher_ended_s = time.time()
         self._record.add("exit", f"the launcher ended with {exit_status.of_job(status)}")
         self._put(Trigger("ended"))
-
-    async def _wait_time_limit(self) -> None:
-        options = self._options
-        if options.wall_time_s:
-            end, source = self._record.begun + options.wall_time_s, "--wall-time"
-        else:
-            found = await asyncio.to_thread(time_limit.find)
-            if found is None:
-                self._record.note(
-                    "--before-timeout: no batch system here names a time limit; --wall-time gives "
-                    "it"
-                )
-                self._publisher.say(
-                    "--before-timeout: no time limit was found; give it with --wall-time"
-                )
-                return
-            end, source = found.end, found.source
-        left = end - options.before_timeout_s - time.time()
-        self._record.add("notice", f"the time limit is in {end - time.time():.0f} s ({source})")
-        # A limit that is nearer than that already is announced at once.
-        await asyncio.sleep(max(left, 0.0))
-        text = f"{in_words(options.before_timeout_s)} before the time limit ({source})"
-        self._put(Trigger("time-limit", text))
 
     def _on_hang(self, text: str, seen: Report) -> None:
         self._record.look = seen
@@ -291,7 +274,7 @@ class Supervisor:
         ranks = str(self._all_ranks())
         cause = Cause(kind="request", what=trigger.text, who=ranks, severity="note")
         await self._publisher.write(self._report(cause, job), self._requests)
-        self._snapshots.done()
+        self._occasions.written()
 
     async def _announce(self, number: signal.Signals, job: JobProcess) -> None:
         """Write what is known before a batch system's grace time is over, and let a look follow."""

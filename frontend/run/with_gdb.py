@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable
 from typing import Literal
 
 import msgspec
@@ -19,14 +18,14 @@ from pgdb.frontend.api.notifications import JobOutput, Notification
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report.collect import collect
 from pgdb.frontend.report.model import Cause, Report, TimedEvent
-from pgdb.frontend.run import exit_status, time_limit
+from pgdb.frontend.run import exit_status
 from pgdb.frontend.run.hang_watch import computing_text, hang_text
 from pgdb.frontend.run.inspection import SAMPLES, Running, look_for_progress, stopped_by_themselves
-from pgdb.frontend.run.options import RunOptions, in_words
+from pgdb.frontend.run.occasions import Occasions
+from pgdb.frontend.run.options import RunOptions
 from pgdb.frontend.run.places import Place, check_in_words
 from pgdb.frontend.run.publishing import Publisher
 from pgdb.frontend.run.run_report import with_words_of_job
-from pgdb.frontend.run.snapshots import Snapshots
 from pgdb.frontend.show.text import trace_text
 from pgdb.frontend.startup.start import launch
 from pgdb.frontend.system.shielding import to_its_end
@@ -61,9 +60,10 @@ class GdbRun:
         self._reached: set[Place] = set()
         self._events: list[TimedEvent] = []
         self._triggers: list[Trigger] = []
-        self._tasks: list[asyncio.Future[None]] = []
-        self._snapshots = Snapshots(
-            options.snapshot_every_s, lambda text: self._triggers.append(Trigger("snapshot", text))
+        self._notes: list[str] = []
+        """Facts about the run that could not be found out."""
+        self._occasions = Occasions(
+            options, self, lambda kind, text: self._triggers.append(Trigger(kind, text))
         )
         self._requests = 0
         """Number of reports on request, and of snapshots."""
@@ -118,9 +118,7 @@ class GdbRun:
                 self._report = replace(self._report, notes=tuple(dict.fromkeys(notes)))
             kill = self._ended_by_us
         finally:
-            for each in self._tasks:
-                each.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._occasions.close()
             await to_its_end(session.close(kill=kill))
         return await self._conclude(session)
 
@@ -173,30 +171,20 @@ class GdbRun:
         for number in _ENDING:
             text = f"{signal.Signals(number).name} came to pgdb run: the job is ended"
             loop.add_signal_handler(number, self._triggers.append, Trigger("ended", text))
-        text = "a report was requested with SIGUSR1"
-        loop.add_signal_handler(signal.SIGUSR1, self._triggers.append, Trigger("request", text))
-        if self._options.snapshot_every_s:
-            self._begin(self._snapshots.run())
-        if self._options.before_timeout_s:
-            self._begin(self._wait_time_limit())
+        self._occasions.watch_requests()
+        self._occasions.begin_timers()
 
-    def _begin(self, work: Awaitable[None]) -> None:
-        self._tasks.append(asyncio.ensure_future(work))
+    def add_notice(self, text: str) -> None:
+        """Add a notice to the time line; it is no progress of a rank."""
+        self._events.append(TimedEvent(time=time.time(), kind="notice", text=text))
 
-    async def _wait_time_limit(self) -> None:
-        options = self._options
-        end, source = time.time() + options.wall_time_s, "--wall-time"
-        if not options.wall_time_s:
-            found = await asyncio.to_thread(time_limit.find)
-            if found is None:
-                self._publisher.say(
-                    "--before-timeout: no time limit was found; give it with --wall-time"
-                )
-                return
-            end, source = found.end, found.source
-        await asyncio.sleep(max(end - options.before_timeout_s - time.time(), 0.0))
-        text = f"{in_words(options.before_timeout_s)} before the time limit ({source})"
-        self._triggers.append(Trigger("time-limit", text))
+    def add_note(self, text: str) -> None:
+        """Add a fact that could not be found out."""
+        self._notes.append(text)
+
+    def say(self, text: str) -> None:
+        """Print a line for the user."""
+        self._publisher.say(text)
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -312,7 +300,7 @@ class GdbRun:
         if is_note:
             self._requests += 1
             await self._publisher.write(report, self._requests)
-            self._snapshots.done()
+            self._occasions.written()
             await self._continue(session)
             return True
         self._report = report
@@ -343,7 +331,7 @@ class GdbRun:
             self._add("hang", text, session.set, is_error=True)
             said = "\n".join(each.text for each in report.output)
             cause = with_words_of_job(replace(report.cause, what=text), said)
-            self._report = self._with_events(replace(report, cause=cause))
+            self._report = self._with_record(replace(report, cause=cause))
             await self._publisher.write(self._report)
             if self._options.then == "kill":
                 self._ended_by_us = True
@@ -387,7 +375,7 @@ class GdbRun:
             report = replace(report, cause=replace(cause, where=where))
         if session.all_have_ended:
             report = replace(report, notes=(*report.notes, *self._never_reached()))
-        return self._with_events(report)
+        return self._with_record(report)
 
     def _never_reached(self) -> list[str]:
         """Name the locations that no rank has come to: nothing was checked there."""
@@ -399,9 +387,13 @@ class GdbRun:
             if each not in self._reached
         ]
 
-    def _with_events(self, report: Report) -> Report:
-        events = [*report.timeline, *self._events]
-        return replace(report, timeline=tuple(sorted(set(events), key=lambda each: each.time)))
+    def _with_record(self, report: Report) -> Report:
+        events = {*report.timeline, *self._events}
+        return replace(
+            report,
+            timeline=tuple(sorted(events, key=lambda each: each.time)),
+            notes=tuple(dict.fromkeys((*report.notes, *self._notes))),
+        )
 
     async def _note_traces(self, session: Session) -> None:
         """Add the last rows of the traces to the time line."""
@@ -417,7 +409,7 @@ class GdbRun:
     async def _conclude(self, session: Session) -> int:
         """Write the last report; return the exit status."""
         assert self._report is not None
-        report = self._with_events(self._report)
+        report = self._with_record(self._report)
         status = session.job.process.returncode if session.job is not None else None
         report = replace(report, job=replace(report.job, exit_code=status))
         # hydra's launcher can leave with 0 when a signal has ended it.
