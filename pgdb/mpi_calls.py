@@ -88,9 +88,9 @@ ArgumentSource = Literal[
     "source line",
     "name",
 ]
-"""The source of a value: the flight recorder; data flow through the machine code of the caller, or
-of the MPI function; the request that the call itself has made; DWARF's parameters of call sites;
-the source line, evaluated in the caller's frame; the name of the function."""
+"""The source of a value: the recorder of MPI calls; data flow through the machine code of the
+caller, or of the MPI function; the request that the call itself has made; DWARF's parameters of
+call sites; the source line, evaluated in the caller's frame; the name of the function."""
 
 
 class CallSite(Struct, frozen=True):
@@ -245,11 +245,11 @@ class MpiCall(Struct, frozen=True):
 
 
 MOST_RECENT: Final = 63
-"""Most calls of a thread that can be read from its flight recorder."""
+"""Most calls of a thread that can be read from the recorder of MPI calls."""
 
 
 class RecordedCall(Struct, frozen=True):
-    """A call of MPI that the flight recorder of a rank keeps."""
+    """A call that the recorder of MPI calls of a rank keeps."""
 
     call: MpiCall
     began_s: float

@@ -425,7 +425,7 @@ PROTOTYPES = _rows()
 
 """
 NUMBERED = tuple(PROTOTYPES.values())
-"""The same functions; a place here is the number of a function in the flight recorder's memory."""
+"""The same functions; the recorder of MPI calls numbers a function by its place here."""
 _BY_LOWER = {name.lower(): name for name in PROTOTYPES}
 _AFFIXES = pattern(r"p?(mpi_[a-z0-9_]+?)(?:_c)?(?:_cdesc|(_f08(?:ts)?|_f)?_{0,2})\Z")
 """A name in lower case: that of the standard, and the ending of a name of Fortran, which Open MPI

@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FOLDERS = ("pgdb", "frontend", "backend", "tests", "bench", "fuzz", "examples", "scripts", "docs")
 
+PRODUCT = ("pgdb", "frontend", "backend")
+"""Folders whose strings are messages to the user; tests quote the words of GDB and of programs."""
+
 BARE_RELATIVE = "What|Who|Whose|Whom|Whoever|Whatever|Whichever"
 
 SENTENCES: tuple[tuple[str, str], ...] = (
@@ -42,6 +45,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"\bhead start\b", "say: symbol prefetch"),
     (r"\b(?:ladder|rungs?)\b", "say: discovery, step"),
     (r"\bby hand\b", "say: explicit"),
+    (r"\b[Ff]light[\s-]recorders?\b", "say: recorder of MPI calls; flight records are PyTorch's"),
 )
 """Pattern and remedy of each rule for words, which names keep as well."""
 
@@ -66,6 +70,9 @@ NO_OPENINGS = frozenset(("Which", "Where", "It"))
 
 OLD_NAMES = {"Told"}
 """Names that the Python API keeps for scripts of earlier versions."""
+
+OLD_MESSAGES = {*OLD_NAMES, "cannot tell", "told"}
+"""Strings that the API, JSON and recordings keep, such as how sure a verdict of ``why`` is."""
 
 EXCEPTIONS = {"CHANGELOG.md", "tests/test_prose.py"}
 """Files that name retired words on purpose."""
@@ -103,6 +110,14 @@ def python_texts(source: str) -> Iterator[tuple[int, str]]:
         last = line
     if block:
         yield begin, "\n".join(block)
+
+
+def python_messages(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and text of each string."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value not in OLD_MESSAGES:
+                yield node.lineno, node.value
 
 
 def python_names(source: str) -> Iterator[tuple[int, str]]:
@@ -209,6 +224,12 @@ def test_sentences_keep_the_rules(path: Path) -> None:
             for line, name in python_names(source)
             for each in findings(name, WORDS)
         ]
+        if path.relative_to(ROOT).parts[0] in PRODUCT:
+            found += [
+                f"{path.name}:{line}: the text {text!r}: {each}"
+                for line, text in python_messages(source)
+                for each in findings(text, WORDS)
+            ]
         found += [
             f"{path.name}:{line}: {text!r}: {why}"
             for line, owner, text in openings(source)
@@ -229,6 +250,7 @@ def test_sentences_keep_the_rules(path: Path) -> None:
         "It tells the user.",
         "Tell the user.",
         "the head start",
+        "which the flight\nrecorder counts",
     ],
 )
 def test_rules_find(text: str) -> None:

@@ -29,7 +29,7 @@ def operation_around(places: Sequence[Place], at: int) -> str:
         function = place.frame.function
         if match := _METHOD.match(function):
             return f"Comm.{match['name']}"
-        # The flight recorder has a function of the same name around each call.
+        # The recorder of MPI calls has a function of the same name around each call.
         if not _INNER.match(function) and not mpi_name(function):
             break
     return ""

@@ -1,4 +1,4 @@
-"""Calls of MPI that the flight recorder has kept in the memory of a rank."""
+"""Calls that the recorder of MPI calls has kept in the memory of a rank."""
 
 from __future__ import annotations
 

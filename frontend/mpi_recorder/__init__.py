@@ -1,4 +1,4 @@
-"""The library of the flight recorder: its C source, its build with the user's compiler, its cache.
+"""The library of the recorder of MPI calls: its C source, its build, its cache.
 
 It never runs a job and never reads a process.
 """

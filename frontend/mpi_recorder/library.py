@@ -1,4 +1,4 @@
-"""The library of the flight recorder, built once for each MPI with the user's own compiler."""
+"""The library of the recorder of MPI calls, built once for each MPI with the user's compiler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compiler_of(launcher: str, compiler: str = "") -> str:
     found = shutil.which("mpicc")
     if found is None:
         raise StartError(
-            "the flight recorder is built with the MPI's own compiler, and there is no mpicc "
+            "the recorder of MPI calls is built with the MPI's own compiler, and there is no mpicc "
             "beside the launcher or in PATH; load the MPI's module, or name it with --mpicc"
         )
     return found
@@ -107,7 +107,7 @@ async def build(compiler: str, on_step: Callable[[str], None] = lambda step: Non
             for each in (made, text):
                 each.unlink(missing_ok=True)
     except OSError as error:
-        raise StartError(f"the flight recorder cannot be kept: {error}") from None
+        raise StartError(f"the recorder of MPI calls cannot be kept: {error}") from None
     return library
 
 
@@ -145,5 +145,5 @@ async def _run(*argv: str, stdin: bytes = b"") -> bytes:
         await program.end()
     if program.returncode:
         words = " ".join(errors.decode("utf-8", "replace").split())[:_MOST_WORDS]
-        raise StartError(f"the flight recorder cannot be built: {shown} failed: {words}")
+        raise StartError(f"the recorder of MPI calls cannot be built: {shown} failed: {words}")
     return output

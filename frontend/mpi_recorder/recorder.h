@@ -1,4 +1,4 @@
-/* The memory of the flight recorder, and the work of its wrappers. The wrappers are generated;
+/* The memory of the recorder of MPI calls, and the work of its wrappers. These are generated;
  * pgdb/mpi_recorder/layout.py has the same structures for those who read the memory from outside.
  *
  * The path of each call is short, since a message of 8 bytes takes no longer than 100 ns. It has no

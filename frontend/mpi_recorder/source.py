@@ -1,4 +1,4 @@
-"""The C source of the flight recorder, for the MPI whose header a compiler finds."""
+"""The C source of the recorder of MPI calls, for the MPI whose header a compiler finds."""
 
 from __future__ import annotations
 

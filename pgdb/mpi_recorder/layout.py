@@ -1,4 +1,4 @@
-"""The memory of the flight recorder: one block in each rank, ``struct memory`` of recorder.h.
+"""The memory of the recorder of MPI calls: one block in each rank, ``struct memory`` of recorder.h.
 
 The source of the recorder checks the sizes here when it is compiled. Numbers are those of the host.
 """

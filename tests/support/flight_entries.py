@@ -1,4 +1,4 @@
-"""Entries of PyTorch's flight recorder."""
+"""Entries of PyTorch's flight records."""
 
 from __future__ import annotations
 

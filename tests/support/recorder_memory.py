@@ -1,4 +1,4 @@
-"""The memory of a flight recorder, made from fields."""
+"""The memory of the recorder of MPI calls, made from fields."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _MIXED_UP = "the communicators differ, so that one was taken for another"
 _MOST_NAMED = 3
 _SOMEBODY_PASSED = Step(
     "a member may leave a call with a root, or a scan, before others have made it, so that the "
-    "calls do not show who left it out; the flight recorder counts the calls of each rank"
+    "calls do not show who left it out; the recorder of MPI calls counts the calls of each rank"
 )
 _WHICH_ROOT = Step(
     "no root is that of most ranks in the call: most programs have the first rank as root, and the "
@@ -47,12 +47,12 @@ _WHICH_ROOT = Step(
 )
 _WHO_LEFT = Step(
     "a rank that has left the call, and one that has not made it, stand at the same place; the "
-    "flight recorder counts the calls of each rank",
+    "recorder of MPI calls counts the calls of each rank",
     ("mpi-calls --last 8",),
 )
 _WHOSE_CALL = Step(
-    "whether all ranks make that call there, by the source; the flight recorder keeps the last "
-    "calls of each rank",
+    "whether all ranks make that call there, by the source; the recorder of MPI calls keeps the "
+    "last calls of each rank",
     ("mpi-calls --last 8",),
 )
 Calls = list[tuple[MpiCall, Party]]
@@ -363,7 +363,9 @@ def requests(knot: Knot) -> Verdict | None:
                 "a collective operation is complete when all members have begun it",
                 ranks=cause,
                 known=False,
-                step=Step("no request shows who has begun the operation; the flight recorder does"),
+                step=Step(
+                    "no request shows who has begun the operation; the recorder of MPI calls does"
+                ),
             ),
             is_sure,
         )
@@ -375,7 +377,7 @@ def requests(knot: Knot) -> Verdict | None:
         "all members of a communicator begin the same collective operations in one order",
         ranks=ranks,
         known=False,
-        step=Step("no request names its operation; the flight recorder does"),
+        step=Step("no request names its operation; the recorder of MPI calls does"),
     )
 
 
@@ -420,7 +422,7 @@ def _in_another(knot: Knot, parties: Sequence[Party]) -> Verdict | None:
         "a collective operation is complete when all members have begun it in one communicator",
         ranks=ranks,
         known=False,
-        step=Step("no request names its operation; the flight recorder does"),
+        step=Step("no request names its operation; the recorder of MPI calls does"),
     )
 
 
@@ -484,8 +486,8 @@ def open_ended(knot: Knot) -> Verdict | None:
         ranks=cause,
         known=False,
         step=Step(
-            f"the call does not name the missing {among}; the flight recorder counts the calls of "
-            "each rank"
+            f"the call does not name the missing {among}; the recorder of MPI calls counts the "
+            "calls of each rank"
         ),
     )
     return _decided(found, is_sure)

@@ -21,8 +21,8 @@ NOT_SEEN = Step(
     "some calls may have returned, and begun again; a longer watch would show it", ("why --for 10",)
 )
 ASK_RECORDER = Step(
-    "arguments of some calls are unknown; debug information, or the flight recorder, would have "
-    "them"
+    "arguments of some calls are unknown; debug information, or the recorder of MPI calls, would "
+    "have them"
 )
 
 

@@ -16,7 +16,7 @@ from pgdb.mpi_calls import MpiCall
 from pgdb.ranks import RankSet
 
 _OR_LEFT_OUT = Step(
-    "the calls of the other members before this one, which the flight recorder counts",
+    "the calls of the other members before this one, which the recorder of MPI calls counts",
     ("mpi-calls --last 8",),
 )
 Call = tuple[MpiCall, Party]

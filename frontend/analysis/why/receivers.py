@@ -22,8 +22,8 @@ _SENDS = SENDS - {"partitioned send"}
 _RECEIVES = RECEIVES - {"partitioned recv"}
 _LIKELY: Confidence = "likely"
 _STEP = Step(
-    "the receivers of the sends follow from the messages that have come to the ranks; the flight "
-    "recorder keeps them",
+    "the receivers of the sends follow from the messages that have come to the ranks; the recorder "
+    "of MPI calls keeps them",
     ("why --all",),
 )
 

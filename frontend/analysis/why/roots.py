@@ -16,28 +16,28 @@ from pgdb.mpi_functions import GATHERING
 from pgdb.ranks import RankSet
 
 _COUNTS = Step(
-    "the root that the rank named in that call, which the flight recorder keeps: most programs "
-    "have the first rank as root, and the sender has it",
+    "the root that the rank named in that call, which the recorder of MPI calls keeps: most "
+    "programs have the first rank as root, and the sender has it",
     ("mpi-calls --last 8",),
 )
 
 _COUNTS_OF_CALLS = Step(
-    "the flight recorder counts the calls of each rank, and keeps their roots",
+    "the recorder of MPI calls counts the calls of each rank, and keeps their roots",
     ("mpi-calls --last 8",),
 )
 _ROOT_ALONE = Step(
-    "the root may be the only rank that makes the call; the flight recorder counts the calls of "
-    "each rank",
+    "the root may be the only rank that makes the call; the recorder of MPI calls counts the "
+    "calls of each rank",
     ("mpi-calls --last 8",),
 )
 _RANK_ALONE = Step(
-    "the rank may be the only one that makes the call; the flight recorder counts the calls of "
-    "each rank",
+    "the rank may be the only one that makes the call; the recorder of MPI calls counts the "
+    "calls of each rank",
     ("mpi-calls --last 8",),
 )
 _WHICH_RANK = Step(
-    "the root that each rank of the other group named in its last call, which the flight recorder "
-    "keeps",
+    "the root that each rank of the other group named in its last call, which the recorder of MPI "
+    "calls keeps",
     ("mpi-calls --last 8",),
 )
 

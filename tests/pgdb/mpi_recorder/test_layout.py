@@ -1,4 +1,4 @@
-"""The layout of the memory of the flight recorder, beside the text of recorder.h."""
+"""The layout of the memory of the recorder of MPI calls, beside the text of recorder.h."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_a_neighbour_that_may_have_made_the_call_is_no_sure_cause() -> None:
     wait = in_call("MPI_Neighbor_allgather", neighbours="0,3")
     (only,) = explained({"0,3": BARRIER, "1-2": wait}).verdicts
     assert (only.kind, only.confidence) == ("missing-from-collective", "cannot tell")
-    assert "flight recorder" in only.decides
+    assert "recorder of MPI calls" in only.decides
 
 
 def test_a_neighbourhood_call_without_neighbours_waits_for_nobody() -> None:
