@@ -30,7 +30,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "pgdb.cores": ("pgdb.jobs",),
     "pgdb.jobs": (),
     "pgdb.backend.rank": ("pgdb.overlay", "pgdb.files"),
-    "pgdb.backend.sbd": ("pgdb.overlay", "pgdb.files", "pgdb.backend.gdb"),
+    "pgdb.backend.sbd": ("pgdb.overlay", "pgdb.files"),
     "pgdb.backend.care": ("pgdb.jobs", "pgdb.backend.sbd", "pgdb.backend.gdb"),
     "pgdb.backend.gdb": (
         "pgdb.overlay",

@@ -19,12 +19,13 @@ from pgdb.backend.gdb.exec_follow import Following
 from pgdb.backend.gdb.mi import Result, console, quote
 from pgdb.backend.gdb.own_breakpoints import OwnBreakpoints
 from pgdb.backend.gdb.process import AFTER_ATTACH
+from pgdb.backend.gdb.rank_gdb import RankGdb
 from pgdb.backend.gdb.registers import address_in
 from pgdb.backend.gdb.unstoppable import why_unstoppable
 from pgdb.backend.gdb.valgrind import Guest, guest_of
 from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.mapped_objects import entry_point
-from pgdb.backend.sbd.rank_files import RankFiles, RankGdb
+from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.errors import GdbError
 from pgdb.jobs import hold, procfs

@@ -23,6 +23,7 @@ from pgdb.backend.gdb.loss_repair import LossRepair
 from pgdb.backend.gdb.mi import Result, console
 from pgdb.backend.gdb.process_watch import ProcessWatch
 from pgdb.backend.gdb.python_steps import PythonSteps
+from pgdb.backend.gdb.rank_gdb import RankGdb
 from pgdb.backend.gdb.run_output import RunOutput
 from pgdb.backend.gdb.selected_thread import SelectedThread
 from pgdb.backend.gdb.settings import IGNORE_INTERRUPT, INTERRUPT
@@ -32,7 +33,6 @@ from pgdb.backend.rank import events
 from pgdb.backend.rank.machine import RankMachine
 from pgdb.backend.rank.protocol import State
 from pgdb.backend.rank.states import Controlled, Live
-from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint, passed_by

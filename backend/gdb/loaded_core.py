@@ -12,12 +12,12 @@ from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.operations import Operations
 from pgdb.backend.gdb.python_stacks import PythonStacks
 from pgdb.backend.gdb.queries import failure
+from pgdb.backend.gdb.rank_gdb import RankGdb
 from pgdb.backend.gdb.rank_image import CoreImage
 from pgdb.backend.gdb.rank_variables import definitions_for
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.stop_report import StopReports
 from pgdb.backend.python.core_reader import CoreReader
-from pgdb.backend.sbd.rank_files import RankGdb
 from pgdb.backend.zygote.core_programs import CoreProgram
 from pgdb.backend.zygote.gdb_factory import GdbFactory
 from pgdb.cores.core_file import CoreFile

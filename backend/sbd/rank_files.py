@@ -14,37 +14,18 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import IO
 
 import msgspec
 
-from pgdb.backend.gdb.gdb_events import Listener
-from pgdb.backend.gdb.session import GdbSession
 from pgdb.patterns import pattern
 from pgdb.process_maps import DELETED
 
 # proc_pid_maps(5). A name may contain any character that Python treats as the end of a line, except
 # "\n".
 _EXECUTABLE_MAPPING = pattern(r"^(\w+)-(\w+) ..x. (\w+) (\S+) (\d+) +(/[^\n]*)$", re.M | re.A)
-
-
-class RankGdb(GdbSession):
-    """A GDB whose output names files as its rank does, wherever GDB has found them."""
-
-    def __init__(self, listener: Listener) -> None:
-        super().__init__(listener)
-        self._names: tuple[tuple[bytes, bytes], ...] = ()
-
-    def rename(self, names: Sequence[tuple[str, str]]) -> None:
-        """Replace the first of each pair by the second in all further output of GDB."""
-        self._names = tuple((os.fsencode(found), os.fsencode(name)) for found, name in names)
-
-    def _renamed(self, line: bytes) -> bytes:
-        for found, name in self._names:
-            line = line.replace(found, name)
-        return line
 
 
 class RankFiles(msgspec.Struct, frozen=True):
