@@ -39,7 +39,11 @@ class ProtocolError(LinkError):
     """Bytes of a peer that are not a valid message. The link is closed."""
 
 
-class GdbError(PgdbError):
+class DebuggerError(PgdbError):
+    """Debugger of a rank that cannot be used any longer, of whatever kind it is."""
+
+
+class GdbError(DebuggerError):
     """GDB process that cannot be used any longer: it ended, or stopped answering."""
 
 

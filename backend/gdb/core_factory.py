@@ -23,6 +23,8 @@ def most_at_work() -> int:
 class CoreDebuggers:
     """A debugger factory that gives each rank a GDB which has read its core file."""
 
+    debuggers = "GDBs"
+
     def __init__(self, context: FactoryContext) -> None:
         setup, notice = context.setup, context.notice
         assert setup.cores is not None

@@ -36,6 +36,8 @@ def most_gdbs(files: int) -> int:
 class GdbDebuggers:
     """A debugger factory that gives each rank a GDB."""
 
+    debuggers = "GDBs"
+
     def __init__(
         self, context: FactoryContext, symbol_prefetch: SymbolPrefetch | None = None
     ) -> None:

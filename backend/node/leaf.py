@@ -23,7 +23,7 @@ from pgdb.backend.rank.protocol import (
     OpenFactory,
     RankDebugger,
 )
-from pgdb.errors import GdbError
+from pgdb.errors import DebuggerError
 from pgdb.jobs import environment_scan, hold, procfs, rank_program
 from pgdb.merge.classes import EquivalenceClass, Merger, Missing
 from pgdb.merge.normalize import normalize_record
@@ -232,7 +232,7 @@ class Leaf:
         except HasEndedError:
             self._on_missing(request.request_id, Missing(lost=RankSet([rank])))
             return
-        except GdbError as error:
+        except DebuggerError as error:
             record = Failure(message=str(error))
         if isinstance(operation, Backtrace) and isinstance(record, Stack):
             self._answers.add(request.request_id, rank, record, split=operation.split)
@@ -324,7 +324,7 @@ class Leaf:
                 debugger = self._debuggers[rank] = self._shared.make(rank)
                 program = pid
                 return await debugger.attach(pid, request_id, is_retried=True)
-            except GdbError as error:
+            except DebuggerError as error:
                 if debugger.state != "gone":
                     raise
                 why = error
@@ -336,7 +336,7 @@ class Leaf:
         return await self._acquire_again(debugger, program, request_id, why)
 
     async def _acquire_again(
-        self, old: RankDebugger, pid: int, request_id: int, why: GdbError
+        self, old: RankDebugger, pid: int, request_id: int, why: DebuggerError
     ) -> Record:
         """Attach another debugger to a rank whose first one died, for example for lack of memory.
 
@@ -345,7 +345,8 @@ class Leaf:
         LOG.warning("rank %d: %s as it attached", old.rank, why)
         if not self._is_starting_again:
             self._is_starting_again = True
-            self._notice(f"GDBs start again one at a time, which takes longer: {why}")
+            name = self._shared.debuggers
+            self._notice(f"{name} start again one at a time, which takes longer: {why}")
         async with self._alone:
             new = self._debuggers[old.rank] = self._shared.make(old.rank)
             await old.abandon()
@@ -364,7 +365,7 @@ class Leaf:
         new = self._debuggers[rank] = self._shared.make(rank)
         try:
             is_held_back = await old.abandon(holds_back=True)
-        except GdbError:
+        except DebuggerError:
             self._debuggers[rank] = old
             raise
         async with self._starting:

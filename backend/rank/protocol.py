@@ -68,14 +68,14 @@ class RankDebugger(Protocol):
         :param is_retried: another debugger is tried if this one dies while it attaches, so that
             the death is not notified as a loss.
         :param is_held_back: :meth:`abandon` has stopped the process, which is to run on later.
-        :raises GdbError: if the debugger cannot be started, refuses, or dies.
+        :raises DebuggerError: if the debugger cannot be started, refuses, or dies.
         """
 
     async def acquire_held(self, pid: int, request_id: int, *, runs_on: bool = True) -> Record:
         """Attach to the held process *pid*, let it execute its program, and stop that in ``main``.
 
         :param runs_on: the rank runs on without a debugger if that fails; else it stays held.
-        :raises GdbError: if the debugger cannot be started, refuses, or dies.
+        :raises DebuggerError: if the debugger cannot be started, refuses, or dies.
         """
 
     async def perform(
@@ -111,12 +111,16 @@ class RankDebugger(Protocol):
 
         :param holds_back: a rank that stands still under a debugger that computes without end
             is kept at its place by SIGSTOP, for the next debugger. The result is whether it was.
-        :raises GdbError: if the debugger cannot be ended.
+        :raises DebuggerError: if the debugger cannot be ended.
         """
 
 
 class DebuggerFactory(Protocol):
     """Maker of the debuggers of one aggregator's ranks, and owner of what they share."""
+
+    @property
+    def debuggers(self) -> str:
+        """The user's word for several of them, as in ``GDBs``."""
 
     def make(self, rank: int) -> RankDebugger:
         """Return a new debugger for *rank*; an earlier one for that rank is not affected."""

@@ -13,7 +13,7 @@ from pgdb.backend.rank.protocol import (
     NeedsStopError,
     State,
 )
-from pgdb.errors import GdbError
+from pgdb.errors import DebuggerError
 from pgdb.overlay.messages import (
     AnyOperation,
     Backtrace,
@@ -56,7 +56,7 @@ class Canned:
     events: Iterable[Stop | Exit] = ()
     """Ends of the runs, in their order; after the last one the rank runs until it is interrupted.
     The number of the run is filled in."""
-    attaching: tuple[Record | GdbError, ...] = (ATTACHED,)
+    attaching: tuple[Record | DebuggerError, ...] = (ATTACHED,)
     """Outcomes of the attempts to attach; the last one repeats."""
     capabilities: Capability = EVERYTHING
 
@@ -110,7 +110,7 @@ class CannedDebugger:
         self.pid = pid
         self._notify(Progress(stage="attached"))
         outcome = self._factory.next_attachment(self.rank)
-        if isinstance(outcome, GdbError):
+        if isinstance(outcome, DebuggerError):
             self.state = "gone"
             raise outcome
         if isinstance(outcome, Failure):
@@ -214,6 +214,8 @@ class CannedDebugger:
 class CannedDebuggers:
     """The factory of canned debuggers; records the debuggers and the calls."""
 
+    debuggers = "tables of answers"
+
     def __init__(self, context: FactoryContext, ranks: Mapping[int, Canned]) -> None:
         self.context = context
         self.made: dict[int, list[CannedDebugger]] = {}
@@ -227,7 +229,7 @@ class CannedDebuggers:
         """Return the answers of a rank."""
         return self._ranks.get(rank, Canned(answers={"print rank": Value(text=str(rank))}))
 
-    def next_attachment(self, rank: int) -> Record | GdbError:
+    def next_attachment(self, rank: int) -> Record | DebuggerError:
         """Return the outcome of the attempt to attach that comes now."""
         outcomes = self.canned(rank).attaching
         return outcomes[min(len(self.made[rank]), len(outcomes)) - 1]
