@@ -94,7 +94,7 @@ class BreakpointsChanged(Struct, frozen=True, tag="breakpoints-changed"):
 
     made: tuple[Breakpoint, ...] = ()
     deleted: tuple[int, ...] = ()
-    """Their job-wide numbers."""
+    """Job-wide numbers of the breakpoints."""
     changed: tuple[Breakpoint, ...] = ()
     """As they are now, without their hits."""
     last: int = 0

@@ -196,7 +196,7 @@ class Loaded(msgspec.Struct, frozen=True):
     """An object that the dynamic linker has loaded."""
 
     name: str
-    """Its name in the link map; empty for the program."""
+    """Name in the link map; empty for the program."""
     dynamic: int
     """Address of its dynamic section."""
 

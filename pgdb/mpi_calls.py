@@ -111,7 +111,7 @@ class Communicator(Struct, frozen=True):
     """A communicator as far as one rank knows it."""
 
     name: str = ""
-    """Its name: MPI's or the user's; empty if it has none."""
+    """Name, MPI's or the user's; empty if there is none."""
     members: str | None = None
     """World ranks of its (local) group as the text of a rank set, such as ``0-3,8``."""
     remote: str = ""

@@ -329,13 +329,13 @@ class Argument(msgspec.Struct, frozen=True):
     standard_name: str
     """Name in the standard, such as ``sendcount``."""
     name: str
-    """Its meaning, one of :data:`TYPES`."""
+    """Meaning, one of :data:`TYPES`."""
     is_pointed: bool = False
     """Whether the argument is the address of the handle (``MPI_Comm_free``)."""
 
     @property
     def type(self) -> ArgumentType:
-        """Its type in C."""
+        """Type of the argument in C."""
         return TYPES[self.name]
 
 

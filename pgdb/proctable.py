@@ -36,8 +36,8 @@ class World(msgspec.Struct, frozen=True):
     processes: tuple[RankProcess, ...]
     """The living ranks that were found, by their numbers in MPI_COMM_WORLD."""
     ranks: RankSet = RankSet()
-    """Their numbers in the session, in the same order: those of MPI_COMM_WORLD, or numbered on
-    behind another world's. Empty if the world is not in the session."""
+    """Numbers of the ranks in the session, in the same order: those of MPI_COMM_WORLD, or numbered
+    on behind another world's. Empty if the world is not in the session."""
     job: str = ""
     """The other job of which these are the ranks, as it was named; empty for the session's own."""
 

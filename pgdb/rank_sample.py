@@ -11,7 +11,7 @@ class SampledThread(Struct, frozen=True):
     own: str = ""
     """Checksum of all that it can change without its memory; empty where it waits."""
     cpu_s: float = 0.0
-    """Its CPU time so far, in seconds."""
+    """CPU time so far, in seconds."""
 
 
 class RankSample(Struct, frozen=True, tag="sample"):

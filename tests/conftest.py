@@ -189,7 +189,7 @@ def group_of(item: pytest.Item) -> str | None:
     """Return the group of tests that one worker runs in sequence; None for a test on its own.
 
     The tests of hosts and of Slurm share fixtures of the whole session. Tests that are not live
-    are quick: they stay together by file, and so do tests with a fixture of their module.
+    are quick: they stay together by file, like tests with a fixture of their module.
     """
     for name, group in SHARED_FIXTURES.items():
         if name in getattr(item, "fixturenames", ()):

@@ -30,7 +30,10 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     (rf"(?:(?<=[.!?;:] )|(?<=\n))(?:{BARE_RELATIVE}) ", "sentence begins with a bare relative"),
     (r"(?:(?<=[.!?] )|(?<=\n))Those (?:that|who|which) ", "sentence begins with a bare relative"),
     (r"\b(?:[Nn]or|and neither) (?:is|are|was|do|does|did|has|have|can|will)\b", "inversion"),
-    (r"[;,:] so (?:is|are|was|do|does|did|has|have|can|will)\b(?! that)", "inversion"),
+    (
+        r"(?:[;,:]|\band)\s+so\s+(?:is|are|was|do|does|did|has|have|can|will|may|must)\b(?! that)",
+        "inversion",
+    ),
 )
 """Pattern and remedy of each rule for sentences."""
 
@@ -65,7 +68,7 @@ FUNCTION_VERBS = VERBS - {"build", "checks", "ends", "open"} | frozenset(
 )
 """Words that begin no docstring of an attribute or a property."""
 
-NO_OPENINGS = frozenset(("Which", "Where", "It"))
+NO_OPENINGS = frozenset(("Which", "Where", "It", "Its", "Their"))
 """Words that begin no docstring."""
 
 OLD_NAMES = {"Told"}
@@ -245,6 +248,7 @@ def test_sentences_keep_the_rules(path: Path) -> None:
         "It ends. Whoever reads it waits.",
         "It is not checked, and neither is its part.",
         "A daemon ends; so does its anchor.",
+        "A daemon ends, and so\ndoes its anchor.",
         "Take hold of a rank.",
         "The rank is let go.",
         "It tells the user.",
@@ -303,6 +307,7 @@ def f():
         ("function", "Whether it ends."),
         ("module", "Which ranks wait."),
         ("attribute", "It differs."),
+        ("attribute", "Its exit status."),
     ],
 )
 def test_a_docstring_does_not_begin_so(owner: str, text: str) -> None:

@@ -99,7 +99,7 @@ _ONE_LINE = re.compile(r"#|(?:\[[^]]*\] +)?\d+\t")
 
 @pytest.mark.parametrize("path", [ANSWERS, NUMBERS], ids=lambda path: path.stem)
 def test_screens_about_answers_are_of_80_columns(path: Path) -> None:
-    # A frame is one line, as in GDB, and so is a line of source.
+    # A frame is one line, as in GDB; a line of source is one too.
     long = [line for line in screens(path) if len(line) > WIDTH and not _ONE_LINE.match(line)]
     assert long == []
 

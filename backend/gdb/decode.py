@@ -202,8 +202,8 @@ def _of_fortran(items: tuple[Variable, ...], *, whole: bool) -> tuple[Variable, 
 
     GDB 13.1 takes bounds and lengths from the selected frame, whichever frame an argument belongs
     to, and from variables that the procedure sets only after its entry. So strings are left out, as
-    GDB's own "bt" does, and so are arrays whose nonsensical size GDB complains of. A null reference
-    is an optional argument that is absent.
+    GDB's own "bt" does. Arrays whose nonsensical size GDB complains of are left out as well. A null
+    reference is an optional argument that is absent.
     """
     found = []
     for each in items:

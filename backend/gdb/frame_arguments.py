@@ -41,7 +41,7 @@ class FrameArguments:
         stop_printing: Callable[[], None] = lambda: None,
         lent: LentSetting | None = None,
     ) -> None:
-        """*stop_printing* interrupts the GDB, if *is_alive* says that it has not ended.
+        """Take *stop_printing* to interrupt the GDB, if *is_alive* says that it has not ended.
 
         :param lent: keeps the depth lowered between questions; None for no longer than each one.
         """

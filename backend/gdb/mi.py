@@ -269,8 +269,9 @@ def _cut(line: str) -> Line:
     return Line(kind, token, name, payload)
 
 
-# The results are shared and must not be changed. The cached small shapes come from lines of at most
-# a megabyte in all, and so do the large ones; a shape takes several times the size of its line.
+# The results are shared and must not be changed. The lines of the cached small shapes have at
+# most a megabyte in all, those of the large ones too; a shape takes several times the size of its
+# line.
 def _shape(text: str, varying_count: int) -> Shape | None:
     """Return the shape of a record; None if the extracted parts cannot be inserted again."""
     return (_small_shape if len(text) <= _SMALL else _large_shape)(text, varying_count)

@@ -46,7 +46,7 @@ class StopValues:
         arguments: FrameArguments,
         is_watching: Callable[[], bool] = lambda: False,
     ) -> None:
-        """*is_watching* returns whether the rank has a watchpoint."""
+        """Read the values of *gdb*; *is_watching* returns whether the rank has a watchpoint."""
         self._gdb = gdb
         self._arguments = arguments
         self._is_watching = is_watching

@@ -30,7 +30,7 @@ def host_for_links(rendezvous: Rendezvous) -> str:
         if (address := addresses.source_address((host, int(port)))) is not None:
             return address
     elif not rendezvous.hosts and "SLURM_PROCID" not in os.environ:
-        # All aggregators are on this host, and so is the front end, or the ssh that tunnels its
+        # All aggregators are on this host, with the front end, or with the ssh that tunnels its
         # link.
         return "127.0.0.1"
     own = addresses.own_names()

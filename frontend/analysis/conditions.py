@@ -103,8 +103,8 @@ def parse(text: str) -> Requirement:
     """Parse a requirement.
 
     The forms are ``EXPR same``, ``EXPR increasing`` (``decreasing``, ``nondecreasing``,
-    ``nonincreasing``), ``EXPR in LOW..HIGH`` and ``EXPR true``. A bare comparison must be true, and
-    so must a constant; any other bare expression must be the same on all ranks, and true if its
+    ``nonincreasing``), ``EXPR in LOW..HIGH`` and ``EXPR true``. A bare comparison or
+    constant must be true; any other bare expression must be the same on all ranks, and true if its
     value is a truth value.
 
     >>> parse("x").kind, parse("x > 0").kind, parse("x > 0").expression

@@ -34,7 +34,7 @@ class Process(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, None while it runs."""
+        """Exit status, None while the process runs."""
         ...
 
     async def wait(self) -> int:
@@ -47,12 +47,12 @@ class Job(Protocol):
 
     @property
     def process(self) -> Process:
-        """Its process."""
+        """The process of the launcher."""
         ...
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id of the launcher."""
         ...
 
     @property

@@ -34,7 +34,7 @@ class GatheredFile(msgspec.Struct, frozen=True):
     rank: int
     host: str
     source: str
-    """Its path on that host."""
+    """Path on that host."""
     path: Path
     """The path of the copy."""
     size_bytes: int = 0

@@ -144,7 +144,7 @@ class JobEnded(_Notification, frozen=True):
 
     kind: ClassVar[Literal["ended"]] = "ended"
     code: int
-    """Its exit status, negative for a signal."""
+    """Exit status of the launcher, negative for a signal."""
 
 
 Notification = (

@@ -77,9 +77,9 @@ async def _backtrace(call: Call) -> Outcome:
     """Show the stack of the selected thread, innermost frame first; with N, the N innermost
     (-N: outermost) frames. Ranks with the same stack are shown once.
 
-    The frames inside an MPI call are folded, since they change from moment to moment, and so are
-    the calls of a recursion ('expand' shows these). Arguments that differ inside a class are shown
-    as ….
+    The frames inside an MPI call are folded, since they change from moment to moment. The calls of
+    a recursion are folded as well ('expand' shows these). Arguments that differ inside a class are
+    shown as ….
 
     Any other option goes to GDB as it is, and its text is merged: 'bt full' and 'bt -full' show the
     local variables, as in GDB.

@@ -37,8 +37,8 @@ async def _layout(call: Call) -> Outcome:
     regs    its registers
 
     'tui disable' and Ctrl-X A remove the pane, Ctrl-X A shows it again; 'winheight N' sets its
-    height. Ctrl-X 1 is 'layout src', Ctrl-X 2 is 'layout split'. Page up and page down scroll the
-    pane, and so do '+ N', '- N', '> N' and '< N', until another place is selected.
+    height. Ctrl-X 1 is 'layout src', Ctrl-X 2 is 'layout split'. Page up, page down,
+    '+ N', '- N', '> N' and '< N' scroll the pane, until another place is selected.
     """
     words = [each for each in (*PANES, "next", "prev") if each.startswith(call.argument)]
     if not call.argument or len(words) != 1:

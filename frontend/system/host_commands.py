@@ -21,11 +21,11 @@ class HostResult(msgspec.Struct, frozen=True):
     """The end of a command."""
 
     code: int | None
-    """Its exit status; None if a signal has ended it."""
+    """Exit status; None if a signal has ended the command."""
     signal: int | None
     """The signal that has ended it."""
     output: bytes = b""
-    """Its output, if that was captured."""
+    """Output, if that was captured."""
 
 
 async def run_in_shell(

@@ -16,7 +16,7 @@ class LeftBy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """The processes of a job, whose core files are wanted."""
 
     folders: tuple[str, ...]
-    """Their working directories."""
+    """Working directories of the processes."""
     since_s: float
     """Unix time before which no file is theirs, by the clock of each host."""
     pids: tuple[int, ...] = ()

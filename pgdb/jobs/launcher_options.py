@@ -60,7 +60,7 @@ class ReadOption(msgspec.Struct, frozen=True):
     name: str
     """Full name without dashes; empty if the option is unknown."""
     value: str | None
-    """Its (first) argument."""
+    """The (first) argument of the option."""
     end: int
     """Index of the word after the option and its arguments."""
 

@@ -1,7 +1,7 @@
 """Channels that take the place of a process's output, so that a relay can pass it on.
 
-The front end uses this module, and so does :mod:`pgdb.jobs.rank_watcher` on the hosts of the ranks,
-which loads it by its path. It uses the standard library only.
+The front end uses this module. :mod:`pgdb.jobs.rank_watcher` uses it on the hosts of the ranks, and
+loads it by its path. It uses the standard library only.
 """
 
 from __future__ import annotations

@@ -342,8 +342,7 @@ def mapped_files(pid: int, proc: Path = PROC) -> frozenset[str]:
 def on_this_host(pid: int, proc: Path = PROC) -> bool:
     """Return whether *pid* belongs to this process's host.
 
-    Containers with a host name each may share one /proc, and so may several Slurm nodes on one
-    machine.
+    Containers with a host name each may share one /proc, like several Slurm nodes on one machine.
     """
     node = os.environ.get("SLURMD_NODENAME")
     if node and (environment(pid, proc) or {}).get("SLURMD_NODENAME", node) != node:

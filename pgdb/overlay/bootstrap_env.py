@@ -36,7 +36,7 @@ LEAVE_HANGS_S = 5.0
 """The same limit once the daemon was asked to leave."""
 
 CALL_WORD = "pgdb-aggregator"
-"""Begins the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
+"""First word of the line ``pgdb-aggregator NODE HOST:PORT`` for a front end that calls."""
 CANNOT_JOIN = 3
 """Exit status of a daemon that could not join the tree, and then of its anchor. Its launcher ends
 the others as well, and the next step need not wait for them."""

@@ -204,7 +204,7 @@ class Joined(Message, frozen=True, kw_only=True):
     """Nodes that have joined the tree; travels up to the front end."""
 
     nodes: tuple[bytes, ...]
-    """Their packed hellos."""
+    """Packed hellos of the nodes."""
 
 
 class Find(Message, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 The router does no I/O and has no clock: the caller passes the time, and carries out the results.
 Invariant: every rank of a request ends in exactly one class or in ``missing``, and the reply goes
-up when the last rank does, or at the deadline. A later answer goes up in a reply marked late; so
-does the answer of a rank that was cut off and has reconnected.
+up when the last rank does, or at the deadline. A later answer goes up in a reply marked late, like
+the answer of a rank that was cut off and has reconnected.
 """
 
 from __future__ import annotations

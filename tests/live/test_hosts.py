@@ -326,7 +326,7 @@ def test_the_front_end_is_killed_in_the_middle_of_the_start(
         assert len(ranks) == RANKS, f"of all ranks there are only {ranks} left"
         assert_untouched(ranks)
         end.touch()
-        # The launcher ends as it would, and so does the keeper of its output.
+        # The launcher and the keeper of its output end as they would.
         assert_nothing_left(mark, deadline_s=DEADLINE_S)
     wait_empty(four_hosts)
 

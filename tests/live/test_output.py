@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
 def test_a_reader_that_pauses_holds_nothing_up(
     build: Build, start_job: StartJob, tmp_path: Path
 ) -> None:
-    """`less` reads so, and so does any reader that works between two lines."""
+    """`less` reads so, like any reader that works between two lines."""
     saved = tmp_path / "saved"
     with start_job(2, build("storm.c")) as job:
         lines = ex("info functions", "info functions", f"session save {saved}", "print 40 + 2")

@@ -279,7 +279,7 @@ def test_prompt_asks_and_lives_through_failed_launches(
         own.rename(tmp_path / "away")
         do("run -y", "own")
         do("print counter", r"\[0-1\] counter = 0")
-        # A program that ends before main: the session stays, and so do the breakpoints.
+        # A program that ends before main: the session and the breakpoints stay.
         own.write_bytes(b"no program\0")
         own.chmod(0o755)
         do("run -y", "the job before has ended, 'restart' tries again")

@@ -119,7 +119,7 @@ def suspects(
     """Return the ranks that have to run for a moment to show whether they hang.
 
     They are those that cannot progress, were no message in flight. If further ranks wait in calls,
-    these belong to them, and so do the ranks outside MPI that others wait for.
+    these belong to them, together with the ranks outside MPI that others wait for.
     """
     waiting = solve(parties_of(classes, elsewhere))
     parties = waiting.parties

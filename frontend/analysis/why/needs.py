@@ -78,7 +78,7 @@ ROOTED = frozenset(
 A member waits for some of those that are absent, by a tree that is the library's own.
 """
 WIN_TEST = "MPI_Win_test"
-"""Tests a window, and no request."""
+"""The function that tests a window, and no request."""
 _EAGER_COUNT = 128
 """Elements that every MPI sends without waiting for the receiver."""
 CONNECTIONS = frozenset({"MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"})
@@ -116,7 +116,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 _ELSEWHERE = Need("elsewhere", RankSet(), every=False, is_known=False)
-"""Nobody here can say who of another world has to do something."""
+"""Need of ranks of another world, which nobody here can name."""
 
 
 class Condition(msgspec.Struct, frozen=True):

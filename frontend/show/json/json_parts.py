@@ -502,7 +502,7 @@ class TraceState(Part, frozen=True, kw_only=True):
     first: int = 0
     """Most rows of a rank; 0 for no limit."""
     places: tuple[TracePlace, ...] = ()
-    """Its places on the ranks, when it is set."""
+    """Places on the ranks, when the trace is set."""
 
 
 class TracedRow(Part, frozen=True, kw_only=True):

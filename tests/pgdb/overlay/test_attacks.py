@@ -137,7 +137,7 @@ def test_sessions_do_not_take_each_other_for_their_own() -> None:
     async def test() -> None:
         other = make_credentials()
         async with listening_node() as made:
-            # The client proves that it holds the other session's key, and so does the server.
+            # Client and server prove that they hold the other session's key.
             with pytest.raises(LinkError, match="cannot connect"):
                 await connect(made.address, other)
             await wait_left(made)
