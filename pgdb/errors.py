@@ -77,6 +77,10 @@ class NoAnswerError(CommandError):
     """Lack of an answer: no rank answered in time, or none of the requested ranks is left."""
 
 
+NO_JOB = "the session has ended; there is no job to ask"
+"""The message of a call after the end of its session."""
+
+
 class SessionEndedError(PgdbError):
     """End of the session: detached, killed, or the job has ended."""
 

@@ -22,6 +22,7 @@ from pgdb.frontend.analysis.part_differences import Part, have_parts, parts_of
 from pgdb.frontend.analysis.rich_display import RichText
 from pgdb.frontend.analysis.values import Exact, exact_of
 from pgdb.frontend.analysis.whole_values import (
+    NOT_KEPT,
     how_far,
     is_hidden,
     is_known,
@@ -227,7 +228,7 @@ def _extent(record: Record) -> int:
 
 def _why_not(mine: Record, theirs: Record) -> str:
     if isinstance(mine, Various) or isinstance(theirs, Various):
-        return "too many different values, which are not kept"
+        return NOT_KEPT
     if isinstance(mine, Failure) and isinstance(theirs, Failure):
         return f"error: {mine.message}"
     hidden = next((each for each in (mine, theirs) if is_hidden(each)), None)

@@ -22,7 +22,7 @@ from pgdb.frontend.analysis.plain_values import (
 )
 from pgdb.frontend.analysis.value_nodes import node_of
 from pgdb.frontend.analysis.values import Leaf, Node, exact_of, unparse
-from pgdb.frontend.analysis.whole_values import how_far, is_known, is_partial
+from pgdb.frontend.analysis.whole_values import NOT_KEPT, how_far, is_known, is_partial
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
@@ -62,7 +62,7 @@ def text_of(record: Record) -> str:
         case Failure(message=message):
             return message
         case _:
-            return "too many different values, which are not kept"
+            return NOT_KEPT
 
 
 def is_number(text: str) -> bool:

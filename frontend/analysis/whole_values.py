@@ -33,6 +33,8 @@ MOST_PRINTED = 2_000
 """Most elements of containers and text that ``print`` looks at, which is to answer at once."""
 MOST_OF_PRINTED_PARTS = 20_000
 """Most elements of the long containers of a value that ``print`` looks at one by one, together."""
+NOT_KEPT = "too many different values, which are not kept"
+"""The reason for no verdict on values of which only the range is known."""
 
 _MOST_CONTENTS = 16
 """Most texts of which the content is kept: a verdict asks for that of each side several times."""

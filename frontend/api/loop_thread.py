@@ -8,12 +8,11 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
-from pgdb.errors import SessionEndedError, UsageError
+from pgdb.errors import NO_JOB, SessionEndedError, UsageError
 from pgdb.overlay.own_process import limit_tls_buffers
 
 T = TypeVar("T")
 Work = Callable[[], Coroutine[None, None, T]]
-_ENDED = "the session has ended; there is no job to ask"
 _CLOSED_MEANWHILE = "the session was closed before this call was done"
 
 
@@ -77,7 +76,7 @@ class OtherLoop:
         :raises SessionEndedError: if the thread has ended, or does before the coroutine.
         """
         if self._thread.is_over:
-            raise SessionEndedError(_ENDED)
+            raise SessionEndedError(NO_JOB)
         done = asyncio.run_coroutine_threadsafe(work(), self._thread.loop)
         try:
             return await asyncio.wrap_future(done)
@@ -131,7 +130,7 @@ class LoopThread:
             with self._lock:
                 self._check_caller()
                 if self.is_over:
-                    raise SessionEndedError(_ENDED)
+                    raise SessionEndedError(NO_JOB)
                 call.start()
             call.wait()
         except KeyboardInterrupt:

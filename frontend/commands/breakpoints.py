@@ -15,7 +15,7 @@ from pgdb.frontend.commands.breakpoint_words import (
     with_values,
 )
 from pgdb.frontend.commands.options import Option, Rest, Syntax, is_number
-from pgdb.frontend.commands.questions import NOT_DONE
+from pgdb.frontend.commands.questions import ALL_DISPLAYS, NOT_DONE
 from pgdb.frontend.commands.table import (
     COMMANDS,
     Call,
@@ -355,7 +355,7 @@ def _question(call: Call) -> str:
     if not what or "breakpoints".startswith(what):
         has_some = call.session.has_breakpoints(call.ranks)
         return "Delete all breakpoints, watchpoints and catchpoints?" if has_some else ""
-    return "Delete all auto-display expressions?" if _is_all_displays(what) else ""
+    return ALL_DISPLAYS if _is_all_displays(what) else ""
 
 
 def _is_all_displays(text: str) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pgdb.frontend.commands.table import Call
 
+ALL_DISPLAYS = "Delete all auto-display expressions?"
+"""The question before all displays are deleted, in GDB's words."""
+
 NOT_DONE = "not carried out"
 """The outcome of a command that the user has not confirmed."""
 
@@ -16,7 +19,7 @@ def question_before(call: Call) -> str:
     if word == "directory" and not argument:
         return "Reinitialize source path to $cdir:$cwd?"
     if word == "undisplay" and not argument:
-        return "Delete all auto-display expressions?"
+        return ALL_DISPLAYS
     if word == "unset" and argument and "environment".startswith(argument):
         return "Delete all environment variables?"
     return ""

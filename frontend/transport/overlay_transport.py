@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from pgdb.errors import NO_JOB
 from pgdb.frontend.transport import deliveries, losses
 from pgdb.frontend.transport.overlay_root import Root
 from pgdb.frontend.transport.transport import Events, Receiver
@@ -87,7 +88,7 @@ class OverlayTransport:
     """The overlay, as a session sees it."""
 
     is_recorded = False
-    when_closed = "the session has ended; there is no job to ask"
+    when_closed = NO_JOB
 
     def __init__(self, make_overlay: Callable[[Calls], Aggregators]) -> None:
         self._calls = Calls()

@@ -94,7 +94,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         )
     pids: str | None = getattr(parsed, "pids", None)
     if pids is not None and parsed.target:
-        raise UsageError("--pids takes the place of the job; give one of them")
+        raise UsageError(job_arguments.JOB_AND_PIDS)
     named = _given(parsed)
     settle_s = named.pop(SETTLE.key, None)
     options = SessionOptions(**{**_from_environment(), **named})

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from pgdb.errors import UsageError
 
+JOB_AND_PIDS = "--pids takes the place of the job; give one of them"
+"""The error where a job and processes are given."""
+
 
 def add_exit_code(parser: argparse.ArgumentParser, statuses: str) -> None:
     """Declare ``--exit-code``; *statuses* are the meanings of its two words."""

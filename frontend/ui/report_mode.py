@@ -90,7 +90,7 @@ def check(arguments: ReportArguments) -> None:
     """
     has_job = arguments.attach is not None or bool(arguments.pids)
     if arguments.attach and arguments.pids:
-        raise UsageError("--pids takes the place of the job; give one of them")
+        raise UsageError(job_arguments.JOB_AND_PIDS)
     if has_job + bool(arguments.file) + bool(arguments.compare) != 1:
         raise UsageError(_USAGE)
     if arguments.is_for_github and arguments.compare:

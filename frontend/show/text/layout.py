@@ -110,6 +110,11 @@ class Layout:
                 return f"  @{number}"
         return ""
 
+    def folded(self, what: str, count: int) -> str:
+        """Return the line in place of rows that are left out, with the number of their ranks."""
+        self.is_shortened = True
+        return f"({what} with {count} ranks are folded)"
+
     def fit(self, line: str, tail: str = "") -> str:
         """Return *line* with *tail*; only the line is cut at the width of the terminal."""
         if not self.width or self.whole or len(line) + len(tail) <= self.width:

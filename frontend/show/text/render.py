@@ -263,10 +263,9 @@ def _blocks(said: Answer, layout: Layout) -> list[str]:
         else:
             lines.append(f"{layout.brackets(each.ranks):<{column}} {text}{mark}")
     if left := unmerged - len(classes):
-        layout.is_shortened = True
         ranks = len(said.ranks) - sum(len(each.ranks) for each in classes)
         ranks -= sum(len(said.classes[number].ranks) for number in merged) + len(in_tables)
-        lines.append(f"({left} more classes with {ranks} ranks are folded)")
+        lines.append(layout.folded(f"{left} more classes", ranks))
     return lines
 
 

@@ -65,9 +65,8 @@ def thread_switch(texts: Sequence[Said], layout: Layout) -> list[str] | None:
         lines += map(layout.fit, source)
         lines += _places(each, layout)
     if left:
-        layout.is_shortened = True
         count = sum(len(each.ranks) for each in left)
-        lines.append(f"({len(left)} more places with {count} ranks are folded)")
+        lines.append(layout.folded(f"{len(left)} more places", count))
     return lines
 
 

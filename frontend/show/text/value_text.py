@@ -340,9 +340,8 @@ def choice_rows(
         mark = f"  {DIFFERS}" if differs else ""
         rows.append((ranks, f"{label}{first}{mark}{newline}{rest}"))
     if left := len(listed) - len(shown):
-        layout.is_shortened = True
         count = sum(sizes) - sum(len(ranks) for ranks, _ in shown)
-        rows.append((None, f"({left} more classes with {count} ranks are folded)"))
+        rows.append((None, layout.folded(f"{left} more classes", count)))
     return rows
 
 
