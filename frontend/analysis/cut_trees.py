@@ -12,10 +12,12 @@ from pgdb.frontend.analysis.paths import (
     Path,
     bases_of,
     by_label,
+    element_step,
     into_content,
     path_text,
     positions_of,
     step_to,
+    within,
 )
 from pgdb.frontend.analysis.set_differences import has_no_order
 from pgdb.frontend.analysis.values import Group, Leaf, Node, scalar_of
@@ -63,12 +65,9 @@ def cut_parts(tree: Node) -> dict[str, Trail]:
         positions = positions_of([node]) or {}
         bases = bases_of(node)
         for number, (key, item) in enumerate(by_label(node).items()):
-            steps = step_to(key[0], is_fortran, base)
-            if key in positions:
-                steps = (f"._element({positions[key]})",)
-            inner = bases.get(key)
-            if inner is not None and base is not None:
-                inner = replace(inner, hidden=inner.hidden | base.hidden)
+            element = positions.get(key)
+            steps = step_to(key[0], is_fortran, base) if element is None else element_step(element)
+            inner = within(bases.get(key), base)
             visit(item.value, (*path, *steps), (*trail, number), inner)
 
     visit(tree, (), (), None)

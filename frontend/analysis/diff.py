@@ -17,11 +17,13 @@ from pgdb.frontend.analysis.paths import (
     Path,
     bases_of,
     by_label,
+    element_step,
     into_content,
     is_row,
     path_text,
     positions_of,
     step_to,
+    within,
 )
 from pgdb.frontend.analysis.set_differences import (
     content,
@@ -170,7 +172,7 @@ def leaves(values: Values) -> dict[str, list[tuple[RankSet, str]]]:
         for key, parts in members.items():
             steps = step_to(key[0], is_fortran)
             if key in positions:
-                steps = (f"._element({positions[key]})",)
+                steps = element_step(positions[key])
             visit(parts, (*path, *steps))
 
     visit(values, ())
@@ -278,12 +280,9 @@ class _Comparing:
             labels = [(ranks, items[key].label) for ranks, items in keyed if key in items]
             label = _joined(labels).filled
             parts += ((here.before or ", ") if number else "", label)
-            steps = step_to(label, is_fortran, base)
-            if key in positions:
-                steps = (f"._element({positions[key]})",)
-            inner = bases.get(key)
-            if inner is not None and base is not None:
-                inner = replace(inner, hidden=inner.hidden | base.hidden)
+            element = positions.get(key)
+            steps = step_to(label, is_fortran, base) if element is None else element_step(element)
+            inner = within(bases.get(key), base)
             parts += (self.node(values, (*path, *steps), inner), here.after)
         return "".join((*parts, first.end))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.frontend.analysis.values import Group, Item
 from pgdb.patterns import pattern
@@ -116,6 +117,18 @@ def _names(item: Item) -> list[str]:
 
 def _name(label: str) -> str:
     return label.removesuffix(" = ").removeprefix("static ")
+
+
+def element_step(position: int) -> tuple[str, ...]:
+    """Return the step to an element of a container without indices, by its position."""
+    return (f"._element({position})",)
+
+
+def within(base: Base | None, outer: Base | None) -> Base | None:
+    """Return a base class inside *outer*; it hides the names that either of them hides."""
+    if base is None or outer is None:
+        return base
+    return replace(base, hidden=base.hidden | outer.hidden)
 
 
 def step_to(label: str, is_fortran: bool = False, base: Base | None = None) -> tuple[str, ...]:
