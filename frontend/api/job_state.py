@@ -201,6 +201,22 @@ class JobState:
         ]
         return tuple(sorted(found, key=lambda each: each.ranks.first))
 
+    def place(self, ranks: RankSet) -> str:
+        """Return the line at which all of *ranks* have stopped, empty for several lines or none.
+
+        >>> JobState(RankSet()).place(RankSet([0]))
+        ''
+        """
+        if not ranks or ranks - self.stopped:
+            return ""
+        records = [each.filled for each in self.latest(ranks)]
+        frames = [each.frame for each in records if isinstance(each, Stop) and each.frame]
+        lines = {(each.file, each.line) for each in frames}
+        if len(frames) < len(records) or len(lines) != 1:
+            return ""
+        ((file, line),) = lines
+        return f"{file}:{line}" if file and line else ""
+
     def apply(
         self, classes: Iterable[EquivalenceClass[Event]], *, are_announced: bool = False
     ) -> tuple[EquivalenceClass[Event], ...]:

@@ -33,6 +33,7 @@ from pgdb.overlay.messages import (
     AnyOperation,
     Console,
     Detach,
+    Evaluate,
     InsertBreakpoint,
     Interrupt,
     Kill,
@@ -253,7 +254,9 @@ class Traffic:
         if gdb_commands.resolve(request.command) == "clear":
             core.journal.note_cleared(answer.classes)
         core.settings.take(request.command, request.operation, answer.classes)
-        core.recorder.take(request.operation, answer)
+        is_evaluation = isinstance(request.operation, Evaluate)
+        place = core.state.place(request.ranks) if is_evaluation else ""
+        core.recorder.take(request.operation, answer, place)
         if core.autosave is not None:
             core.record_soon()
         if core.log is not None:

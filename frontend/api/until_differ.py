@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
 from pgdb.frontend.store import recording_file
-from pgdb.frontend.store.recorder import Exchange
+from pgdb.frontend.store.recorder import Compared, Exchange
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.overlay.messages import Backtrace, Evaluate
@@ -110,8 +110,11 @@ class _Values:
         self._ranks = ranks
         self.expression = expression
         self._requirement = same(expression)
-        self._saved: dict[int, Answer] | None = None
+        self._recording = recording
+        self._saved: dict[int, _Saved] | None = None
         self._looks = 0
+        self._location = ""
+        self._is_place_noted = False
         self.unrecorded = 0
         self.same_looks = 0
         """Number of the looks at which the values were compared and did not differ."""
@@ -127,7 +130,7 @@ class _Values:
         :raises CommandError: if it has no value of the ranks.
         """
         assert self._saved is not None
-        recorded = RankSet.union(each.ranks for each in self._saved.values())
+        recorded = RankSet.union(each.answer.ranks for each in self._saved.values())
         if not self._saved:
             raise CommandError(
                 f"{recording} has no value of {self.expression!r}; a recording of 'until-differ "
@@ -152,6 +155,40 @@ class _Values:
         """The ranks whose values are compared."""
         return self._ranks
 
+    def go_on(self, location: str, *, is_here: bool) -> None:
+        """Compare from the value on behind those that an earlier run to *location* has compared.
+
+        :param is_here: whether the first values are those of now, before any hit.
+        """
+        if self._recording is None:
+            return
+        self._location = location
+        recorder = self._session.recorder
+        if (before := recorder.compared.get(self._key)) is not None:
+            is_again = is_here and before.last_run == recorder.last_run
+            self._looks = before.number - is_again
+        if self._looks:
+            self._session.note(
+                f"the next {self.expression} is compared with value {self._looks + 1} of "
+                f"{self._recording}, since earlier ones were compared at {location} before; after "
+                "'restart' the first value is"
+            )
+
+    @property
+    def _key(self) -> tuple[str, str, str]:
+        return (str(self._recording), self.expression, self._location)
+
+    def _check_place(self, saved: _Saved) -> None:
+        """Note once that a value of the recording is from another line."""
+        here = self._session.state.place(self._ranks)
+        if self._is_place_noted or not here or not saved.place or here == saved.place:
+            return
+        self._is_place_noted = True
+        self._session.note(
+            f"{self._recording} has value {self._looks} of {self.expression} from {saved.place}, "
+            f"and the ranks are at {here}: a difference may be that of the places"
+        )
+
     async def look(self) -> DifferEnd:
         """Compare the values now; ``complete`` if they are the same, or cannot be compared yet."""
         session = self._session
@@ -163,6 +200,7 @@ class _Values:
                 return "complete"
             return "failed" if all(each.is_error for each in found.failing) else "differ"
         self._looks += 1
+        session.recorder.compared[self._key] = Compared(self._looks, session.recorder.last_run)
         saved = self._saved.get(self._looks)
         if saved is None:
             if self._looks > max(self._saved):
@@ -170,8 +208,9 @@ class _Values:
             # A recording of this run is to have the value.
             await verdicts.evaluate(session, self.expression, self._ranks)
             return "complete"
-        part = self._ranks & saved.ranks
-        sides = await verdicts.sides(session, self.expression, part, saved, "rank")
+        self._check_place(saved)
+        part = self._ranks & saved.answer.ranks
+        sides = await verdicts.sides(session, self.expression, part, saved.answer, "rank")
         self.comparison = await verdicts.compared(sides, "rank")
         if not self.comparison.has_compared:
             return "failed"
@@ -185,6 +224,7 @@ class _Hits(GroupRun):
     async def follow(self, values: _Values, at: str, limit: int) -> Differ:
         """Run to *limit* hits of *at*, or until the values differ."""
         location = at or await self._here()
+        values.go_on(location, is_here=not at)
         hit = 0
         came = RankSet()
         end: DifferEnd = "complete"
@@ -270,16 +310,24 @@ class _Hits(GroupRun):
                 session.note(f"breakpoint {number} could not be deleted: {error}")
 
 
-def _saved_values(path: Path, expression: str) -> dict[int, Answer]:
+class _Saved(NamedTuple):
+    """The values of one occasion in a recording."""
+
+    answer: Answer
+    place: str
+    """The line at which the ranks had stopped, empty if it is not known."""
+
+
+def _saved_values(path: Path, expression: str) -> dict[int, _Saved]:
     """Return the values of an expression in a recording, by the number of their occasion.
 
     The last value of a rank counts that was asked before the rank has run again.
     """
-    found: dict[int, Answer] = {}
+    found: dict[int, _Saved] = {}
     for number, each in enumerate(_asked(path, expression), start=1):
         before = found.get(each.occasion or number)
-        answer = each.answer if before is None else each.answer.joined(before)
-        found[each.occasion or number] = answer
+        answer = each.answer if before is None else each.answer.joined(before.answer)
+        found[each.occasion or number] = _Saved(answer, each.place)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -41,6 +42,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """Number of this occasion among those of the same request, from 1 on; 0 if it is unknown.
 
     Requests to ranks that have not run in between are one occasion, whoever they went to."""
+    place: str = ""
+    """The line at which all of the ranks had stopped, such as ``a.c:7``; empty for several."""
 
 
 class _Occasion(msgspec.Struct):
@@ -49,6 +52,15 @@ class _Occasion(msgspec.Struct):
     number: int = 0
     asked: list[tuple[int, RankSet]] = []
     """The position of each request, and its ranks."""
+
+
+class Compared(NamedTuple):
+    """A comparison with a value of another recording."""
+
+    number: int
+    """Number of the value, from 1 on."""
+    last_run: int
+    """Position of the last command before it that has set ranks running."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -86,6 +98,8 @@ class Recorder:
         self._occasions: dict[bytes, _Occasion] = {}
         self.begun_s = time.time()
         """Time at which the session began, in seconds since 1970."""
+        self.compared: dict[tuple[str, str, str], Compared] = {}
+        """The last comparison with another recording, by its path, expression and location."""
         self.forgotten = 0
         """Number of answers without room."""
         self.runs: tuple[Change, ...] = ()
@@ -101,12 +115,20 @@ class Recorder:
         return tuple(exchange for _, exchange, _ in self._exchanges.values())
 
     @property
+    def last_run(self) -> int:
+        """Position of the last command that has set ranks running, or stopped them; 0 for none."""
+        return max((each.sequence for each in self.runs), default=0)
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """The commands that a recording would answer, as typed, each once."""
         return commands_of(self.exchanges)
 
-    def take(self, operation: AnyOperation, answer: Answer) -> None:
-        """Keep a request and its answer."""
+    def take(self, operation: AnyOperation, answer: Answer, place: str = "") -> None:
+        """Keep a request and its answer.
+
+        :param place: the line at which all of the ranks have stopped.
+        """
         self._sequence += 1
         if operation.outdates_answers or operation.sets_running:
             self.runs = _changed(self.runs, Change(self._sequence, answer.command, answer.ranks))
@@ -115,7 +137,7 @@ class Recorder:
             return
         key = key_of(operation)
         occasion = self._occasion(key, answer.ranks)
-        self._put(key, Exchange(self._sequence, operation, answer, time.time(), occasion))
+        self._put(key, Exchange(self._sequence, operation, answer, time.time(), occasion, place))
         if isinstance(operation, messages.SelectFrame) or (
             isinstance(operation, messages.Console)
             and gdb_commands.resolve(operation.command) in _MOVING

@@ -93,6 +93,8 @@ class StoredExchange(_Struct, frozen=True, omit_defaults=True):
     time_s: float
     occasion: int = 0
     """See :attr:`Exchange.occasion`."""
+    place: str = ""
+    """See :attr:`Exchange.place`."""
 
 
 class StoredChange(_Struct, frozen=True):
@@ -217,6 +219,7 @@ def store_exchanges(exchanges: Iterable[Exchange], answers: Answers) -> tuple[St
             answer=answers.put(each.answer),
             time_s=each.time_s,
             occasion=each.occasion,
+            place=each.place,
         )
         for each in exchanges
     )
@@ -249,6 +252,7 @@ class Loaded:
                 self._answer(each.answer),
                 each.time_s,
                 each.occasion,
+                each.place,
             )
             for each in file.exchanges
         )

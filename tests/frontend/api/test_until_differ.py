@@ -322,6 +322,61 @@ def notes_of(job: MovingJob, **options: Any) -> tuple[Differ, list[str]]:
     return found[0], notes
 
 
+def test_a_second_comparison_goes_on_behind_the_first_one(tmp_path: Path) -> None:
+    saved = recorded(tmp_path / "before.pgdb", *"123456")
+    notes: list[str] = []
+    found: list[Differ] = []
+
+    async def test(session: Session) -> None:
+        session.subscribe(
+            lambda each: notes.append(each.text) if isinstance(each, SessionNotice) else None
+        )
+        for options in ({"at": "f"}, {"at": "f", "limit": 2}, {"at": "g", "limit": 1}):
+            found.append(await session.until_differ("x", recording=saved, **options))
+
+    hits = [at(7, breakpoint=number) for number in (1, 1, 2, 2, 3)]
+    run(job_of("1", "9", "3", "4", "1", **{f"r{rank}": hits for rank in range(4)}), test)
+    assert [(each.end, each.hit) for each in found] == [
+        ("differ", 2),
+        ("complete", 2),
+        ("complete", 1),
+    ]
+    (note,) = notes
+    assert note.startswith("the next x is compared with value 3 of ")
+
+
+def test_the_value_of_the_place_where_the_ranks_are_is_compared_again(tmp_path: Path) -> None:
+    path = tmp_path / "before.pgdb"
+
+    async def write(session: Session) -> None:
+        await session.until_differ("x", limit=2)
+        await session.save(path)
+
+    run(job_of("1", "2", "3"), write)
+    numbers: list[int] = []
+
+    async def test(session: Session) -> None:
+        for _ in range(2):
+            await session.until_differ("x", recording=path)
+            numbers.extend(each.number for each in session.recorder.compared.values())
+
+    run(job_of("7"), test)
+    assert numbers == [1, 1]
+
+
+def test_values_of_another_line_are_noted(tmp_path: Path) -> None:
+    saved = recorded(tmp_path / "before.pgdb", "1", "2", "3")
+    elsewhere = {f"r{rank}": [at(9, breakpoint=1)] * 9 for rank in range(4)}
+    job = job_of("1", "4", **elsewhere)
+    job.lines = {"break g": 9}
+    found, notes = notes_of(job, at="g", recording=saved)
+    assert (found.end, found.hit) == ("differ", 2)
+    (note,) = notes
+    assert "before.pgdb has value 1 of x from a.c:7, and the ranks are at a.c:9" in note
+    _, notes = notes_of(job_of("1"), at="f", limit=1, recording=saved)
+    assert notes == []
+
+
 def test_values_without_room_in_the_recording_are_not_compared(tmp_path: Path) -> None:
     path = tmp_path / "before.pgdb"
 
