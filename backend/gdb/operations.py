@@ -93,6 +93,7 @@ class Operations:
         self._gdb = gdb
         self._breakpoints = breakpoints
         self._stacks = stacks
+        self._trace_looks = traces.TraceLooks(gdb)
         self._python = PythonConsole(gdb, stacks, breakpoints)
         self._commands = UserCommands(
             gdb, breakpoints, stacks, self._python, self._files, adopt_run=adopt_run, show=show
@@ -172,9 +173,8 @@ class Operations:
                 return await self._python.values.block(pid, operation)
             case ListVariables():
                 return await self._variables(operation, pid)
-            case Reduce(expression=expression, limit_bytes=limit) if operation.reads_kept_values:
-                wanted = ReadBlock(expression=expression, limit_bytes=limit)
-                return await traces.block(self._gdb, wanted)
+            case Reduce() if operation.reads_kept_values:
+                return await self._trace_looks.numbers(operation, request_id)
             case ReadBlock() if operation.reads_kept_values:
                 return await traces.block(self._gdb, operation)
             case StartTrace():

@@ -10,11 +10,13 @@ import binascii
 import sys
 from typing import Any
 
+from msgspec.structs import replace
+
 from pgdb.backend.gdb import python_calls
 from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
-from pgdb.overlay.operations import ReadBlock, trace_of
+from pgdb.overlay.operations import ReadBlock, Reduce, trace_of
 from pgdb.records import Block, Done, Failure, Record, Text, Variable, Variables
 
 NO_VALUE = (
@@ -24,6 +26,8 @@ _ITEM_BYTES = 8
 _LETTERS = {"q": "i", "d": "f"}
 _ENDIAN = "<" if sys.byteorder == "little" else ">"
 _MOST_PLACES = 3
+_MOST_LOOKS = 100
+"""Most looks whose number of rows is kept: the second look comes at once, or never."""
 
 
 async def start(gdb: GdbSession, operation: StartTrace) -> Record:
@@ -91,6 +95,33 @@ async def block(gdb: GdbSession, operation: ReadBlock) -> Record:
         data=data[operation.start * _ITEM_BYTES : end and end * _ITEM_BYTES],
         start=operation.start,
     )
+
+
+class TraceLooks:
+    """The latest looks at the numbers of traces, so that a second look finds no further rows.
+
+    A histogram takes two looks, and a rank that runs collects rows between them.
+    """
+
+    def __init__(self, gdb: GdbSession) -> None:
+        self._gdb = gdb
+        self._rows: dict[int, int] = {}  # by the number of the request
+
+    async def numbers(self, operation: Reduce, request_id: int) -> Record:
+        """Return the numbers of a column, those of an earlier look if *operation* names one."""
+        count = self._rows.get(operation.of_look, 0)
+        wanted = ReadBlock(
+            expression=operation.expression, limit_bytes=operation.limit_bytes, count=count
+        )
+        record = await block(self._gdb, wanted)
+        if isinstance(record, Block) and operation.of_look in self._rows:
+            # No count asks for all rows, and the first look may have found none.
+            return replace(record, data=record.data[: count * _ITEM_BYTES])
+        if isinstance(record, Block):
+            self._rows[request_id] = record.shape[0]
+            while len(self._rows) > _MOST_LOOKS:
+                del self._rows[next(iter(self._rows))]
+        return record
 
 
 async def _ask(gdb: GdbSession, function: str, *arguments: object) -> Any:

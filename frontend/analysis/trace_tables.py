@@ -103,6 +103,8 @@ async def read_table(
     rows: tuple[TraceRow, ...] = ()
     errors, missing = counted.errors, counted.missing
     if count and there and begin < most:
+        # Rows that ranks collect meanwhile are not among those that were counted.
+        count = min(count, most - begin)
         listed = await ask(command, ListTrace(number=number, begin=begin, count=count), there)
         rows = rows_of(listed, len(expressions))
         errors, missing = (*errors, *listed.errors), missing | listed.missing
@@ -299,7 +301,11 @@ def _parts(ranks: RankSet) -> list[RankSet]:
 def _put(
     found: dict[int, list[list[int | float | str]]], ranks: RankSet, record: Variables, width: int
 ) -> None:
-    """Append the rows of a record to those of each of its ranks."""
+    """Append the rows of a record to those of each of its ranks.
+
+    A rank that runs can have had no row for a while, and then further ones: those have a gap before
+    them, and are left out.
+    """
     rows: dict[int, list[Any]] = {}
     for item in record.items:
         row, dot, column = item.name.partition(".")
@@ -308,6 +314,8 @@ def _put(
             rows.setdefault(int(row), [""] * width)[int(column)] = (
                 item.value if number is None else number
             )
+    first = min(rows, default=0)
     ordered = [rows[row] for row in sorted(rows)]
     for rank in ranks:
-        found[rank] += ordered
+        if len(found[rank]) == first:
+            found[rank] += ordered

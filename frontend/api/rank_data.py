@@ -202,6 +202,7 @@ class RankData:
             high=high,
             bins=count,
             limit_bytes=limit_bytes,
+            of_look=answer.request_id if reduce.reads_kept_values else 0,
         )
         return await self._session.ask(command, reduce, self.set, timeout_s=timeout_s)
 

@@ -32,7 +32,7 @@ from pgdb.frontend.system import durations
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import RunWord
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Record, Running, Value
+from pgdb.records import Exit, Record, Running, Stop, Value
 
 if TYPE_CHECKING:
     from pgdb.frontend.commands.dispatch import Dispatcher
@@ -194,7 +194,11 @@ async def _reattach(call: Call) -> Outcome:
     """
     session = call.session
     ranks = call.workspace.parse_ranks(call.argument) if call.argument else call.ranks
-    return call.dispatcher.without_stops(await session.ranks(ranks).reattach())
+    answer = await session.ranks(ranks).reattach()
+    # Only a new GDB answers with a stop, and it has no rows of its traces.
+    new = (each.ranks for each in answer.classes if isinstance(each.record, Stop))
+    call.workspace.traced_rows.forget(RankSet.union(new))
+    return call.dispatcher.without_stops(answer)
 
 
 @COMMANDS.command("detach", group=Group.SESSION, summary="detach from the ranks; they run on")

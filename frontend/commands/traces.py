@@ -199,13 +199,13 @@ async def report(dispatcher: Dispatcher, asked: RankSet) -> None:
         ranks = asked & each.ranks
         if not ranks:
             continue
-        view, (begin, seen) = session.ranks(ranks), shown.get(each.number, (0, 0))
+        view, (begin, seen) = session.ranks(ranks), shown.shown(each.number, ranks)
         count = _MOST_REPORTED if dispatcher.display.owns_output else 0
         table = await view.trace_table(each.number, begin=begin, count=count)
         if table.least <= begin and table.most <= seen:
             continue
         complete = min(table.least, begin + len(table.rows)) if count else table.least
-        shown[each.number] = max(begin, complete), max(seen, table.most)
+        shown.note(each.number, ranks, max(begin, complete), max(seen, table.most))
         text = f"trace {each.number}: {trace_text.rows_text(table)} ('traces {each.number}')"
         line = json_traces.trace(table, each, render.record)
         dispatcher.display.flush()  # the stops come first

@@ -14,6 +14,7 @@ from pgdb.errors import CommandError, PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.saved import SavedAnswers
 from pgdb.frontend.api.interface_options import InterfaceOptions
+from pgdb.frontend.commands.traced_rows import TracedRows
 from pgdb.frontend.commands.user_commands import UserCommands
 from pgdb.frontend.commands.visibility import Visibility
 from pgdb.frontend.store.recorder import WorkspaceState
@@ -83,8 +84,8 @@ class Workspace:
         """The sets ``@1``, ``@2`` …: the classes of the last output."""
         self.saved = SavedAnswers()
         """The answers that ``save`` has kept, by name."""
-        self.traced_rows: dict[int, tuple[int, int]] = {}
-        """Rows of each trace that have been shown, by its number."""
+        self.traced_rows = TracedRows()
+        """The rows of traces that have been shown."""
         self.without_answer = ""
         """The last command, if its output is not an answer that ``expand`` can unfold."""
         self.next_arguments: tuple[str, ...] | None = None
@@ -116,6 +117,7 @@ class Workspace:
         focus = self.focus & session.set
         self.session = session
         session.interfaces.add(self)
+        self.traced_rows.clear()
         self.user.known.clear()  # the new GDBs have not carried out the Python code
         if self._focus is not None:
             self.focus = focus or session.set

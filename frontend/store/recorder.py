@@ -220,8 +220,10 @@ def listing(exchanges: Iterable[Exchange], ranks: RankSet) -> list[str]:
 
 def key_of(operation: RecordedOperation) -> bytes:
     """Return a key that is the same for all operations with the same meaning."""
-    if isinstance(operation, messages.ReadBlock | messages.Reduce):
+    if isinstance(operation, messages.ReadBlock):
         operation = replace(operation, limit_bytes=0)
+    elif isinstance(operation, messages.Reduce):
+        operation = replace(operation, limit_bytes=0, of_look=0)
     elif isinstance(operation, messages.Evaluate):
         operation = replace(operation, limit_bytes=0, most_elements=0, keeps_history=False)
     elif isinstance(operation, messages.Console):

@@ -211,6 +211,9 @@ class Reduce(_OfNumbers, frozen=True, kw_only=True):
     """Lower end of a histogram; used if *bins* is not 0."""
     high: float = 0.0
     bins: int = 0
+    of_look: int = 0
+    """Number of an earlier request for the same numbers of a trace, whose rows are summed up again:
+    a rank that runs collects further ones meanwhile. 0 for all rows."""
 
 
 class ReadFile(Operation, frozen=True, kw_only=True):

@@ -116,6 +116,11 @@ def test_running_ranks_are_asked_and_run_on_free(
             assert [int(each) for each in steps] == list(range(int(steps[0]), int(steps[0]) + 3))
             arrays = session.array("trace:1:step")
             assert set(arrays.by_rank) == {0, 1}
+            summary = session.stat("trace:1:step", bins=8).classes[0].columns[0]
+            bins = summary.bins
+            assert bins is not None and summary.high is not None
+            assert bins.high > summary.high, "both looks have the same rows"
+            assert sum(bins.counts) == summary.count
             assert session.stat("trace:1:now.phase").errors
             data = session.trace_data(1)
             assert all(len(rows) >= 3 for rows in data.by_rank.values())
@@ -140,6 +145,16 @@ def test_a_new_gdb_and_a_new_launch_get_the_traces(mpi: Mpi, builder: Builder) -
     assert "trace 1: 0 rows on [0-1]" in after
     assert "trace 1: 4 rows on [0-1]" in after
     assert "2 at record: total" not in after
+
+
+def test_rows_of_a_new_launch_are_announced_again(mpi: Mpi, builder: Builder) -> None:
+    program = builder.build(mpi, "steps.c")
+    commands = ("trace record step", "break record if step == 3", "continue", "restart", "continue")
+    finished = run_json("launch", *ex(*commands), *mpi.line(2, program))
+    assert len(finished.of_type("hello")) == 2, finished.out
+    for each in finished.of_type("trace"):
+        assert [row["values"][0][0]["value"] for row in each["rows"]] == [0, 1, 2, 3]
+    assert len(finished.of_type("trace")) == 2, finished.out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pgdb.backend.gdb import traces
 from pgdb.backend.gdb.mi import Result
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
-from pgdb.overlay.messages import ReadBlock
+from pgdb.overlay.messages import ReadBlock, Reduce
 from pgdb.records import Block, Done, Failure, Text, Variable, Variables
 
 
@@ -108,3 +108,32 @@ def test_a_trace_ends() -> None:
     gdb = Played("")
     assert asyncio.run(traces.stop(session(gdb), StopTrace(number=3))) == Done()
     assert "stop(3)" in gdb.asked
+
+
+def test_a_second_look_has_the_rows_of_the_first() -> None:
+    numbers = [1, 2]
+
+    class Running:
+        async def send(self, command: str) -> Result:
+            data = base64.b64encode(struct.pack(f"={len(numbers)}q", *numbers)).decode()
+            return Result("done", None, json.dumps({"letter": "q", "data": data}))
+
+    async def test() -> None:
+        looks = traces.TraceLooks(cast(GdbSession, Running()))
+
+        async def look(request_id: int, of_look: int = 0) -> tuple[int, ...]:
+            operation = Reduce(expression="trace:1:i", limit_bytes=100, of_look=of_look)
+            block = await looks.numbers(operation, request_id)
+            assert isinstance(block, Block)
+            return struct.unpack(f"={len(block.data) // 8}q", block.data)
+
+        assert await look(7) == (1, 2)
+        numbers.append(3)
+        assert await look(8) == (1, 2, 3)
+        assert await look(9, of_look=7) == (1, 2)
+        numbers.clear()
+        assert await look(10) == ()
+        numbers.append(4)
+        assert await look(11, of_look=10) == ()
+
+    asyncio.run(test())

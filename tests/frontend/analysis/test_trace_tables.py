@@ -147,6 +147,36 @@ def test_all_values_rank_by_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lines) == 16
 
 
+class Running(Ranks):
+    """Ranks of which rank 1 collects rows between two requests."""
+
+    def _record(self, rank: int, operation: ListTrace) -> Record:
+        record = super()._record(rank, operation)
+        if rank == 1:
+            rows = [*self.rows[1], (str(len(self.rows[1])), "0")]  # type: ignore[misc]
+            self.rows = {**self.rows, 1: rows}
+        return record
+
+
+def test_rows_behind_a_gap_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 1 has 2 rows when rows 0 and 1 are read, and more when the next are."""
+    monkeypatch.setattr(trace_tables, "CELLS_AT_ONCE", 8)
+    many: Rows = [(str(i), "0") for i in range(20)]
+    data = asyncio.run(
+        read_data(Running({0: many, 1: [("0", "0")]}), 1, ("i", "u"), RankSet([0, 1]))
+    )
+    assert len(data.by_rank[0]) == 20
+    assert data.by_rank[1] == ((0, 0), (1, 0))
+
+
+def test_a_table_has_no_row_that_came_behind_the_count() -> None:
+    rows: Rows = [("0", "0"), ("1", "0")]
+    found = asyncio.run(
+        read_table(Running({1: rows}), 1, ("i", "u"), RankSet([1]), begin=0, count=20)
+    )
+    assert (found.least, found.most, len(found.rows)) == (2, 2, 2)
+
+
 class FailingLater(Ranks):
     """Ranks of which rank 1 loses its trace behind so many requests."""
 
