@@ -7,11 +7,12 @@ import inspect
 import numbers
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
 from pgdb.errors import UsageError
+from pgdb.frontend.system import durations
 from pgdb.ranks import RankSet
 
 C = TypeVar("C", bound=type)
@@ -26,14 +27,18 @@ _WORDS: dict[Any, str] = {
     Path: "a Path",
 }
 _ACCEPTED: dict[Any, tuple[type, ...]] = {int: (numbers.Integral,), float: (numbers.Real,)}
-_TEXTS = "a sequence of texts"
+_TEXTS = (Sequence[str], tuple[str, ...])
+"""Types of sequences of texts; a list stands for a tuple too."""
+_TIME = "_s"
+"""The end of the names of times in seconds."""
 
 
 def checks_arguments(cls: C) -> C:
     """Let the public methods of a class refuse arguments whose types are not those declared.
 
     The methods raise :class:`UsageError`, which names the argument. Types of parameters other than
-    texts, numbers, sets of ranks, paths and sequences of texts are left to the methods.
+    texts, numbers, words of a list, sets of ranks, paths and sequences of texts are left to the
+    methods.
     """
     for name, function in list(vars(cls).items()):
         if inspect.isfunction(function) and not name.startswith("_"):
@@ -55,7 +60,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
             }
         )
         hints = typing.get_type_hints(declared, function.__globals__)
-        return {name: tuple(_members(hint)) for name, hint in hints.items()}
+        return {name: kinds_in(hint) for name, hint in hints.items()}
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -68,43 +73,59 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
             if wanted := kinds.get(name):
                 is_many = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
                 for each in value if is_many else (value,):
-                    _check(f"{function.__name__}: {name}", each, wanted)
+                    check_kind(f"{function.__name__}: {name}", each, wanted)
+                    _check_range(f"{function.__name__}: {name}", each, wanted)
         return function(*arguments, **named)
 
     return call
 
 
-def _check(title: str, value: Any, wanted: Sequence[Any]) -> None:
-    if any(_is_of(value, each) for each in wanted):
-        return
-    words = [_words(each) for each in wanted]
-    if len(words) == 1:
-        raise UsageError(f"{title} is {value!r}, and not {words[0]}")
-    raise UsageError(f"{title} is {value!r}, and neither {' nor '.join(words)}")
+def check_kind(title: str, value: Any, wanted: Sequence[Any]) -> None:
+    """Check that a value is of one of the *wanted* types.
+
+    :raises UsageError: if it is of none; the error begins with *title*.
+    """
+    if not any(_is_of(value, each) for each in wanted):
+        words = [_words(each) for each in wanted]
+        if len(words) == 1:
+            raise UsageError(f"{title} is {value!r}, and not {words[0]}")
+        raise UsageError(f"{title} is {value!r}, and neither {' nor '.join(words)}")
 
 
-def _members(hint: Any) -> Iterator[Any]:
-    """Yield the types of a union one by one; of a literal, the types of its values."""
-    origin = typing.get_origin(hint)
-    if origin in (Union, types.UnionType):
-        for each in typing.get_args(hint):
-            yield from _members(each)
-    elif origin is Literal:
-        yield from dict.fromkeys(map(type, typing.get_args(hint)))
-    else:
-        yield hint
+def _check_range(title: str, value: Any, wanted: Sequence[Any]) -> None:
+    """Check that a time is one, by the unit at the end of its name.
+
+    A script may compute the rest of a time, so that shorter ones than a user can type are right.
+    """
+    if title.endswith(_TIME) and float in wanted and value is not None:
+        if not 0 <= value <= durations.MOST_S:  # NaN is in no range
+            most = f"{durations.MOST_S:.0e}".replace("e+0", "e")
+            raise UsageError(f"{title} is {value!r}, and not a time from 0 to {most} seconds")
+
+
+def kinds_in(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union one by one, and any other type as the only one."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return tuple(kind for each in typing.get_args(hint) for kind in kinds_in(each))
+    return (hint,)
 
 
 def _is_of(value: Any, wanted: Any) -> bool:
-    if typing.get_origin(wanted) is Sequence and typing.get_args(wanted) == (str,):
-        is_sequence = isinstance(value, Sequence) and not isinstance(value, bytes | bytearray)
+    if wanted in _TEXTS:
+        # A text is a sequence of texts too, of its characters.
+        is_sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
         return is_sequence and all(isinstance(each, str) for each in value)
+    if typing.get_origin(wanted) is Literal:
+        return isinstance(value, str) and value in typing.get_args(wanted)
     if wanted not in _WORDS:
         return True
     if wanted is bool:  # NumPy has a type of its own
-        return isinstance(value, int) or type(value).__name__ in ("bool", "bool_")
+        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
     return isinstance(value, _ACCEPTED.get(wanted, wanted))
 
 
 def _words(wanted: Any) -> str:
-    return _WORDS.get(wanted, _TEXTS)
+    if typing.get_origin(wanted) is Literal:
+        names = [repr(each) for each in typing.get_args(wanted)]
+        return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    return _WORDS.get(wanted, "a sequence of texts, such as ['a', 'b']")

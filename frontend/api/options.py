@@ -6,12 +6,16 @@ keyword arguments of the Python API derive from these declarations.
 
 from __future__ import annotations
 
+import functools
+import os
+import typing
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from msgspec import structs
 
 from pgdb.frontend.api import option_checks
+from pgdb.frontend.api.argument_types import check_kind, kinds_in
 from pgdb.frontend.api.interface_options import INTERFACE_SETTINGS as INTERFACE_SETTINGS
 from pgdb.frontend.api.interface_options import SETTLE as SETTLE
 from pgdb.frontend.api.setting import (
@@ -464,8 +468,31 @@ class SessionOptions:
 
     def __post_init__(self) -> None:
         for each in SESSION_SETTINGS:
-            each.validate(getattr(self, each.key))
+            value = getattr(self, each.key)
+            if not each.choices:
+                value = _of_kind(each.key, value)
+                object.__setattr__(self, each.key, value)
+            each.validate(value)
         option_checks.check_together(self, SESSION_SETTINGS)
+
+
+@functools.cache
+def _kinds() -> dict[str, tuple[Any, ...]]:
+    """Return the types that each option is declared with."""
+    hints = typing.get_type_hints(SessionOptions)
+    return {each.key: kinds_in(hints[each.key]) for each in SESSION_SETTINGS}
+
+
+def _of_kind(key: str, value: Any) -> Any:
+    """Return the value of an option in the type that it is declared with.
+
+    :raises UsageError: if it is of another kind.
+    """
+    kinds = _kinds()[key]
+    if str in kinds and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    check_kind(key, value, kinds)
+    return tuple(value) if tuple[str, ...] in kinds else value
 
 
 SESSION_SETTINGS: tuple[Setting, ...] = tuple(

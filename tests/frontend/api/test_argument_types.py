@@ -53,7 +53,27 @@ def test_right_arguments_are_passed_on() -> None:
 WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     "text": (lambda calls: calls.text(3), "text: location is 3, and not a text"),
     "more": (lambda calls: calls.text("a", None), "text: more is None, and not a text"),
-    "literal": (lambda calls: calls.text("a", by=1), "text: by is 1, and not a text"),
+    "literal": (lambda calls: calls.text("a", by=1), "text: by is 1, and not one of 'a', 'b'"),
+    "other word": (
+        lambda calls: calls.text("a", by="c"),
+        "text: by is 'c', and not one of 'a', 'b'",
+    ),
+    "negative time": (
+        lambda calls: calls.numbers(timeout_s=-1),
+        "numbers: timeout_s is -1, and not a time from 0 to 1e9 seconds",
+    ),
+    "no time": (
+        lambda calls: calls.numbers(timeout_s=float("nan")),
+        "numbers: timeout_s is nan, and not a time from 0 to 1e9 seconds",
+    ),
+    "switch by number": (
+        lambda calls: calls.numbers(all=7),
+        "numbers: all is 7, and not True or False",
+    ),
+    "one text": (
+        lambda calls: calls.several("0", "ab"),
+        "several: names is 'ab', and not a sequence of texts, such as ['a', 'b']",
+    ),
     "count": (lambda calls: calls.numbers("2"), "numbers: count is '2', and not a whole number"),
     "time": (
         lambda calls: calls.numbers(timeout_s="x"),
@@ -69,7 +89,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "names": (
         lambda calls: calls.several("0", ["a", 1]),
-        "several: names is ['a', 1], and not a sequence of texts",
+        "several: names is ['a', 1], and not a sequence of texts, such as ['a', 'b']",
     ),
 }
 

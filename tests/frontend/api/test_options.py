@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
+from pgdb.frontend.api.options import SESSION_SETTINGS, WIRE_UPS, SessionOptions
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,41 @@ from pgdb.frontend.api.options import WIRE_UPS, SessionOptions
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=f"^{message}"):
         SessionOptions(**options)
+
+
+@pytest.mark.parametrize("key", [each.key for each in SESSION_SETTINGS])
+def test_values_of_another_kind_are_refused_by_the_name_of_the_option(key: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{key}|^{key.replace('_', '-')}") as error:
+        SessionOptions().changed(**{key: object()})
+    assert re.search("not (a|True)|neither a|none of", str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("stop_before_death", "maybe", "stop_before_death is 'maybe', and not True or False"),
+        ("stop_on_error", 7, "stop_on_error is 7, and not True or False"),
+        ("timeout_s", "x", "timeout_s is 'x', and not a number"),
+        ("ranks", "0-3", "ranks is '0-3', and neither a RankSet nor None"),
+        (
+            "gdb_commands",
+            "set x",
+            "gdb_commands is 'set x', and not a sequence of texts, such as ['a', 'b']",
+        ),
+        ("stop_mode", 3, "stop-mode 3 is none of rank, focus, all"),
+    ],
+)
+def test_the_allowed_values_are_named(key: str, value: Any, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        SessionOptions(**{key: value})
+    assert str(error.value) == message
+
+
+def test_a_path_and_a_list_stand_for_a_text_and_a_tuple(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"log": tmp_path, "ssh": ["ssh", "-q"], "timeout_s": 30}
+    options = SessionOptions(**given)
+    assert (options.log, options.ssh) == (str(tmp_path), ("ssh", "-q"))
+    assert options == SessionOptions(log=str(tmp_path), ssh=("ssh", "-q"), timeout_s=30.0)
 
 
 @pytest.mark.parametrize("wire_up", WIRE_UPS)
