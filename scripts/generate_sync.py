@@ -64,6 +64,7 @@ from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
+from pgdb.frontend.api.named_sets import NamedSets
 from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView

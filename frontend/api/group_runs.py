@@ -98,10 +98,12 @@ class GroupRun:
 def free_ranks(session: Session, ranks: RankSet, command: str) -> tuple[RankSet, Missing]:
     """Return those of *ranks* that can be set running together, and the others.
 
-    :raises UsageError: if some run.
+    :raises UsageError: if some run, or *ranks* is empty.
     :raises CommandError: if no rank is stopped, or all are held.
     """
     state = session.state
+    if not ranks:
+        raise UsageError(f"{command}: the set of ranks is empty")
     if running := ranks & (state.running | state.passing):
         them = by_number(running, "it", "them")
         raise UsageError(

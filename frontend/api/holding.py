@@ -30,13 +30,15 @@ class Holding:
 
         A rank that runs goes on to its next stop, and stays there.
 
-        :raises UsageError: if there is no job, but a recording.
+        :raises UsageError: if there is no job, but a recording, or *ranks* is empty.
         :raises CommandError: if none of *ranks* lives under a debugger.
         """
         core = self._core
         if core.transport.is_recorded:
             raise UsageError("hold: this is a recording; there is no job with ranks to be held")
         state = core.state
+        if not ranks:
+            raise UsageError("hold: the set of ranks is empty")
         if not ranks & (state.live | state.lost):
             raise CommandError(f"hold: {'; '.join(state.absent(ranks))}")
         held = state.hold(ranks, reason)
@@ -46,9 +48,12 @@ class Holding:
     def release(self, ranks: RankSet, reason: str | None = None) -> RankSet:
         """Hold ranks no longer for a reason, None for all; return those that are free now.
 
+        :raises UsageError: if *ranks* is empty.
         :raises CommandError: if none of *ranks* is held.
         """
         state = self._core.state
+        if not ranks:
+            raise UsageError("release: the set of ranks is empty")
         if not state.held:
             raise CommandError("release: no rank is held")
         if not ranks & state.held:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MOST_STEPS = 1_000_000_000
 LOCKSTEP_WORDS: tuple[RunWord, ...] = ("step", "next", "stepi", "nexti", "finish", "until")
 """The run commands that keep ranks together."""
+DIVERGE_WORDS: tuple[RunWord, ...] = ("step", "next", "stepi", "nexti")
+"""The run commands that are steps of ``until-diverge``."""
 _BY_INSTRUCTION = ("stepi", "nexti")
 _OF_SELECTED_FRAME = ("finish", "until")
 """Commands that GDB carries out for the selected frame, which ``up`` may have changed."""
@@ -85,6 +87,10 @@ async def step_together(
         raise UsageError(f"'{word}' cannot be a step; {', '.join(LOCKSTEP_WORDS)} can")
     if not 1 <= count <= MOST_STEPS:
         raise UsageError(f"{count} is no number of steps; 1 to {MOST_STEPS} are")
+    if word == "finish" and count != 1:
+        raise UsageError(f"lockstep: 'finish' takes no number of steps, not {count}")
+    if argument and word != "until":
+        raise UsageError(f"lockstep: '{word}' takes no argument, not {argument!r}")
     line = command or " ".join(part for part in (word, argument, "--lockstep") if part)
     limits = Limits(timeout_s, settle_s, is_given_up)
     return await _Lockstep(session, ranks, word, argument, line, limits).step(count)

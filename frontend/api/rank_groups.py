@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
-from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep, step_together
+from pgdb.frontend.api.lockstep import DIVERGE_WORDS, MOST_STEPS, Lockstep, step_together
 from pgdb.frontend.api.rank_data import RankData
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ, until_differ
 from pgdb.overlay.messages import RunWord
@@ -75,7 +76,8 @@ class RankGroups(RankData):
         *settle_s*, they end when a rank has completed the step and no other has for that long: the
         others may wait in MPI for the ranks that have stopped.
 
-        :raises UsageError: if ranks run, or stand at several places.
+        :raises UsageError: if ranks run, or stand at several places; for a number of steps that
+            finish does not take; for an *argument* of another word than until.
         """
         return await step_together(
             self._session,
@@ -97,8 +99,12 @@ class RankGroups(RankData):
     ) -> Lockstep:
         """Step the ranks together until their control flow parts, *limit* times at most.
 
-        See :meth:`lockstep`.
+        *by* is step, next, stepi or nexti. See :meth:`lockstep`.
+
+        :raises UsageError: if *by* is another word.
         """
+        if by not in DIVERGE_WORDS:
+            raise UsageError(f"until-diverge: by {by!r} is none of {', '.join(DIVERGE_WORDS)}")
         return await step_together(
             self._session,
             self.set,

@@ -19,6 +19,7 @@ from pgdb.frontend.analysis.asked_conditions import where
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.unknown_breakpoints import known_as_put_off, known_to_some
 from pgdb.frontend.api import gdb_commands, verdicts
+from pgdb.frontend.api.lockstep import MOST_STEPS
 from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.api.rank_groups import RankGroups
 from pgdb.frontend.api.watch_times import PROGRESS_EVERY_S, PROGRESS_SAMPLES, WHY_S
@@ -385,12 +386,18 @@ class RankView(RankGroups):
         return await self.run("continue", wait=wait, timeout_s=timeout_s)
 
     async def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
-        """Step by source lines into functions; see :meth:`run`."""
-        return await self.run("step", _count(count), timeout_s=timeout_s)
+        """Step *count* source lines, into functions; see :meth:`run`.
+
+        :raises UsageError: if *count* is below 1.
+        """
+        return await self.run("step", _count("step", count), timeout_s=timeout_s)
 
     async def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
-        """Step by source lines over functions; see :meth:`run`."""
-        return await self.run("next", _count(count), timeout_s=timeout_s)
+        """Step *count* source lines, over functions; see :meth:`run`.
+
+        :raises UsageError: if *count* is below 1.
+        """
+        return await self.run("next", _count("next", count), timeout_s=timeout_s)
 
     async def finish(self, *, timeout_s: float | None = None) -> Answer:
         """Run until the selected frame returns; see :meth:`run`."""
@@ -479,5 +486,7 @@ class RankView(RankGroups):
         return await self._session.ask("kill", operation, ranks, timeout_s=timeout_s)
 
 
-def _count(count: int) -> str:
+def _count(word: str, count: int) -> str:
+    if not 1 <= count <= MOST_STEPS:
+        raise UsageError(f"{word}: count is {count}, and not a number from 1 to {MOST_STEPS}")
     return str(count) if count != 1 else ""

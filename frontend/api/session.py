@@ -27,6 +27,7 @@ from pgdb.frontend.api.hold_time import HoldTime
 from pgdb.frontend.api.holding import Holding
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.launcher_hold import LauncherHold
+from pgdb.frontend.api.named_sets import NamedSets
 from pgdb.frontend.api.notifications import (
     Events,
     HidesStop,
@@ -36,6 +37,7 @@ from pgdb.frontend.api.notifications import (
 )
 from pgdb.frontend.api.opening import Opening, hosts_of
 from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.rank_index import ranks_at
 from pgdb.frontend.api.rank_view import RankView
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.run_control import RunControl
@@ -77,8 +79,9 @@ class Session(RankView):
     """The worlds of the session, and those that can join."""
     core_files: dict[int, str]
     """The core file of each rank; empty for a job."""
-    sets: dict[str, RankSet]
-    """Named sets that programs define, for ``@name``: an ordinary dictionary."""
+    sets: NamedSets
+    """Named sets that programs define, for ``@name``: a dictionary of RankSets. A text that is
+    assigned is read at once."""
     earlier_requests: int
     """Number of the last request to ranks of an earlier launch; 0 without one."""
 
@@ -96,7 +99,7 @@ class Session(RankView):
         self.mpi_version = ""
         self.gdb_version = ""
         self.argv = ()
-        self.sets = {}
+        self.sets = NamedSets(self.parse_ranks)
         self.core_files = {}
         self.earlier_requests = 0
         self._core = Core(self, options, transport)
@@ -298,11 +301,12 @@ class Session(RankView):
         return RankView(self, self._check_ranks(ranks))
 
     def __getitem__(self, which: int | slice) -> RankView:
-        """Return the view on one rank, or on those of a slice: ``session[0:4]``."""
-        if isinstance(which, int):
-            return RankView(self, self._check_ranks(RankSet([which])))
-        end = max(self.set, default=-1) + 1
-        return RankView(self, RankSet(range(*which.indices(end))) & self.set)
+        """Return the view on one rank, or on those of a slice: ``session[0:4]``.
+
+        :raises UsageError: if it is neither a whole number nor a slice.
+        :raises RankSetError: if the job does not have the rank.
+        """
+        return RankView(self, self._check_ranks(ranks_at(which, self.set)))
 
     def parse_ranks(self, text: str) -> RankSet:
         """Read a rank set: ``0-3,8``, ``all``, ``@name``, with the algebra of :class:`RankSet`.
@@ -485,7 +489,7 @@ class Session(RankView):
         """
         # The ranks of MPI_Comm_spawn have ended with their job.
         gone = {f"world{number}" for number in before.worlds}
-        self.sets = {name: ranks for name, ranks in before.sets.items() if name not in gone}
+        self.sets.update({name: each for name, each in before.sets.items() if name not in gone})
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
         self.all_traces.take_over(before.all_traces, before.set, self.set)
         self.stop_modes.take_over(before.stop_modes)

@@ -28,6 +28,7 @@ from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.host_files import GatheredFile
 from pgdb.frontend.api.lockstep import MOST_STEPS, Lockstep
 from pgdb.frontend.api.loop_thread import LoopThread, OtherLoop
+from pgdb.frontend.api.named_sets import NamedSets
 from pgdb.frontend.api.options import SessionOptions, StopMode
 from pgdb.frontend.api.rank_data import STAT_LIMIT_BYTES
 from pgdb.frontend.api.rank_view import HasValues, RankView
@@ -434,7 +435,8 @@ class Ranks:
         *settle_s*, they end when a rank has completed the step and no other has for that long: the
         others may wait in MPI for the ranks that have stopped.
 
-        :raises UsageError: if ranks run, or stand at several places.
+        :raises UsageError: if ranks run, or stand at several places; for a number of steps that
+            finish does not take; for an *argument* of another word than until.
         """
         return self._loop.call(
             lambda: self._view.lockstep(
@@ -452,7 +454,9 @@ class Ranks:
     ) -> Lockstep:
         """Step the ranks together until their control flow parts, *limit* times at most.
 
-        See :meth:`lockstep`.
+        *by* is step, next, stepi or nexti. See :meth:`lockstep`.
+
+        :raises UsageError: if *by* is another word.
         """
         return self._loop.call(
             lambda: self._view.until_diverge(limit, by=by, timeout_s=timeout_s, settle_s=settle_s)
@@ -732,11 +736,17 @@ class Ranks:
         return self._loop.call(lambda: self._view.continue_(wait=wait, timeout_s=timeout_s))
 
     def step(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
-        """Step by source lines into functions; see :meth:`run`."""
+        """Step *count* source lines, into functions; see :meth:`run`.
+
+        :raises UsageError: if *count* is below 1.
+        """
         return self._loop.call(lambda: self._view.step(count, timeout_s=timeout_s))
 
     def next(self, count: int = 1, *, timeout_s: float | None = None) -> Answer:
-        """Step by source lines over functions; see :meth:`run`."""
+        """Step *count* source lines, over functions; see :meth:`run`.
+
+        :raises UsageError: if *count* is below 1.
+        """
         return self._loop.call(lambda: self._view.next(count, timeout_s=timeout_s))
 
     def finish(self, *, timeout_s: float | None = None) -> Answer:
@@ -850,8 +860,9 @@ class SessionCalls(Ranks):
         return self._session.core_files
 
     @property
-    def sets(self) -> dict[str, RankSet]:
-        """Named sets that programs define, for ``@name``: an ordinary dictionary."""
+    def sets(self) -> NamedSets:
+        """Named sets that programs define, for ``@name``: a dictionary of RankSets. A text that is
+        assigned is read at once."""
         return self._session.sets
 
     @property

@@ -63,7 +63,7 @@ async def step_together(call: Call, text: str) -> Outcome:
             name="--by",
             value="STEP",
             help="the step: step, next, stepi or nexti",
-            choices=("step", "next", "stepi", "nexti"),
+            choices=lockstep.DIVERGE_WORDS,
             default="step",
         ),
     ),
@@ -78,8 +78,6 @@ async def _until_diverge(call: Call, text: str, *, by: str) -> Outcome:
     """
     if call.background:
         raise UsageError("'until-diverge' cannot run in the background: it compares the ranks")
-    if text and (not is_number(text) or not int(text)):
-        raise UsageError(f"until-diverge: {text!r} is no number of steps")
     steps = count(lockstep.MOST_STEPS)("until-diverge", text) if text else lockstep.MOST_STEPS
     return await _together(call, RUN_WORDS[by], steps=steps)
 

@@ -290,7 +290,11 @@ class Session(SessionCalls):
         return Ranks(self._loop, self._loop.do(lambda: self._session.ranks(which)))
 
     def __getitem__(self, which: int | slice) -> Ranks:
-        """Return the view on one rank, or on those of a slice: ``session[0:4]``."""
+        """Return the view on one rank, or on those of a slice: ``session[0:4]``.
+
+        :raises UsageError: if it is neither a whole number nor a slice.
+        :raises RankSetError: if the job does not have the rank.
+        """
         return Ranks(self._loop, self._loop.do(lambda: self._session[which]))
 
     def subscribe(self, listener: OnEvent) -> Callable[[], None]:

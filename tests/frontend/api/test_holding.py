@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgdb.errors import CommandError, RankSetError
+from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.api.exit_status import EXIT_OK, of_answer
 from pgdb.frontend.api.job_state import BY_USER, JobState
 from pgdb.frontend.api.session import Session
@@ -252,6 +252,41 @@ def test_the_answer_names_the_held_ranks() -> None:
         user = User(session)
         await user.type("hold 3")
         assert "[3] held" in await user.type("next &")
+
+    run(test)
+
+
+def test_an_empty_set_is_named() -> None:
+    async def test(job: HeldJob, session: Session) -> None:
+        for each, call in (("hold", session[5:9].hold), ("release", session[5:9].release)):
+            with pytest.raises(UsageError, match=f"^{each}: the set of ranks is empty$"):
+                call()
+        with pytest.raises(UsageError, match=r"^next --lockstep: the set of ranks is empty$"):
+            await session[5:9].lockstep("next")
+
+    run(test)
+
+
+def test_programs_name_sets_by_a_text() -> None:
+    async def test(job: HeldJob, session: Session) -> None:
+        session.sets["q"] = "0-1"
+        session.sets["r"] = "@q,3"
+        assert session.ranks("@r").set == ranks("0-1,3")
+        with pytest.raises(RankSetError, match="no rank 4-7"):
+            session.sets["q"] = "0-7"
+        assert session.sets["q"] == ranks("0-1")
+
+    run(test)
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_step_is_at_least_one(count: int) -> None:
+    async def test(job: HeldJob, session: Session) -> None:
+        for word, call in (("step", session.step), ("next", session.next)):
+            message = f"^{word}: count is {count}, and not a number from 1 to 1000000000$"
+            with pytest.raises(UsageError, match=message):
+                await call(count)
+        assert not job.asked
 
     run(test)
 

@@ -383,3 +383,29 @@ def test_a_lockstep_that_is_cancelled_leaves_later_stops_to_be_reported() -> Non
 
     run(job, test)
     assert reported == [job.ranks]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("finish", 2), {}, "lockstep: 'finish' takes no number of steps, not 2"),
+        (("step",), {"argument": "3"}, "lockstep: 'step' takes no argument, not '3'"),
+        (("next", 0), {}, "0 is no number of steps; 1 to 1000000000 are"),
+    ],
+)
+def test_words_without_a_number_or_an_argument(
+    arguments: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
+    job = MovingJob(paths([at(2)]))
+    with pytest.raises(UsageError) as error:
+        stepped(job, *arguments, **options)
+    assert str(error.value) == message
+    assert job.resumed == []
+
+
+def test_only_steps_can_diverge() -> None:
+    async def test(session: Session) -> None:
+        with pytest.raises(UsageError, match="by 'finish' is none of step, next, stepi, nexti"):
+            await session.until_diverge(by="finish")
+
+    run(MovingJob(paths([at(2)])), test)
