@@ -14,6 +14,10 @@ ANYWHERE = (
     "together"
 )
 """The way that needs no common function."""
+OF_SEVERAL_ITERATIONS = (
+    "ranks of several iterations meet by 'barrier LOCATION if VAR == N' and 'continue'"
+)
+"""The way for ranks whose stacks look as if they could meet at a later line."""
 
 
 def way_together(classes: Iterable[EquivalenceClass[Record]]) -> str:
@@ -44,7 +48,9 @@ def way_together(classes: Iterable[EquivalenceClass[Record]]) -> str:
     if depth:
         either = f", or {until}" if has_lines else ""
         return f"{selects}'finish --lockstep' brings them together{either}"
-    return f"{selects}{until} brings them together" if has_lines else ANYWHERE
+    if not has_lines:
+        return ANYWHERE
+    return f"{selects}{until} brings them together; {OF_SEVERAL_ITERATIONS}"
 
 
 def _common_depth(stacks: Sequence[Sequence[Frame]]) -> int:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pgdb.frontend.analysis.meeting_ways import ANYWHERE, MOST_FRAMES, way_together
+from pgdb.frontend.analysis.meeting_ways import (
+    ANYWHERE,
+    MOST_FRAMES,
+    OF_SEVERAL_ITERATIONS,
+    way_together,
+)
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
 from pgdb.records import Failure, Frame, Record, Stack
@@ -33,7 +38,8 @@ def stacks(*texts: str) -> list[EquivalenceClass[Record]]:
         ),
         (
             ("main:75", "main:78"),
-            "'until LINE --lockstep' with a line of main that is ahead of all brings them together",
+            "'until LINE --lockstep' with a line of main that is ahead of all brings them "
+            "together; " + OF_SEVERAL_ITERATIONS,
         ),
         (
             ("usual:22 solve:58 main:75", "unusual:27 solve:56 main:75"),
@@ -49,12 +55,12 @@ def stacks(*texts: str) -> list[EquivalenceClass[Record]]:
         (
             ("solve:58 main:75", "solve:56 main:80"),
             "'frame function main' and then 'until LINE --lockstep' with a line of main that is "
-            "ahead of all brings them together",
+            "ahead of all brings them together; " + OF_SEVERAL_ITERATIONS,
         ),
         (
             ("PMPI_Recv act:36 main:77", "main:74"),
             "'frame function main' and then 'until LINE --lockstep' with a line of main that is "
-            "ahead of all brings them together",
+            "ahead of all brings them together; " + OF_SEVERAL_ITERATIONS,
         ),
         (
             ("blind work:9 main:4", "blind work:9 main:4"),

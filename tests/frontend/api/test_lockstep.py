@@ -236,7 +236,8 @@ def test_ranks_at_several_places_learn_how_to_meet() -> None:
     with pytest.raises(
         UsageError,
         match=r"; 'until LINE --lockstep' with a line of f that is ahead of all brings them "
-        r"together; 'proc 0-6 next --lockstep' steps \[0-6\] only",
+        r"together; ranks of several iterations meet by 'barrier LOCATION if VAR == N' and "
+        r"'continue'; 'proc 0-6 next --lockstep' steps \[0-6\] only",
     ):
         stepped(moved_apart(), "next")
 
