@@ -20,7 +20,7 @@ TreeBy = Literal["function", "line", "pc"]
 Counts = Mapping[int, RankSet]
 """Ranks by number of threads; each rank is in one set."""
 
-_MPI_CALL = pattern(r"P?MPI_|p?mpi_|MPI::")
+MPI_CALL = pattern(r"P?MPI_|p?mpi_|MPI::")
 _ROOT = -1
 
 
@@ -265,7 +265,7 @@ def _end_source(frames: Sequence[Frame]) -> Source | None:
             if is_own:
                 return line
             inner = line
-        elif not (frame.library or frame.line or _MPI_CALL.match(frame.function)):
+        elif not (frame.library or frame.line or MPI_CALL.match(frame.function)):
             break
     return inner
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pgdb.errors import PgdbError
-from pgdb.frontend.analysis.still_running import listed
+from pgdb.frontend.analysis.call_paths import MPI_CALL
+from pgdb.frontend.analysis.still_running import StillRunning, listed
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import absentees, whereabouts
 from pgdb.frontend.api.absentees import Absent
@@ -52,6 +54,26 @@ def steps_beside_held(session: Session, ranks: RankSet) -> str:
     they_wait = "if they wait" if len(ranks) > 1 else "if it waits"
     are = by_number(held, "is", "are")
     return f"{listed(steps)}: {they_wait} in MPI, it may be for [{held}], which {are} held"
+
+
+def beside_stopped(session: Session, asked: RankSet, places: Sequence[StillRunning]) -> str:
+    """Return that ranks which still run may wait in MPI for stopped ones that were not *asked*.
+
+    Empty if none may. Held ranks are not meant: :func:`waits_for_held` names those.
+    """
+    state = session.state
+    stopped = state.stopped - state.passing - state.held - asked
+    waiting = RankSet.union(each.ranks for each in places if MPI_CALL.match(each.function))
+    steps = RankSet.union(each.ranks for each in places if not each.function) & state.running
+    if not stopped or not (waiting or steps):
+        return ""
+    they = waiting or steps
+    may = "may wait there" if waiting else "may wait in MPI"
+    where = f"{by_number(they, 'is', 'are')} in MPI, and " if waiting else ""
+    return (
+        f"[{they}] {where}{may} for [{stopped}], which {by_number(stopped, 'is', 'are')} stopped; "
+        f"'proc {stopped} continue' lets {by_number(stopped, 'it', 'them')} run"
+    )
 
 
 async def waits_for_held(session: Session, ranks: RankSet) -> tuple[Absent, ...]:

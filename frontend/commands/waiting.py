@@ -32,6 +32,8 @@ async def with_places(call: Call, answer: Answer) -> Answer:
     """
     await call.session.all_barriers.report_now()
     places = await call.session.ranks(answer.missing.running).still_running()
+    if text := held_waits.beside_stopped(call.session, answer.ranks, places):
+        call.session.note(text)
     return replace(call.session.runs.with_news(answer), still_running=places)
 
 

@@ -188,3 +188,38 @@ def test_no_rank_is_stopped_where_none_is_held_or_the_user_does_not_want_it(line
         await command
 
     run(job, test)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("continue", "[3] is in MPI, and may wait there for [0-1], which are stopped"),
+        ("next", "[2-3] may wait in MPI for [0-1], which are stopped"),
+    ],
+)
+def test_a_wait_that_has_ended_names_the_stopped_ranks(word: str, text: str) -> None:
+    job = job_in_calls()
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        user.dispatcher.workspace.run_timeout_s = 0.2
+        await user.type(f"proc 2-3 {word}")
+        assert f"{text}; 'proc 0-1 continue' lets them run" in notes.texts
+
+    run(job, test)
+
+
+def test_a_wait_for_all_names_no_stopped_ranks() -> None:
+    job = job_in_calls()
+
+    async def test(session: Session) -> None:
+        user, notes = User(session), Notes(session)
+        user.dispatcher.workspace.run_timeout_s = 0.2
+        command = asyncio.create_task(user.type("continue"))
+        while not job.resumed:
+            await asyncio.sleep(0)
+        job.happen({0: at(9)})
+        await command
+        assert not any("which is stopped" in each for each in notes.texts)
+
+    run(job, test)
