@@ -20,7 +20,8 @@ from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import absentees, held_waits, whereabouts
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
-from pgdb.frontend.api.arrivals import Arrival, arrival_at
+from pgdb.frontend.api.arrivals import arrival_at
+from pgdb.frontend.api.barrier_points import Point
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
@@ -53,49 +54,13 @@ class _Seen(msgspec.Struct, frozen=True):
     calls: _Classes = ()
 
 
-class _Point(msgspec.Struct):
-    """A barrier and its state."""
-
-    arrival: Arrival
-    location: str
-    ranks: RankSet
-    condition: str
-    then: BarrierThen
-    times: int
-    met: int = 0
-    incomplete: int = 0
-    """The number of these times at which a rank was missing that could not come."""
-    reported: tuple[Absent, ...] = ()
-    """The ranks that are not there, as last reported."""
-    awaited: tuple[RankSet, ...] = ()
-    """The ranks that have arrived, the ranks that have not, and the stopped ones of the latter."""
-    is_stuck: bool = False
-    """Whether all ranks that are not there seem to wait for others."""
-    has_news: bool = False
-    """Whether ranks have arrived since the last report about those that are not there."""
-    is_over: bool = False
-    """Whether its breakpoint is deleted."""
-    waits: int = 0
-    """The number of calls of :meth:`Barriers.wait` that wait for it."""
-
-    @property
-    def number(self) -> int:
-        """The number of its breakpoint."""
-        return self.arrival.number
-
-    @property
-    def reason(self) -> str:
-        """The reason for which ranks are held at it."""
-        return f"barrier {self.number}"
-
-
 class Barriers:
     """The barriers of a session."""
 
     def __init__(self, core: Core, session: Session) -> None:
         self._core = core
         self._session = session
-        self._points: dict[int, _Point] = {}
+        self._points: dict[int, Point] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         """The look at the others that is in flight."""
@@ -114,7 +79,7 @@ class Barriers:
     @property
     def all(self) -> tuple[Barrier, ...]:
         """The barriers by number, without those that are deleted."""
-        return tuple(self._barrier(each) for each in self._points.values() if not each.is_over)
+        return tuple(self._shown(each) for each in self._points.values() if not each.is_over)
 
     def get(self, number: int) -> Barrier:
         """Return a barrier, also one that is deleted.
@@ -124,7 +89,7 @@ class Barriers:
         if (point := self._points.get(number)) is None:
             there = ", ".join(str(each.number) for each in self.all) or "none"
             raise UsageError(f"there is no barrier {number}; there are: {there}")
-        return self._barrier(point)
+        return self._shown(point)
 
     async def make(
         self,
@@ -169,12 +134,12 @@ class Barriers:
                 await session.ranks(ranks).delete(session.last_breakpoint)
             raise CommandError(f"barrier {location}: {why_none(answer)}")
         arrival = arrival_at(number, answer.classes, is_conditional=bool(condition))
-        point = _Point(arrival, location, ranks - failed, condition, then, times)
+        point = Point(arrival, location, ranks - failed, condition, then, times)
         self._points[number] = point
         # A rank that runs can be there before the answer is.
         self._hold(point, state.named(f"bp{number}") or RankSet())
         self._core.wake()
-        return self._barrier(point), answer
+        return self._shown(point), answer
 
     async def wait(self, number: int, *, met: int = 1, timeout_s: float | None = None) -> Barrier:
         """Wait until a barrier was met *met* times in all, and return it.
@@ -197,10 +162,10 @@ class Barriers:
                 if left_s is not None and left_s <= 0:
                     break
                 await core.wait_change(left_s)
-        return self._barrier(point)
+        return self._shown(point)
 
     @contextlib.contextmanager
-    def _awaiting(self, point: _Point) -> Iterator[None]:
+    def _awaiting(self, point: Point) -> Iterator[None]:
         """Look where the ranks of a barrier are within the context, even if none has come."""
         if not point.waits and not self._arrived(point):
             # Nobody has looked at it since the last call.
@@ -276,12 +241,12 @@ class Barriers:
         if not self._pauses:
             self._look_soon(tuple(pending))
 
-    def _hold(self, point: _Point, ranks: RankSet) -> None:
+    def _hold(self, point: Point, ranks: RankSet) -> None:
         if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
             self._core.state.hold(come, point.reason)
             point.has_news = True
 
-    def _take_deleted(self, point: _Point) -> None:
+    def _take_deleted(self, point: Point) -> None:
         """Release the ranks on which the breakpoint was deleted."""
         state = self._core.state
         deleted = (point.ranks & state.live) - self._core.journal.ranks_of(point.number)
@@ -292,7 +257,7 @@ class Barriers:
                 point.is_over = True
                 state.release(point.ranks, point.reason)
 
-    def _met(self, point: _Point, arrived: RankSet, never: tuple[Absent, ...]) -> None:
+    def _met(self, point: Point, arrived: RankSet, never: tuple[Absent, ...]) -> None:
         """Release the ranks, all of which have come, and let them run on if that is wanted."""
         state = self._core.state
         state.release(arrived, point.reason)
@@ -313,7 +278,7 @@ class Barriers:
             passing = self._session.passing.begin(going)
             self._core.begin(self._go_on(point, passing, deletes=is_last))
 
-    async def _go_on(self, point: _Point, passing: Passing, *, deletes: bool) -> None:
+    async def _go_on(self, point: Point, passing: Passing, *, deletes: bool) -> None:
         core, session = self._core, self._session
         try:
             with deadline.unlimited(), deadline.within(_GO_ON_TIMEOUT_S):
@@ -425,7 +390,7 @@ class Barriers:
 
     def _report(
         self,
-        point: _Point,
+        point: Point,
         out: RankSet,
         stacks: _Classes = (),
         calls: _Classes = (),
@@ -446,10 +411,13 @@ class Barriers:
 
     # -- facts -------------------------------------------------------------------------------
 
-    def _arrived(self, point: _Point) -> RankSet:
-        return self._core.state.held_for.get(point.reason, RankSet())
+    def _arrived(self, point: Point) -> RankSet:
+        return point.arrived(self._core.state)
 
-    def _is_awaited(self, point: _Point) -> bool:
+    def _shown(self, point: Point) -> Barrier:
+        return point.shown(self._core.state, self._core.journal)
+
+    def _is_awaited(self, point: Point) -> bool:
         """Return whether ranks wait at a barrier, or a caller waits for it while a rank stands.
 
         Where none has come and all run, the job is left alone.
@@ -460,36 +428,22 @@ class Barriers:
         does_one_stand = not state.ranks <= state.running | state.passing
         return bool(self._arrived(point)) or (point.waits > 0 and does_one_stand)
 
-    def _out(self, point: _Point) -> RankSet:
+    def _out(self, point: Point) -> RankSet:
         """Return the ranks for which others wait at a barrier."""
         if not self._is_awaited(point):
             return RankSet()
         never = absentees.gone(self._core.state, point.ranks)
         return point.ranks - RankSet.union(each.ranks for each in never) - self._arrived(point)
 
-    def _barrier(self, point: _Point) -> Barrier:
-        return Barrier(
-            number=point.number,
-            location=point.location,
-            ranks=point.ranks,
-            condition=point.condition,
-            then=point.then,
-            times=point.times,
-            met=point.met,
-            incomplete=point.incomplete,
-            arrived=self._arrived(point),
-            absent=absentees.renewed(point.reported, self._core.state, self._core.journal),
-        )
-
     def _notify(
         self,
-        point: _Point,
+        point: Point,
         event: BarrierEvent,
         absent: tuple[Absent, ...],
         arrived: RankSet | None = None,
         going: RankSet = RankSet(),
     ) -> None:
-        barrier = replace(self._barrier(point), absent=absent)
+        barrier = replace(self._shown(point), absent=absent)
         if arrived is not None:
             barrier = replace(barrier, arrived=arrived)
         self._core.notifier.notify(BarrierNews(barrier=barrier, event=event, going=going))
