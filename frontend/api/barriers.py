@@ -219,6 +219,8 @@ class Barriers:
         for point in self._points.values():
             if not point.is_over:
                 self._take_deleted(point)
+            # A rank without a debugger runs on; one that still stands there is announced so.
+            self._core.state.release(self._core.state.lost, point.reason)
             arrived = self._arrived(point)
             if not self._is_awaited(point):
                 continue

@@ -14,7 +14,7 @@ class Holding:
     """Holder of ranks, which also releases them.
 
     A hold ends with the rank, and when the rank is detached. A rank that is lost is held again when
-    it is back.
+    it is back, but not for a barrier, at which it is no longer.
     """
 
     def __init__(self, core: Core) -> None:
