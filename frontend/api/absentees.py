@@ -64,6 +64,11 @@ def listed(absent: Iterable[Absent]) -> str:
     return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
 
 
+def in_order(absent: Iterable[Absent]) -> tuple[Absent, ...]:
+    """Return the ranks that are not there, least rank first."""
+    return tuple(sorted(absent, key=lambda each: each.ranks.first))
+
+
 def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
     """Return those of *ranks* that will never come to a barrier."""
     # Ranks that several commands have set running can have equal ends.
@@ -88,7 +93,7 @@ def gone(state: JobState, ranks: RankSet) -> tuple[Absent, ...]:
         found.append(Absent(lost, "lost", f"{by_number(lost, 'is', 'are')} lost"))
     if detached := ranks & state.detached:
         found.append(Absent(detached, "detached", f"{by_number(detached, 'is', 'are')} detached"))
-    return tuple(sorted(found, key=lambda each: each.ranks.first))
+    return in_order(found)
 
 
 def waited_for(
@@ -133,7 +138,7 @@ def waited_for(
     found += _elsewhere(state, left, journal)
     if running := left & state.running:
         found.append(Absent(running, "running", by_number(running, "runs", "run")))
-    return tuple(sorted(found, key=lambda each: each.ranks.first))
+    return in_order(found)
 
 
 def _on_the_way(
@@ -170,7 +175,7 @@ def renewed(
             found += _elsewhere(state, each.ranks, journal)
         else:
             found.append(each)
-    return tuple(sorted(found, key=lambda each: each.ranks.first))
+    return in_order(found)
 
 
 def _elsewhere(

@@ -11,6 +11,8 @@ from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.ranks import RankSet
 
+_FOR_EVER = ("ended", "error", "lost", "detached")
+
 
 class Point(msgspec.Struct):
     """A barrier and its state."""
@@ -47,12 +49,30 @@ class Point(msgspec.Struct):
         """The reason for which ranks are held at it."""
         return f"barrier {self.number}"
 
+    def forget_waits(self) -> None:
+        """Forget the report about ranks that may still come."""
+        self.reported = tuple(each for each in self.reported if each.kind in _FOR_EVER)
+
+    def forget_returned(self, never: tuple[Absent, ...], state: JobState) -> None:
+        """Forget the report about ranks that can come again; *never* are all that cannot."""
+        gone = RankSet.union(each.ranks for each in never)
+        # A rank that runs on from a fault mostly ends by it, which is no news then.
+        dying = gone | state.running
+        self.reported = tuple(
+            each
+            for each in self.reported
+            if each.kind not in _FOR_EVER or each.ranks <= (dying if each.kind == "error" else gone)
+        )
+
     def arrived(self, state: JobState) -> RankSet:
         """Return the ranks that are held at it."""
         return state.held_for.get(self.reason, RankSet())
 
     def shown(self, state: JobState, journal: BreakpointJournal) -> Barrier:
         """Return the barrier as others see it."""
+        never = absentees.gone(state, self.ranks)
+        left = self.ranks - RankSet.union(each.ranks for each in never)
+        others = [each for each in self.reported if each.ranks <= left]
         return Barrier(
             number=self.number,
             location=self.location,
@@ -63,5 +83,5 @@ class Point(msgspec.Struct):
             met=self.met,
             incomplete=self.incomplete,
             arrived=self.arrived(state),
-            absent=absentees.renewed(self.reported, state, journal),
+            absent=absentees.in_order((*never, *absentees.renewed(others, state, journal))),
         )

@@ -40,7 +40,6 @@ MOST_TIMES = 1_000_000_000
 QUIET_S = 1.0
 """Time without an event after which PGDB looks where the ranks are that have not come."""
 _MOST_QUIET_S = 64.0
-_FOR_EVER = ("ended", "error", "lost", "detached")
 _GO_ON_TIMEOUT_S = 30.0
 _Classes = tuple[EquivalenceClass[Record], ...]
 
@@ -169,7 +168,8 @@ class Barriers:
         """Look where the ranks of a barrier are within the context, even if none has come."""
         if not point.waits and not self._arrived(point):
             # Nobody has looked at it since the last call.
-            point.awaited, point.reported, point.is_stuck = (), (), False
+            point.forget_waits()
+            point.awaited, point.is_stuck = (), False
         point.waits += 1
         try:
             self.on_change()
@@ -222,9 +222,11 @@ class Barriers:
             # A rank without a debugger runs on; one that still stands there is announced so.
             self._core.state.release(self._core.state.lost, point.reason)
             arrived = self._arrived(point)
-            if not self._is_awaited(point):
-                continue
             never = absentees.gone(self._core.state, point.ranks)
+            point.forget_returned(never, self._core.state)
+            if not self._is_awaited(point):
+                self._report_gone(point, never)
+                continue
             out = point.ranks - RankSet.union(each.ranks for each in never) - arrived
             if not out and arrived:
                 self._met(point, arrived, never)
@@ -233,7 +235,7 @@ class Barriers:
             if not self._pauses and point.awaited != (awaited := (arrived, out, stopped)):
                 # The last report about ranks that may come is out of date.
                 point.awaited, point.is_stuck = awaited, False
-                point.reported = tuple(each for each in point.reported if each.kind in _FOR_EVER)
+                point.forget_waits()
             known = RankSet.union(each.ranks for each in point.reported)
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.reported = never
@@ -247,6 +249,29 @@ class Barriers:
         if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
             self._core.state.hold(come, point.reason)
             point.has_news = True
+
+    def _report_gone(self, point: Point, never: tuple[Absent, ...]) -> None:
+        """Say that ranks will never come to a barrier at which no rank is.
+
+        A fault is reported at once; of bad ends, which follow each other, the first one. Ranks that
+        end well are reported once none is left to come, if all have never met: else the job has
+        gone on to its end, as it should.
+        """
+        state = self._core.state
+        if point.is_over or self._core.is_over:
+            return
+        known = RankSet.union(each.ranks for each in point.reported)
+        fresh = tuple(each for each in never if not each.ranks <= known)
+        gone = RankSet.union(each.ranks for each in never)
+        is_lonely = not point.met and gone == point.ranks and not gone <= state.killed
+        is_end = is_lonely and any(each.kind == "ended" for each in fresh)
+        is_fault = any(each.kind in ("error", "lost") for each in fresh)
+        if not point.reported:
+            ended = RankSet.union(each.ranks for each in fresh if each.kind == "ended")
+            is_fault |= not ended <= state.ended_well | state.killed
+        if is_end or is_fault:
+            point.reported = never
+            self._notify(point, "absent", never)
 
     def _take_deleted(self, point: Point) -> None:
         """Release the ranks on which the breakpoint was deleted."""

@@ -116,8 +116,8 @@ def test_a_caller_that_waits_returns_where_all_stand_or_have_ended() -> None:
         [absent] = (await session.wait_barrier(3)).absent
         assert absent.text == "has ended with status 3"
         assert reader.lines == [
-            "barrier 1: no rank is there; [0-1] are stopped at breakpoint 2 in g at a.c:9",
             "barrier 3: [2] has ended with status 3; no rank is there",
+            "barrier 1: no rank is there; [0-1] are stopped at breakpoint 2 in g at a.c:9",
         ]
 
     run(job, test)
