@@ -46,6 +46,7 @@ class Barrier(msgspec.Struct, frozen=True):
     ranks: RankSet
     """The ranks that are to meet."""
     condition: str = ""
+    """The condition of its breakpoint now; where ranks differ, each with its ranks."""
     then: BarrierThen = "stop"
     times: int = 0
     """The number of times after which it is deleted; 0 if it stays."""

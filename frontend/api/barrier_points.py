@@ -10,6 +10,7 @@ from pgdb.frontend.api.arrivals import Arrival
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.ranks import RankSet
+from pgdb.records import Stop
 
 _FOR_EVER = ("ended", "error", "lost", "detached")
 
@@ -21,6 +22,7 @@ class Point(msgspec.Struct):
     location: str
     ranks: RankSet
     condition: str
+    """The condition with which it was made."""
     then: BarrierThen
     times: int
     met: int = 0
@@ -64,6 +66,22 @@ class Point(msgspec.Struct):
             if each.kind not in _FOR_EVER or each.ranks <= (dying if each.kind == "error" else gone)
         )
 
+    def conditions(self, journal: BreakpointJournal) -> dict[str, RankSet]:
+        """Return the conditions that it has now, with the ranks; an empty text for none."""
+        found = journal.conditions_of(self.number, self.ranks)
+        if left := self.ranks - RankSet.union(found.values()):
+            found[self.condition] = found.get(self.condition, RankSet()) | left
+        return found
+
+    def came(self, stop: Stop, ranks: RankSet, journal: BreakpointJournal) -> RankSet:
+        """Return those of *ranks*, which have stopped so, that are at the barrier."""
+        if stop.breakpoint == self.number:
+            return ranks
+        if not self.arrival.is_at(stop):
+            return RankSet()
+        # The stop of another breakpoint does not say whether the condition of this one is true.
+        return ranks & self.conditions(journal).get("", RankSet())
+
     def arrived(self, state: JobState) -> RankSet:
         """Return the ranks that are held at it."""
         return state.held_for.get(self.reason, RankSet())
@@ -77,7 +95,7 @@ class Point(msgspec.Struct):
             number=self.number,
             location=self.location,
             ranks=self.ranks,
-            condition=self.condition,
+            condition=_condition_text(self.conditions(journal)),
             then=self.then,
             times=self.times,
             met=self.met,
@@ -85,3 +103,11 @@ class Point(msgspec.Struct):
             arrived=self.arrived(state),
             absent=absentees.in_order((*never, *absentees.renewed(others, state, journal))),
         )
+
+
+def _condition_text(conditions: dict[str, RankSet]) -> str:
+    """Return the condition of all ranks, or each condition with its ranks."""
+    if len(conditions) < 2:
+        return next(iter(conditions), "")
+    parts = sorted(conditions.items(), key=lambda item: item[1].first)
+    return ", ".join(f"{condition or '1'} on [{ranks}]" for condition, ranks in parts)

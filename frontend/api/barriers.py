@@ -132,7 +132,7 @@ class Barriers:
                 # Ranks that were lost meanwhile would get a breakpoint that is no barrier.
                 await session.ranks(ranks).delete(session.last_breakpoint)
             raise CommandError(f"barrier {location}: {why_none(answer)}")
-        arrival = arrival_at(number, answer.classes, is_conditional=bool(condition))
+        arrival = arrival_at(number, answer.classes, is_conditional=False)
         point = Point(arrival, location, ranks - failed, condition, then, times)
         self._points[number] = point
         # A rank that runs can be there before the answer is.
@@ -210,8 +210,8 @@ class Barriers:
         """Hold the ranks that have arrived."""
         for point in self._points.values():
             for each in news:
-                if isinstance(each.record, Stop) and point.arrival.is_at(each.record):
-                    self._hold(point, each.ranks)
+                if isinstance(each.record, Stop):
+                    self._hold(point, point.came(each.record, each.ranks, self._core.journal))
 
     def on_change(self) -> None:
         """Act on a change: a rank has arrived, or will not come; a breakpoint was deleted."""

@@ -171,6 +171,22 @@ class BreakpointJournal:
             if number in each.numbers and isinstance(each.operation, InsertBreakpoint)
         )
 
+    def conditions_of(self, number: int, ranks: RankSet) -> dict[str, RankSet]:
+        """Return the conditions that a breakpoint was given since it was made, with the ranks.
+
+        A condition that was removed is an empty text.
+        """
+        found: dict[str, RankSet] = {}
+        for each in reversed(self._entries):
+            operation = each.operation
+            if not isinstance(operation, ChangeBreakpoints) or number not in each.numbers:
+                continue
+            if operation.command.startswith("condition") and (part := each.ranks & ranks):
+                condition = operation.argument.strip()
+                found[condition] = found.get(condition, RankSet()) | part
+                ranks -= part
+        return found
+
     def number_of(self, command: str) -> int:
         """Return the number of the breakpoint that *command* has made, 0 if there is none."""
         for each in self._entries:

@@ -1,0 +1,48 @@
+"""Barriers whose breakpoint gets another condition, is disabled, or is deleted after the end."""
+
+from __future__ import annotations
+
+from pgdb.frontend.api.session import Session
+from pgdb.ranks import RankSet
+from tests.fakes.moving import at, run
+from tests.support.barriers import job_of
+
+
+def held(session: Session, number: int = 1) -> str:
+    return str(session.held_for.get(f"barrier {number}", RankSet()))
+
+
+def test_a_barrier_has_the_condition_that_its_breakpoint_was_given_last() -> None:
+    async def test(session: Session) -> None:
+        await session.barrier("meet", condition="tick == 5")
+        assert session.barriers[0].condition == "tick == 5"
+        await session.change_breakpoints("condition", ["1"], "tick == 7")
+        assert session.barriers[0].condition == "tick == 7"
+        await session.ranks("0-1").change_breakpoints("condition -force", ["1"], "x")
+        assert session.barriers[0].condition == "x on [0-1], tick == 7 on [2-3]"
+        await session.ranks("2").change_breakpoints("condition", ["1"])
+        assert session.barriers[0].condition == "x on [0-1], 1 on [2], tick == 7 on [3]"
+        await session.change_breakpoints("condition", ["1"])
+        assert session.barriers[0].condition == ""
+
+    run(job_of(), test)
+
+
+def test_the_stop_of_another_breakpoint_at_the_place_counts_where_there_is_no_condition() -> None:
+    job = job_of(**{f"r{rank}": [at(48, "meet", breakpoint=1)] * 9 for rank in range(4)})
+    job.lines = {"break a.c:48": 48, "break meet if x": 48}
+
+    async def test(session: Session) -> None:
+        await session.break_at("a.c:48")
+        await session.barrier("meet", condition="x")
+        await session.continue_()
+        assert session.barriers[0].met == 0 and held(session, 2) == ""
+        await session.ranks("0").change_breakpoints("condition", ["2"])
+        await session.continue_()
+        assert held(session, 2) == "0"
+        await session.change_breakpoints("condition", ["2"])
+        session.ranks("0").release()
+        await session.continue_()
+        assert session.barriers[0].met == 1
+
+    run(job, test)
