@@ -276,13 +276,13 @@ class Barriers:
     def _take_deleted(self, point: Point) -> None:
         """Release the ranks on which the breakpoint was deleted."""
         state = self._core.state
-        deleted = (point.ranks & state.live) - self._core.journal.ranks_of(point.number)
-        if deleted:
+        have = self._core.journal.ranks_of(point.number)
+        if not point.ranks & have:
+            point.is_over = True
+            state.release(point.ranks, point.reason)
+        elif deleted := (point.ranks & state.live) - have:
             point.ranks -= deleted
             state.release(deleted, point.reason)
-            if not point.ranks & state.live:
-                point.is_over = True
-                state.release(point.ranks, point.reason)
 
     def _met(self, point: Point, arrived: RankSet, never: tuple[Absent, ...]) -> None:
         """Release the ranks, all of which have come, and let them run on if that is wanted."""

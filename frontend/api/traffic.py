@@ -245,8 +245,10 @@ class Traffic:
             return answer
         makes_some = any(isinstance(each.record, BreakpointsMade) for each in answer.classes)
         if request.operation.is_about_breakpoints or makes_some:
-            # Where the job can be launched again, ranks that have ended get it then.
-            ended = RankSet() if core.can_restart else core.state.exited
+            # Where the job can be launched again, ranks that have ended get it then. A breakpoint
+            # that ranks had when they ended is changed and deleted with that of the others.
+            is_new = makes_some or isinstance(request.operation, InsertBreakpoint)
+            ended = core.state.exited if is_new and not core.can_restart else RankSet()
             core.journal.take(
                 request.command, request.operation, request.ranks - ended, answer.classes
             )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pgdb.frontend.api.session import Session
 from pgdb.ranks import RankSet
+from pgdb.records import Exit
 from tests.fakes.moving import at, run
 from tests.support.barriers import job_of
 
@@ -44,5 +47,41 @@ def test_the_stop_of_another_breakpoint_at_the_place_counts_where_there_is_no_co
         session.ranks("0").release()
         await session.continue_()
         assert session.barriers[0].met == 1
+
+    run(job, test)
+
+
+@pytest.mark.parametrize("can_restart", [False, True])
+def test_a_barrier_that_is_deleted_after_the_end_of_its_ranks_is_no_longer_listed(
+    can_restart: bool,
+) -> None:
+    job = job_of(**{f"r{rank}": [Exit(code=0)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        session._core.can_restart = can_restart
+        await session.barrier("meet")
+        await session.ranks("1-2").barrier("other")
+        await session.continue_()
+        assert len(session.barriers) == 2
+        await session.delete(1)
+        assert [each.location for each in session.barriers] == ["other"]
+        await session.delete()
+        assert session.barriers == ()
+        assert session.breakpoints_text == ""
+
+    run(job, test)
+
+
+def test_a_barrier_with_a_rank_that_lives_stays_until_that_rank_has_no_breakpoint() -> None:
+    job = job_of(r3=[Exit(code=0)])
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.ranks("3").continue_()
+        await session.ranks("0").delete(1)
+        assert str(session.barriers[0].ranks) == "1-3"
+        await session.ranks("1-2").delete(1)
+        await session.ranks("3").delete(1)
+        assert session.barriers == ()
 
     run(job, test)
