@@ -166,6 +166,21 @@ def _held(state: JobState, ranks: RankSet) -> Iterator[Absent]:
             yield Absent(part, "held", f"{by_number(part, 'is', 'are')} held {where}")
 
 
+def are_outdated(absent: Iterable[Absent], held_then: RankSet, state: JobState) -> bool:
+    """Return whether held ranks that others were waiting for have been released.
+
+    *held_then* are the ranks that were held at the report.
+    """
+    released = held_then - state.held
+    for each in absent:
+        if each.kind == "held" and each.ranks & released:
+            return True
+        # Where the ranks of a call are unknown, each held one may be waited for.
+        if each.kind == "in MPI" and released & (each.awaited or released):
+            return True
+    return False
+
+
 def renewed(
     absent: Iterable[Absent], state: JobState, journal: BreakpointJournal
 ) -> tuple[Absent, ...]:

@@ -30,6 +30,8 @@ class Point(msgspec.Struct):
     """The number of these times at which a rank was missing that could not come."""
     reported: tuple[Absent, ...] = ()
     """The ranks that are not there, as last reported."""
+    held: RankSet = RankSet()
+    """The ranks that were held at that report, for any reason."""
     awaited: tuple[RankSet, ...] = ()
     """The ranks that have arrived, the ranks that have not, and the stopped ones of the latter."""
     is_stuck: bool = False
@@ -54,6 +56,14 @@ class Point(msgspec.Struct):
     def forget_waits(self) -> None:
         """Forget the report about ranks that may still come."""
         self.reported = tuple(each for each in self.reported if each.kind in _FOR_EVER)
+
+    def forget_outdated(self, state: JobState) -> bool:
+        """Forget the report about ranks that waited for released ones; return whether it did."""
+        if not absentees.are_outdated(self.reported, self.held, state):
+            return False
+        self.forget_waits()
+        self.is_stuck = False
+        return True
 
     def forget_returned(self, never: tuple[Absent, ...], state: JobState) -> None:
         """Forget the report about ranks that can come again; *never* are all that cannot."""
@@ -91,6 +101,8 @@ class Point(msgspec.Struct):
         never = absentees.gone(state, self.ranks)
         left = self.ranks - RankSet.union(each.ranks for each in never)
         others = [each for each in self.reported if each.ranks <= left]
+        if absentees.are_outdated(others, self.held, state):
+            others = []
         return Barrier(
             number=self.number,
             location=self.location,

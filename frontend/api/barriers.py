@@ -219,12 +219,14 @@ class Barriers:
         for point in self._points.values():
             if not point.is_over:
                 self._take_deleted(point)
+        for point in self._points.values():
             # A rank without a debugger runs on; one that still stands there is announced so.
             self._core.state.release(self._core.state.lost, point.reason)
             arrived = self._arrived(point)
             never = absentees.gone(self._core.state, point.ranks)
             point.forget_returned(never, self._core.state)
             if not self._is_awaited(point):
+                point.forget_waits()
                 self._report_gone(point, never)
                 continue
             out = point.ranks - RankSet.union(each.ranks for each in never) - arrived
@@ -236,6 +238,8 @@ class Barriers:
                 # The last report about ranks that may come is out of date.
                 point.awaited, point.is_stuck = awaited, False
                 point.forget_waits()
+            if point.forget_outdated(self._core.state):
+                self._awaited = None  # to look again
             known = RankSet.union(each.ranks for each in point.reported)
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.reported = never
@@ -432,7 +436,7 @@ class Barriers:
         point.is_stuck = all(each.kind != "running" for each in absent)
         point.has_news = False
         if absent != point.reported:
-            point.reported = absent
+            point.reported, point.held = absent, state.held
             self._notify(point, "waiting", absent)
         return point.is_stuck
 

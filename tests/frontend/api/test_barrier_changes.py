@@ -1,4 +1,4 @@
-"""Barriers whose breakpoint gets another condition, is disabled, or is deleted after the end."""
+"""Barriers whose breakpoint is changed or deleted, or whose ranks are released, after a report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pgdb.frontend.api.session import Session
 from pgdb.ranks import RankSet
 from pgdb.records import Exit
 from tests.fakes.moving import at, run
-from tests.support.barriers import job_of
+from tests.support.barriers import Reader, job_of, until
+from tests.support.why_calls import recv
 
 
 def held(session: Session, number: int = 1) -> str:
@@ -83,5 +84,45 @@ def test_a_barrier_with_a_rank_that_lives_stays_until_that_rank_has_no_breakpoin
         await session.ranks("1-2").delete(1)
         await session.ranks("3").delete(1)
         assert session.barriers == ()
+
+    run(job, test)
+
+
+def test_the_list_names_no_held_ranks_that_were_released() -> None:
+    job = job_of(r3=[None] * 9)
+    job.calls = {3: recv(0)}
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: bool(reader.news))
+        assert "may wait for [0], which is held" in session.barriers[0].absent[0].text
+        session.release()
+        assert session.barriers[0].absent == ()
+
+    run(job, test)
+
+
+def test_a_report_is_renewed_when_others_than_those_of_the_barrier_are_released() -> None:
+    job = job_of(r3=[None] * 9)
+    job.calls = {3: recv(2)}
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        session.ranks("2").hold()
+        await session.ranks("0-1,3").continue_(wait=False)
+        await until(lambda: bool(reader.news))
+        kinds = [each.kind for each in session.barriers[0].absent]
+        assert kinds == ["held", "in MPI"]
+        session.ranks("2").release()
+        assert session.barriers[0].absent == ()
+        await until(lambda: len(reader.news) > 1)
+        kinds = [each.kind for each in session.barriers[0].absent]
+        assert kinds == ["stopped", "in MPI"]
+        assert "[2] is stopped in f" in reader.lines[1]
 
     run(job, test)
