@@ -19,8 +19,7 @@ class Way(msgspec.Struct, frozen=True):
     function: str
     """The function; ``??`` if GDB does not know it."""
     file: str = ""
-    """The source file without its folders; empty without line information. If the ranks run several
-    programs it may be several: ``ocean.c, air.c``."""
+    """The source file without its folders; empty without line information."""
     line: int = 0
     """The line; 0 without line information."""
     offset: str = ""
@@ -41,28 +40,23 @@ class Way(msgspec.Struct, frozen=True):
 
 
 def ways_of(
-    classes: Iterable[EquivalenceClass[Record]], *, by_offset: bool = False, has_files: bool = True
+    classes: Iterable[EquivalenceClass[Record]], *, by_offset: bool = False
 ) -> tuple[Way, ...]:
     """Return the places of ranks by their innermost listed frames, those of most ranks first.
 
-    With *by_offset* two instructions of one line are two places. Without *has_files* a file does
-    not count: the ranks run several programs, which may have been built in several folders.
+    With *by_offset* two instructions of one line are two places. The folder of a file does not
+    count: ranks of several programs may have one file that was built in several folders.
     """
     found: dict[tuple[str, str, int, str], list[RankSet]] = {}
-    files: dict[tuple[str, str, int, str], set[str]] = {}
     for each in classes:
         record = each.filled
         if isinstance(record, Stack) and record.frames:
             frame = record.frames[0]
             file = os.path.basename(frame.file) if frame.line else ""
             offset = frame.offset if by_offset or not frame.line else ""
-            key = (frame.function, file if has_files else "", frame.line, offset)
+            key = (frame.function, file, frame.line, offset)
             found.setdefault(key, []).append(each.ranks)
-            files.setdefault(key, set()).add(file)
-    ways = [
-        Way(RankSet.union(ranks), key[0], ", ".join(sorted(files[key])), *key[2:])
-        for key, ranks in found.items()
-    ]
+    ways = [Way(RankSet.union(ranks), *key) for key, ranks in found.items()]
     return tuple(sorted(ways, key=lambda way: (-len(way.ranks), way.ranks.first)))
 
 

@@ -33,7 +33,8 @@ async def glance(session: Session, ranks: RankSet) -> tuple[Classes, Classes]:
         if len(session.worlds) > 1:
             return stacks, ()  # the ranks in a call are those of its own world
         with contextlib.suppress(PgdbError):
-            answer = await session.ask("mpi calls", ListMpiCalls(threads=False), stopped)
+            operation = ListMpiCalls(threads=False)
+            answer = await session.ask("mpi calls", operation, stopped, is_own=True)
             return stacks, answer.classes
         return stacks, ()
 

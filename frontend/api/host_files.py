@@ -44,7 +44,7 @@ class GatheredFile(msgspec.Struct, frozen=True):
 
 async def existing(session: Session, name: str, ranks: RankSet) -> RankSet:
     """Return the ranks on whose hosts a file of this name is there."""
-    answer = await session.ask("", ReadFile(path=name), ranks, of_ended=True)
+    answer = await session.ask("", ReadFile(path=name), ranks, of_ended=True, is_own=True)
     return RankSet.union(each.ranks for each in answer.classes if isinstance(each.record, Block))
 
 
@@ -136,7 +136,8 @@ def _write(out: BinaryIO, data: bytes) -> None:
 
 async def _part(session: Session, file: GatheredFile, start: int) -> Block:
     operation = ReadFile(path=file.source, start=start, most_bytes=PART_BYTES)
-    answer = await session.ask("", operation, RankSet([file.rank]), of_ended=True)
+    ranks = RankSet([file.rank])
+    answer = await session.ask("", operation, ranks, of_ended=True, is_own=True)
     for each in answer.classes:
         if isinstance(each.record, Block):
             return each.record

@@ -20,7 +20,7 @@ from pgdb.frontend.analysis.ways import Way, listed, ways_of
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
 from pgdb.frontend.api.programs import programs_of
 from pgdb.frontend.system import deadline
-from pgdb.merge.classes import EquivalenceClass
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.messages import Backtrace, RunWord, SelectFrame
 from pgdb.ranks import RankSet
 from pgdb.records import Record, Stack, Stop
@@ -51,13 +51,19 @@ class Lockstep(msgspec.Struct, frozen=True):
     """Number of steps after which all ranks were at one place."""
     end: GroupEnd
     """The reason for the end."""
-    start: Way
-    """The place at which all ranks stood before the last step."""
+    starts: tuple[Way, ...]
+    """The places at which they stood before the last step, that of most ranks first. It is one
+    place, but for the first step of ``finish`` and of ``until`` with a location."""
     ways: tuple[Way, ...]
     """The places at which they stand now, that of most ranks first. Ranks that still run, that have
     ended or are lost stand nowhere."""
     answer: Answer
     """Answer to the last step: the stops and ends, and the ranks that are missing."""
+
+    @property
+    def start(self) -> Way:
+        """The place at which most ranks stood before the last step, with these ranks."""
+        return self.starts[0]
 
     @property
     def are_together(self) -> bool:
@@ -119,12 +125,12 @@ class _Lockstep(GroupRun):
         ways = await self._places()
         await self._check(ways)
         end: GroupEnd = "complete"
-        steps, start = 0, ways[0]
+        steps, starts = 0, ways
         with self._session.hushed(self.ranks, is_step):
             while end == "complete" and steps < count:
                 if (end := self.reason_not_to_run()) != "complete":
                     break
-                start = replace(ways[0], ranks=self.ranks)
+                starts = ways
                 with deadline.renewed():
                     end = await self.run(self._word, self._argument, is_step)
                     ways = await self._places_behind()
@@ -139,9 +145,20 @@ class _Lockstep(GroupRun):
             ranks=self.ranks,
             steps=steps,
             end=end,
-            start=start,
+            starts=starts,
             ways=ways,
-            answer=self.answer,
+            answer=self._with_lost(ways) if end == "lost" else self.answer,
+        )
+
+    def _with_lost(self, ways: tuple[Way, ...]) -> Answer:
+        """Return the answer with the ranks that have no place any longer as lost ones."""
+        answer, missing = self.answer, self.answer.missing
+        known = RankSet.union(way.ranks for way in ways) | missing.running | missing.late
+        ended = RankSet.union(
+            each.ranks for each in answer.classes if not isinstance(each.record, Stop)
+        )
+        return replace(
+            answer, missing=missing | Missing(lost=self.ranks - known - ended - missing.held)
         )
 
     @property
@@ -155,9 +172,10 @@ class _Lockstep(GroupRun):
         if not stopped:
             return ()
         if self._word in _OF_SELECTED_FRAME:
-            answer = await session.ask("frame", SelectFrame(command="frame"), stopped)
+            answer = await session.ask("frame", SelectFrame(command="frame"), stopped, is_own=True)
         else:
-            answer = await session.ask("backtrace 1", Backtrace(limit=1, offsets=True), stopped)
+            operation = Backtrace(limit=1, offsets=True)
+            answer = await session.ask("backtrace 1", operation, stopped, is_own=True)
         return self._ways_of(answer.classes)
 
     async def _places_behind(self) -> tuple[Way, ...]:
@@ -178,9 +196,7 @@ class _Lockstep(GroupRun):
         return tuple(sorted(places, key=lambda way: (-len(way.ranks), way.ranks.first)))
 
     def _ways_of(self, classes: Iterable[EquivalenceClass[Record]]) -> tuple[Way, ...]:
-        return ways_of(
-            classes, by_offset=self._word in _BY_INSTRUCTION, has_files=self._has_one_program
-        )
+        return ways_of(classes, by_offset=self._word in _BY_INSTRUCTION)
 
     async def _check(self, ways: tuple[Way, ...]) -> None:
         """Check that the ranks can be kept together.
@@ -199,7 +215,7 @@ class _Lockstep(GroupRun):
             )
         if len(ways) == 1:
             return
-        functions = {(way.function, way.file if self._has_one_program else "") for way in ways}
+        functions = {(way.function, way.file) for way in ways}
         is_one_function = len(functions) == 1
         if self._word == "until" and self._argument:
             return
@@ -212,7 +228,7 @@ class _Lockstep(GroupRun):
                 f"only ranks at the same line of a function step together; {self._apart()}"
             )
         operation = Backtrace(limit=-MOST_FRAMES, offsets=True)
-        answer = await self._session.ask("backtrace", operation, self.ranks)
+        answer = await self._session.ask("backtrace", operation, self.ranks, is_own=True)
         raise UsageError(
             f"{self._command}: the ranks are in {what}: {listed(ways)}; "
             f"{way_together(answer.classes)}; "

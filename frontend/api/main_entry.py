@@ -26,7 +26,7 @@ async def past_main(session: Session, location: str, ranks: RankSet) -> tuple[Ab
     match = _MAIN.search(location)
     if match is None or not stopped:
         return ()
-    answer = await session.ask("backtrace -2", _OUTERMOST, stopped)
+    answer = await session.ask("backtrace -2", _OUTERMOST, stopped, is_own=True)
     inside = RankSet.union(
         each.ranks
         for each in answer.classes

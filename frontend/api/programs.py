@@ -55,7 +55,7 @@ async def programs_of(session: Session, ranks: RankSet) -> dict[str, RankSet]:
     names = names_of(session.table, ranks)
     if len(names) <= 1:
         return names
-    answer = await session.ask(ASK_FILE.command, ASK_FILE, ranks)
+    answer = await session.ask(ASK_FILE.command, ASK_FILE, ranks, is_own=True)
     files = files_of(answer.classes)
     known = RankSet.union(files.values())
     rest = {name: left for name, part in names.items() if (left := part - known)}

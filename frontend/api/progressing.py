@@ -77,7 +77,7 @@ async def observe(
 
 async def _has_recorder(session: Session, ranks: RankSet) -> bool:
     """Return whether the recorder of each of some ranks can be read."""
-    answer = await session.ask("mpi calls", ListRecordedCalls(), ranks)
+    answer = await session.ask("mpi calls", ListRecordedCalls(), ranks, is_own=True)
     found = (each.ranks for each in answer.classes if isinstance(each.record, MpiCallStatus))
     return not ranks - RankSet.union(found)
 

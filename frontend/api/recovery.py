@@ -53,6 +53,7 @@ class Recovery:
         timeout_s: float | None = None,
         request_id: int | None = None,
         of_ended: bool = False,
+        is_own: bool = False,
     ) -> Answer:
         """Ask ranks as :meth:`Traffic.ask` does, and replace debuggers that have given up.
 
@@ -65,6 +66,7 @@ class Recovery:
             timeout_s=timeout_s,
             request_id=request_id,
             of_ended=of_ended,
+            is_own=is_own,
         )
         dead = RankSet.union(each.ranks for each in answer.classes if _reads_its_input(each))
         if dead := dead & self._core.state.stopped:

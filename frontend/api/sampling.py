@@ -145,7 +145,7 @@ async def glance(session: Session, ranks: RankSet) -> Answer:
 
 async def innermost(session: Session, ranks: RankSet) -> Answer:
     """List the stacks of *ranks* for a glance."""
-    return await session.ask("backtrace", Backtrace(offsets=True), ranks)
+    return await session.ask("backtrace", Backtrace(offsets=True), ranks, is_own=True)
 
 
 async def glance_at(
@@ -175,7 +175,7 @@ async def _glance(
 
 async def _stop(session: Session, ranks: RankSet) -> Missing:
     """Interrupt ranks for a look, and wait until they have stopped; return those that have not."""
-    asked = await session.ask("interrupt", Interrupt(), ranks)
+    asked = await session.ask("interrupt", Interrupt(), ranks, is_own=True)
     failed = RankSet.union(each.ranks for each in asked.errors)
     stopped = await session.runs.wait_stopped(
         "interrupt", ranks - failed - asked.missing.ranks, counts_passing=False

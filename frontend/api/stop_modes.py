@@ -292,7 +292,7 @@ class StopModes:
         started = RankSet()
         with contextlib.suppress(PgdbError):
             answer = await self._traffic.ask(
-                "", Resume(command="continue"), ranks, request_id=number
+                "", Resume(command="continue"), ranks, request_id=number, is_own=True
             )
             started = answer.missing.late | RankSet.union(
                 each.ranks for each in answer.classes if isinstance(each.record, Running)
@@ -300,7 +300,7 @@ class StopModes:
         if (again := started & self._interrupted & core.state.running) and not core.is_over:
             # The order to stop may have found them stopped, before they went on.
             with inner():
-                core.begin(self._traffic.ask("interrupt", Interrupt(), again))
+                core.begin(self._traffic.ask("interrupt", Interrupt(), again, is_own=True))
         if left := ranks - started & core.state.live:
             core.state.cancel_run(number, left)
             self._show(each.part(left))
@@ -377,7 +377,7 @@ class StopModes:
     async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:
         core = self._core
         with inner():
-            asking = core.begin(self._traffic.ask("interrupt", Interrupt(), ranks))
+            asking = core.begin(self._traffic.ask("interrupt", Interrupt(), ranks, is_own=True))
         await self._wait(moment, ranks, TOGETHER_S)
         self.flush(moment)
         await self._wait(moment, ranks, INTERRUPT_S - TOGETHER_S)

@@ -75,6 +75,8 @@ class _Request(msgspec.Struct):
     """Time of the request, by the monotonic clock."""
     were_gone: RankSet
     """Ranks without a debugger when the request was sent."""
+    is_own: bool
+    """Whether PGDB asks for a purpose of its own, so that a late answer is no news."""
     gone_since: RankSet = RankSet()
     """Ranks of a Reattach whose new debugger died before it completed."""
 
@@ -130,11 +132,13 @@ class Traffic:
         timeout_s: float | None = None,
         request_id: int | None = None,
         of_ended: bool = False,
+        is_own: bool = False,
     ) -> Answer:
         """Ask ranks; those that have ended or are lost count as missing at once.
 
         With *of_ended*, and if none of *ranks* lives, the debuggers of those that have ended answer
-        from the program's file and from their own settings.
+        from the program's file and from their own settings. A late answer to a request that PGDB
+        makes for a purpose of its own (*is_own*) is applied and recorded, and not reported.
 
         :raises SessionEndedError: if the session is over.
         :raises UsageError: if a field of *operation* has a wrong value or is not UTF-8.
@@ -164,7 +168,7 @@ class Traffic:
         if of_ended:
             reachable = ranks & state.exited
         gone = state.lost | state.detached
-        request = _Request(command, operation, ranks, reachable, time.monotonic(), gone)
+        request = _Request(command, operation, ranks, reachable, time.monotonic(), gone, is_own)
         self._requests[number] = request
         while len(self._requests) > _MOST_REMEMBERED:
             del self._requests[next(iter(self._requests))]
@@ -388,6 +392,9 @@ class Traffic:
     def _report_late(self, answer: Answer) -> None:
         self._core.recorder.take_late(answer)
         self._core.record_soon()
+        request = self._requests.get(answer.request_id)
+        if request is not None and request.is_own:
+            return
         self._core.notifier.notify(LateAnswer(answer=answer))
 
     # -- events ------------------------------------------------------------------------------
@@ -453,7 +460,7 @@ class Traffic:
                 stay |= core.passing.take(core.state.members(event.run) - each.ranks)
                 if others := core.state.runners(event.run):
                     with inner():
-                        core.begin(self.ask("interrupt", Interrupt(), others))
+                        core.begin(self.ask("interrupt", Interrupt(), others, is_own=True))
         return core.state.latest(stay)
 
     def on_lost(self, lost: Lost) -> None:

@@ -274,7 +274,7 @@ class _Hits(GroupRun):
 
         :raises UsageError: if there is none.
         """
-        answer = await self._session.ask("backtrace 1", Backtrace(limit=1), self.ranks)
+        answer = await self._session.ask(self._command, Backtrace(limit=1), self.ranks, is_own=True)
         ways = ways_of(answer.classes)
         if len(ways) != 1 or not ways[0].line:
             raise UsageError(

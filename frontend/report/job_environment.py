@@ -58,7 +58,7 @@ async def _asked(session: Session, process: RankProcess) -> dict[str, str]:
     """Return the environment of a rank of another host; empty if it does not answer."""
     operation = ReadFile(path=f"/proc/{process.pid}/environ", most_bytes=MOST_BYTES)
     try:
-        answer = await session.ask("", operation, RankSet([process.rank]))
+        answer = await session.ask("", operation, RankSet([process.rank]), is_own=True)
     except PgdbError:
         return {}
     data = next(

@@ -351,7 +351,7 @@ async def _leaving_mpi(session: Session, free: RankSet, gap: Running) -> RankSet
         return RankSet()
     ranks, everyone = session.ranks(inside), session.ranks(free)
     with session.hushed(everyone.set):
-        await session.ask("progress", SelectMpiCaller(), inside)
+        await session.ask("progress", SelectMpiCaller(), inside, is_own=True)
         set_there = await ranks.execute("tbreak *$pc")
         if set_there.errors:
             return RankSet()
@@ -368,7 +368,7 @@ async def _leaving_mpi(session: Session, free: RankSet, gap: Running) -> RankSet
 async def _sample(session: Session) -> Sample:
     """Return a sample of the ranks that are stopped."""
     ranks = spread(session.state.stopped, MOST_SAMPLED)
-    answer = await session.ask("progress", TakeSample(), ranks)
+    answer = await session.ask("progress", TakeSample(), ranks, is_own=True)
     samples = {
         rank: each.record
         for each in answer.classes

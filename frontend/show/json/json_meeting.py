@@ -34,6 +34,7 @@ def lockstep(found: Lockstep, text: ClassText) -> LockstepLine:
         steps=found.steps,
         end=found.end,
         start=place(found.start),
+        starts=tuple(map(place, found.starts)),
         places=tuple(map(place, found.ways)),
         classes=answer_classes(found.answer, text),
         missing=missing_ranks(found.answer.missing),

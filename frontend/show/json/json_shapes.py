@@ -339,7 +339,10 @@ class LockstepLine(LineBase, frozen=True, kw_only=True, tag="lockstep"):
     """Number of steps after which all were at one place."""
     end: GroupEnd
     start: PlaceRanks
-    """The place of all before the last step."""
+    """The place of most before the last step."""
+    starts: tuple[PlaceRanks, ...] = ()
+    """The places before the last step, that of most ranks first: one, but for the first step of
+    ``finish`` and of ``until`` with a location."""
     places: tuple[PlaceRanks, ...] = ()
     """The places at which they stand, that of most ranks first."""
     classes: tuple[AnswerClass, ...]

@@ -47,7 +47,7 @@ def reason_of(found: Lockstep) -> str:
             return f"{count}, all together" if found.steps > 1 else ""
         case "parted":
             apart = distinguished(found.ways, found.start)
-            return f"the ranks part {after}, at {found.start.text}: {apart}"
+            return f"the ranks part {after}, {_beginning(found, 'at')}: {apart}"
         case "waiting":
             return _waiting(found, after)
         case "lost":
@@ -70,7 +70,17 @@ def reason_of(found: Lockstep) -> str:
     named = RankSet.union(each.ranks for each in answer.classes if holds(each.record))
     others = [replace(way, ranks=left) for way in found.ways if (left := way.ranks - named)]
     places = f"; {listed(others)}" if others else ""
-    return f"the lockstep ends {after}, at {found.start.text}: {_ends_of(answer, holds)}{places}"
+    at = _beginning(found, "at")
+    return f"the lockstep ends {after}, {at}: {_ends_of(answer, holds)}{places}"
+
+
+def _beginning(found: Lockstep, word: str, ranks: RankSet | None = None) -> str:
+    """Return the place before the last step, behind *word* if it is one; that of *ranks*."""
+    ranks = found.ranks if ranks is None else ranks
+    starts = [replace(way, ranks=part) for way in found.starts if (part := way.ranks & ranks)]
+    if len(starts) == 1:
+        return f"{word} {starts[0].text}"
+    return f"from {listed(starts)}"
 
 
 def differ(found: Differ, width: int = 0) -> str:
@@ -95,12 +105,13 @@ def _differ(found: Differ, width: int) -> str:
         case "recording":
             return f"{found.expression} is as in the recording, whose values end before {where}"
         case "failed" if found.check is not None and not found.answer.errors:
-            return f"{where}:\n{comparison_text.check(found.check, width=width)}"
+            text = comparison_text.check(found.check, width=width)
+            return f"{where}:\n{text}{_before(found)}"
         case "failed" if found.comparison is not None and not found.answer.errors:
             text = comparison_text.comparison(
                 found.comparison, found.expression, before="recording", after="now", width=width
             )
-            return f"{where}:\n{text}"
+            return f"{where}:\n{text}{_before(found)}"
         case "complete":
             return f"{_sameness(found, 'is')} of {found.location}"
     after = f"after {_hits(found.hit)} of {found.location}"
@@ -122,6 +133,13 @@ def _sameness(found: Differ, verb: str) -> str:
         return f"{same} at the start, at {found.location}"
     at = f" at all {_hits(found.hit)}" if found.hit > 1 else ""
     return f"{found.expression} was not compared{at}"
+
+
+def _before(found: Differ) -> str:
+    """Return how often the values were the same before a hit at which they are unknown."""
+    if not found.same_hits:
+        return ""
+    return f"\n{_sameness(replace(found, hit=found.hit - 1), 'was')} before"
 
 
 def _hits(count: int) -> str:
@@ -236,8 +254,9 @@ def _waiting(found: Lockstep, after: str) -> str:
         why += (
             f"; [{held}] {they_are} held, and [{out}] may wait for {by_number(held, 'it', 'them')}"
         )
+    start = _beginning(found, "from", out)
     return (
-        f"[{out}] still {'steps' if one else 'step'} {after}, from {found.start.text}{why}; "
+        f"[{out}] still {'steps' if one else 'step'} {after}, {start}{why}; "
         f"'wait' waits longer, 'interrupt' stops {'it' if one else 'them'}"
     )
 

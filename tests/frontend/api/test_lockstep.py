@@ -179,6 +179,8 @@ def test_ranks_that_are_detached_after_a_step_end_the_lockstep(silent: str) -> N
     job = Vanishing(silent)
     found, _ = stepped(job, "next", 2)
     assert (found.end, found.steps) == ("lost", 0)
+    assert str(found.answer.missing.lost) == silent
+    assert f"after 0 steps: [{silent}] lost or silent" in meeting_text.reason_of(found)
     assert len(job.resumed) == 1
 
 
@@ -230,6 +232,24 @@ def test_finish_and_until_a_location_bring_lines_of_a_function_together() -> Non
         assert stepped(job, word, argument=argument)[0].are_together
     with pytest.raises(UsageError, match="several lines"):
         stepped(moved_apart(), "until")
+
+
+def test_a_lockstep_from_several_lines_names_each_with_its_ranks() -> None:
+    job = MovingJob(paths([at(9, reason="location-reached")], r7=[None]))
+    job.frames[7] = frame(2)
+    found, _ = stepped(job, "until", argument="9", settle_s=0.0)
+    assert [(str(way.ranks), way.line) for way in found.starts] == [("0-6", 1), ("7", 2)]
+    assert (str(found.start.ranks), found.start.line) == ("0-6", 1)
+    assert meeting_text.reason_of(found).startswith(
+        "[7] still steps after 0 steps, from f at a.c:2;"
+    )
+    job = MovingJob(paths([at(9, reason="location-reached")], r7=[at(30, "main")]))
+    job.frames[7] = frame(2)
+    found, _ = stepped(job, "until", argument="9")
+    assert meeting_text.reason_of(found) == (
+        "the ranks part after 0 steps, from [0-6] f at a.c:1, [7] f at a.c:2: "
+        "[0-6] took line 9, [7] main at a.c:30"
+    )
 
 
 def test_ranks_at_several_places_learn_how_to_meet() -> None:
@@ -298,14 +318,27 @@ def of_two_programs(job: MovingJob, session: Session) -> None:
     )
 
 
-def test_ranks_of_two_programs_are_compared_by_function_and_line() -> None:
+@pytest.mark.parametrize(("file", "is_same"), [("../b/a.c", True), ("a2.c", False)])
+def test_ranks_of_two_programs_are_compared_by_file_function_and_line(
+    file: str, is_same: bool
+) -> None:
     job = MovingJob(paths([at(2)]))
     for rank in range(4, 8):
-        job.frames[rank] = Frame(level=0, function="f", file="../b/a2.c", line=1)
+        job.frames[rank] = Frame(level=0, function="f", file=file, line=1)
 
     async def test(session: Session) -> None:
         of_two_programs(job, session)
-        assert (await session.lockstep()).end == "complete"
+        if is_same:
+            assert (await session.lockstep()).end == "complete"
+            return
+        for call in (session.lockstep(), session.until_diverge()):
+            with pytest.raises(
+                UsageError,
+                match=r"in several functions of several programs: \[0-3\] f at a.c:1, "
+                r"\[4-7\] f at a2.c:1; .*'proc SET",
+            ):
+                await call
+        assert job.resumed == []
 
     run(job, test)
 

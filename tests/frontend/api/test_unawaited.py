@@ -130,6 +130,17 @@ def test_ranks_whose_detach_was_given_up_have_left_as_it_is_answered() -> None:
     run(test)
 
 
+def test_a_late_answer_to_a_question_of_pgdb_itself_is_not_reported() -> None:
+    async def test(job: Job) -> None:
+        await job.give_up(job.session.lockstep("finish"))
+        job.answer((ALL, Failure(message="no frame")))
+        assert await job.late_answers() == []
+        (kept,) = job.session.recorder.exchanges
+        assert kept.answer.command == "frame"
+
+    run(test)
+
+
 def test_a_question_that_was_given_up_is_answered_late() -> None:
     async def test(job: Job) -> None:
         await job.give_up(job.session.evaluate("x"))

@@ -134,6 +134,35 @@ def test_another_breakpoint_does_not_say_that_the_condition_is_true() -> None:
     run(job, test)
 
 
+def test_ranks_that_are_lost_at_a_hit_leave_the_hits_before_it() -> None:
+    class LosingJob(MovingJob):
+        """Job whose ranks are lost when they are asked for their third value."""
+
+        asks = 0
+
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
+            self.asks += isinstance(operation, Evaluate)
+            if self.asks < 3 or not isinstance(operation, Evaluate):
+                return await super().on_request(request_id, ranks, operation)
+            self.session.state.lose(ranks)
+            return Gathered(request_id, (), Missing(lost=ranks))
+
+    job = LosingJob({rank: [HIT] * 9 for rank in range(4)})
+    job.values = {rank: ["1"] for rank in range(4)}
+    found: list[Differ] = []
+
+    async def test(session: Session) -> None:
+        found.append(await session.until_differ("x", at="f"))
+
+    run(job, test)
+    assert (found[0].end, found[0].hit, found[0].same_hits) == ("failed", 3, 2)
+    first, *_, last = meeting_text.differ(found[0]).splitlines()
+    assert first == "hit 3 of f:"
+    assert last == "x was the same on [0-3] at all 2 hits before"
+
+
 def test_a_run_to_the_end_of_the_job_says_how_often_the_values_were_the_same() -> None:
     ends = {f"r{rank}": [HIT, HIT, HIT, Exit(code=0)] for rank in range(4)}
     found = found_by(job_of("1", "2", "3", **ends), at="f")

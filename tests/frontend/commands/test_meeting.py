@@ -247,6 +247,7 @@ def test_json_has_the_ways() -> None:
         "steps": 0,
         "end": "parted",
         "start": {"ranks": "0-3", "function": "f", "file": "a.c", "line": 1},
+        "starts": [{"ranks": "0-3", "function": "f", "file": "a.c", "line": 1}],
         "places": [
             {"ranks": "0-2", "function": "f", "file": "a.c", "line": 2},
             {"ranks": "3", "function": "g", "file": "a.c", "line": 61},
