@@ -14,6 +14,7 @@ from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
 from pgdb.backend.gdb.deaths import SIGNAL_FRAME
+from pgdb.backend.gdb.exit_frames import calling_frame, follows_main
 from pgdb.backend.gdb.fault_causes import EXPLAINED, FAULTS, FaultCauses
 from pgdb.backend.gdb.gpu_focus import GpuFocus
 from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
@@ -291,7 +292,7 @@ class StopReports:
             else:
                 if not inside and len(frames) > 1:
                     # No caller has a source: the function that ends the process is not the place.
-                    frame, inside = frames[1], frames[0].function
+                    frame, inside = frames[calling_frame(frames)], frames[0].function
                 dying = _dying_in(frames, frame, inside, called)
             if stop.reason in ("death", "signal-received") and (
                 words := called_back(frame, frames)
@@ -473,7 +474,7 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     words = dying_before(shown, frames)
     if words == "aborting the job" or words.startswith(("error code", "status")):
         words = ""
-    if _follows_main(frames):
+    if follows_main(frames):
         called = f"{called}, returned by main"
     if not words:
         is_explained = called.startswith(inside.removeprefix("P"))
@@ -482,19 +483,6 @@ def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called:
     function = inside or next(each.function for each in frames if each.dying == words)
     cause = f"{function}, {words}"
     return f"{cause}, {called}" if called else cause
-
-
-def _follows_main(frames: Sequence[Frame]) -> bool:
-    """Return whether the C library has called the innermost function after ``main`` has returned.
-
-    Without its debug information, its function that has called ``main`` has no name.
-    """
-    for each in frames[:3]:
-        if each.function.startswith("__libc_start_"):
-            return True
-        if each is not frames[0] and not each.function.startswith("libc.so"):
-            return False
-    return False
 
 
 def _place_of(frame: Frame) -> str:
