@@ -295,7 +295,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     """The way in which the rank dies, such as ``assertion 'n > 0' failed``; empty for a rank that
     does not, as far as its innermost frames say."""
     after: str = ""
-    """Ranks that were about to die before this rank was; empty for the first ones."""
+    """Ranks that died, or were about to die, before this rank was; empty for the first ones. At a
+    signal of a launcher, the ranks for which it ends this one."""
     program: str = ""
     """Interpreter and script, such as ``python3.11 running job.py``, in the first stop; empty for
     any other program."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -13,6 +14,15 @@ from pgdb.records import Event, Exit, Stop, is_fatal
 
 E = TypeVar("E", bound=Stop | Exit)
 
+MOST_LEAVING_S = 2.0
+"""Most seconds from the end of a rank that leaves without MPI_Finalize to that of the others."""
+_MOST_MOMENTS = 8
+"""Most moments of deaths that later deaths name one by one.
+
+Stops are merged by their fields, and the ranks that died before are one of them: with as many
+moments as ranks each rank would be a class of its own.
+"""
+
 
 class FirstDeaths:
     """The first deaths of a job.
@@ -21,13 +31,25 @@ class FirstDeaths:
     by SIGKILL. A rank that ends by such a signal can be the first as well (the kernel's SIGKILL
     when memory is short), but it is no reason for the same signal at others: their ends come in
     any order.
+
+    A launcher also ends the others when a rank has ended with status 0 without MPI_Finalize. No
+    event says whether it has called that, so that the time decides: ranks that are ended at once
+    right behind a good end are ended because of it.
     """
 
-    def __init__(self) -> None:
-        self._dying = RankSet()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first = RankSet()
         """The first ranks that were about to die, or have ended by themselves."""
+        self._dying = RankSet()
+        """All such ranks, of the first moments."""
+        self._moments = 0
         self._killed = RankSet()
         """The first ranks that a signal of a launcher's has ended."""
+        self._left = RankSet()
+        """The last ranks that have ended with status 0."""
+        self._left_at_s = 0.0
+        self._first_before = RankSet()
         self._before = RankSet()
         self._together = RankSet()
         self._at_death = RankSet()
@@ -35,9 +57,15 @@ class FirstDeaths:
         self._doomed = RankSet()
         """The first ranks that the user has let run on to their death."""
 
-    def begin(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
-        """Begin with events that came together: deaths among them may be in any order."""
-        self._before = self._dying
+    def begin(self, classes: Iterable[EquivalenceClass[Event]], live: RankSet) -> None:
+        """Begin with events that came together: deaths among them may be in any order.
+
+        *live* are the ranks that had not ended before, and that the user has not killed.
+        """
+        classes = tuple(classes)
+        if self._dying != self._before and self._moments < _MOST_MOMENTS:
+            self._before = self._dying
+            self._moments += 1
         self._together = RankSet.union(
             each.ranks
             for each in classes
@@ -45,6 +73,29 @@ class FirstDeaths:
             and has_failed(each.record)
             and not _is_by_launcher(each.record)
         )
+        left = self._left_before(classes, live)
+        if not self._together and not self._doomed:
+            self._first = self._first or left
+        self._first_before = self._first
+
+    def _left_before(self, classes: Iterable[EquivalenceClass[Event]], live: RankSet) -> RankSet:
+        """Return the ranks with a good end for which a launcher ends others, most likely.
+
+        One rank of several can be ended for another reason: the kernel's memory is short.
+        """
+        good, ended = RankSet(), RankSet()
+        for each in classes:
+            if isinstance(each.record, Stop | Exit) and _is_by_launcher(each.record):
+                ended |= each.ranks & live
+            elif isinstance(each.record, Exit) and each.record.code == 0:
+                good |= each.ranks & live
+        now_s = self._clock()
+        if now_s - self._left_at_s > MOST_LEAVING_S:
+            self._left = RankSet()
+        if good:
+            self._left, self._left_at_s = self._left | good, now_s
+        is_at_once = len(ended) > 1 or ended == live - good
+        return self._left if ended and is_at_once and not self._killed else RankSet()
 
     def with_first(self, event: E, ranks: RankSet, killed: RankSet) -> E:
         """Return an event of *ranks* with the ranks that died before.
@@ -54,11 +105,11 @@ class FirstDeaths:
         if isinstance(event, Stop):
             self._take_stop(event, ranks)
         if isinstance(event, Stop) and is_fatal(event):
-            self._dying = self._before or self._dying | ranks
-            return replace(event, after=str(self._before))
+            self._note(ranks)
+            return replace(event, after=str(self._before - ranks))
         if _is_by_launcher(event):
             # The launcher may end a rank in MPI_Abort as it ends the others.
-            first = self._before or self._together or self._doomed
+            first = self._first_before or self._together or self._doomed
             if isinstance(event, Stop):
                 first = first or self._killed
             else:
@@ -67,8 +118,14 @@ class FirstDeaths:
                     return event
             return replace(event, after=str(first - ranks))
         if isinstance(event, Exit) and has_failed(event):
-            self._dying = self._before or self._dying | ranks
+            self._note(ranks)
         return event
+
+    def _note(self, ranks: RankSet) -> None:
+        """Note that *ranks* are about to die, or have ended by themselves."""
+        self._first = self._first_before or self._first | ranks
+        if self._moments < _MOST_MOMENTS:
+            self._dying |= ranks
 
     def _take_stop(self, stop: Stop, ranks: RankSet) -> None:
         """Note that *ranks* have not died yet; an interrupt does not save them from it."""
@@ -82,7 +139,11 @@ class FirstDeaths:
         """Note that ranks run, which were about to die."""
         self._doomed = self._doomed or ranks & self._at_death
         self._at_death -= ranks
-        self._dying = self._dying - ranks
+        self._first -= ranks
+        self._dying -= ranks
+        self._before -= ranks
+        if not self._dying:
+            self._moments = 0
 
     def parts(self, event: Event, ranks: RankSet, killed: RankSet) -> tuple[RankSet, ...]:
         """Return the *ranks* of one event, as parts that died for one reason."""

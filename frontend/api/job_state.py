@@ -227,7 +227,7 @@ class JobState:
         """
         news = []
         classes = tuple(classes)
-        self._deaths.begin(classes)
+        self._deaths.begin(classes, self.live - self.killed)
         for each in classes:
             event, ranks = each.record, each.ranks & self.ranks
             match event:

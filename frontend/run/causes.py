@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from pgdb.frontend.api.first_deaths import MOST_LEAVING_S
 from pgdb.frontend.run.batch_words import end_in_words, memory_in_words
 from pgdb.frontend.run.message import Message
 from pgdb.frontend.run.messages import before_launcher, messages_in
@@ -27,8 +28,6 @@ _FROM_OUTSIDE = frozenset(
 
 _SIGNAL_SENDER = "a process or the kernel (out of memory, or the limit of CPU time)"
 """Senders of SIGKILL. The process that dies can be one of them."""
-MOST_LEAVING_S = 2.0
-"""Most seconds from the end of a rank that leaves without MPI_Finalize to that of the others."""
 
 
 class RankEnd(msgspec.Struct, frozen=True):

@@ -128,6 +128,27 @@ def test_where_the_launcher_kills_all_the_rank_that_died_is_named(
     assert finished.ranks_reported(f"ended by SIGKILL, after [{first}]") == others, finished.out
 
 
+@pytest.mark.parametrize("kind", ["13", "14"])
+def test_a_rank_that_left_with_status_0_is_named_where_the_launcher_kills_the_other(
+    kind: str, builder: Builder
+) -> None:
+    mpi = find_mpi("mpich")
+    program = builder.build(mpi, "deaths.c")
+    finished = run_pgdb("launch", "--batch", *ex("continue"), *mpi.line(2, program, kind))
+    assert finished.ranks_reported("ended by SIGKILL, after [1]") == "0", finished.out
+    assert finished.ranks_reported("exited normally") == "1", finished.out
+
+
+@pytest.mark.parametrize("name", ("openmpi", "mpich"))
+def test_a_return_from_main_without_finalize_is_named(name: str, builder: Builder) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "deaths.c")
+    finished = run_json("launch", STOP, *ex("continue"), *mpi.line(2, program, "14"))
+    stop = last_stops(finished)[1]
+    assert stop["dying"] == "exit status 0 without MPI_Finalize, returned by main", stop
+    assert "exit_handlers" not in stop["frame"]["function"], stop
+
+
 def test_a_signal_to_the_process_shows_the_first_thread(openmpi: Mpi, builder: Builder) -> None:
     """The second thread gets it, and 'signal 0' takes it from there."""
     program = builder.build(openmpi, "signalled.c")

@@ -3,7 +3,8 @@
  * Rank 0 dies by an MPI error, 1 by MPI_Abort, 2 by exit, 3 by _exit, 4 by a return from main, 5 by
  * a failed assertion, 6 by quick_exit. Any other rank waits for them. With the argument 8, rank 2 is
  * killed as by a kernel without memory, with 9 by SIGTERM; with 10 it says why, and aborts. With 11
- * it sends itself a SIGTERM that it handles, and with 12 one by which rank 1 is ended. */
+ * it sends itself a SIGTERM that it handles, and with 12 one by which rank 1 is ended. With 13 and 14
+ * rank 1 leaves with status 0 and without MPI_Finalize, by exit and by a return from main. */
 #include <assert.h>
 #include <mpi.h>
 #include <signal.h>
@@ -56,6 +57,10 @@ int main(int argc, char **argv)
         if (rank == 2)
             kill(pid, SIGTERM); /* @other */
     }
+    if (only == 13 && rank == 1)
+        exit(0); /* @leaves */
+    if (only == 14 && rank == 1)
+        return 0;
     if (only == 10 && rank == 2) {
         fputs("no grid left\n", stderr);
         abort(); /* @gives-up */

@@ -180,8 +180,7 @@ def _stop(record: Stop) -> str:
             return f"Watchpoint {record.breakpoint} deleted: its frame has gone; {where}{detail}"
         case "signal-received":
             received = _thread(record, "received")
-            first = record.after if record.signal == "SIGTERM" else ""
-            after = f", after [{first}]" if first else ""
+            after = f", after [{record.after}]" if record.after else ""
             return f"{received}{record.signal}, {record.meaning}{after}: {where}{detail}"
         case "interrupted":
             if record.stopped_with:
