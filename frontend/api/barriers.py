@@ -302,7 +302,10 @@ class Barriers:
         # They have stopped here for the user's interrupt.
         stays |= not arrived.isdisjoint(self._session.runs.interrupted)
         going = RankSet() if point.then == "stop" or stays else arrived - state.held
-        self._notify(point, "met", never, arrived, going)
+        # Someone who steps would lose the job: the step is over, and 'continue' was not given.
+        stepped = going & self._session.runs.stepped
+        going -= stepped
+        self._notify(point, "met", never, arrived, going, stepped)
         point.is_over = is_last
         if going or is_last:
             # They do not count as stopped for a command that waits for them.
@@ -473,11 +476,13 @@ class Barriers:
         absent: tuple[Absent, ...],
         arrived: RankSet | None = None,
         going: RankSet = RankSet(),
+        stepped: RankSet = RankSet(),
     ) -> None:
         barrier = replace(self._shown(point), absent=absent)
         if arrived is not None:
             barrier = replace(barrier, arrived=arrived)
-        self._core.notifier.notify(BarrierNews(barrier=barrier, event=event, going=going))
+        news = BarrierNews(barrier=barrier, event=event, going=going, stepped=stepped)
+        self._core.notifier.notify(news)
 
 
 def _nobody(ranks: RankSet) -> tuple[Absent, ...]:

@@ -114,6 +114,8 @@ class BarrierNews(_Notification, frozen=True):
     """The barrier, with the ranks that are not there and the reasons."""
     going: RankSet = RankSet()
     """The ranks that run on from it."""
+    stepped: RankSet = RankSet()
+    """The ranks that would run on, but have come by a step, which ends here."""
 
     @property
     def ranks(self) -> RankSet:

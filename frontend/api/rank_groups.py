@@ -48,8 +48,8 @@ class RankGroups(RankData):
 
         It is a breakpoint with a job-wide number, whose deletion ends it. Ranks that end, crash, or
         are detached are not waited for any longer. *then* says what the others do when all have
-        come: they stay stopped, or run on (``release``). After *times* it is deleted; 0 means that
-        it stays.
+        come: they stay stopped, or run on (``release``), but for ranks that have come by a step,
+        which ends there. After *times* it is deleted; 0 means that it stays.
 
         :raises UsageError: if it can never be met.
         :raises CommandError: if no rank has the location.

@@ -20,6 +20,8 @@ from pgdb.overlay.messages import Console, Resume, RunWord
 from pgdb.ranks import RankSet
 from pgdb.records import Event, Exit, Record, Running, Stop
 
+_STEPS: tuple[RunWord, ...] = ("step", "next", "stepi", "nexti", "finish", "until", "advance")
+
 
 class RunControl:
     """Starter of runs of ranks, which also waits for their stops."""
@@ -30,7 +32,8 @@ class RunControl:
         self.has_run = False
         """Whether a command has set ranks running."""
         self.words: dict[str, RankSet] = {}
-        """The ranks by the word of their last run command, such as ``next``."""
+        """The ranks by the word of their last run command, such as ``next``, which held ranks have
+        not carried out."""
         self.interrupted = RankSet()
         """Ranks that the user has interrupted since they were set running last."""
         self.begin = core.begin
@@ -40,6 +43,11 @@ class RunControl:
     def continued(self) -> RankSet:
         """Ranks whose last run was a ``continue``, which an interrupt does not spoil."""
         return self.words.get("continue", RankSet())
+
+    @property
+    def stepped(self) -> RankSet:
+        """Ranks whose last run was to end at a place nearby: a stop for others ends it, too."""
+        return RankSet.union(self.words.get(word, RankSet()) for word in _STEPS)
 
     async def start(
         self,
@@ -97,7 +105,7 @@ class RunControl:
         if passed := self._traffic.stop_modes.passed(operation.command, stopped):
             operation = replace(operation, passed=passed)
         self.has_run = True
-        self._note_word(operation.command.partition(" ")[0], stopped)
+        self._note_word(operation.command.partition(" ")[0], stopped | held)
         # A held rank would run as well: the interrupt that it stopped for is over.
         self.interrupted -= stopped | held
         state.start_run(number, stopped)

@@ -163,7 +163,7 @@ async def _until_differ(
             name="--then",
             value="WHAT",
             help="what the ranks do when all are there: stop (they stay stopped) or release (they "
-            "run on)",
+            "run on; a step ends there)",
             choices=get_args(BarrierThen),
             default="stop",
         ),

@@ -126,6 +126,20 @@ def test_ranks_run_on_from_a_barrier_until_its_times_are_over(
     assert parting.wait_barrier(barrier.number).met == 5
 
 
+def test_a_step_ends_at_a_barrier_that_releases_its_ranks(
+    parting: pgdb.Session, meet: Program
+) -> None:
+    parting.execute(f"tbreak {meet.at('call')}").check()
+    parting.continue_(timeout_s=RUN_TIMEOUT_S).check()
+    barrier = parting.barrier("meet", then="release", times=1)
+    answer = parting.run("next", "2", timeout_s=RUN_TIMEOUT_S).check()
+    assert {each.record.frame.line for each in answer if isinstance(each.record, Stop)} == {
+        meet.line("meet")
+    }
+    assert parting.wait_barrier(barrier.number).met == 1
+    assert len(parting.ranks("@stopped").set) == RANKS
+
+
 def test_a_rank_in_mpi_is_found_that_waits_for_a_held_one(mpi: Mpi, meet: Program) -> None:
     with launched(mpi, meet, "recv") as session:
         number = session.barrier("meet").number

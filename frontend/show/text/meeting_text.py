@@ -180,6 +180,8 @@ def barrier_news(news: BarrierNews) -> str:
             they = by_number(found.arrived, "it", "they")
             s = by_number(found.arrived, "s", "")
             then = f"{they} run{s} on" if news.going else f"{they} stay{s} stopped"
+            if news.stepped:
+                then = _after_steps(news)
             times = f" for the {_ordinal(found.met)} time" if found.met > 1 else ""
             return f"{title}: {there}{times}{without}; {then}"
         case "absent":
@@ -190,6 +192,14 @@ def barrier_news(news: BarrierNews) -> str:
             way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
             waits = by_number(found.arrived, "waits", "wait")
             return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}{_later(found)}"
+
+
+def _after_steps(news: BarrierNews) -> str:
+    """Return which ranks run on from a barrier, of which some have come by a step."""
+    stepped, going = news.stepped, news.going
+    stays, its = by_number(stepped, "stays", "stay"), by_number(stepped, "its", "their")
+    stop = f"[{stepped}] {stays} stopped, at the end of {its} step"
+    return f"[{going}] {by_number(going, 'runs', 'run')} on; {stop}" if going else stop
 
 
 def _later(found: Barrier) -> str:

@@ -116,6 +116,56 @@ def test_ranks_that_are_released_do_not_count_as_stopped_for_a_command_that_wait
     run(job, test)
 
 
+def test_a_step_ends_at_a_barrier_that_lets_its_ranks_run_on() -> None:
+    job = job_of(**{f"r{rank}": [CAME, at(50)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release", times=1)
+        answer = await session.run("next", "2")
+        assert [each.record.breakpoint for each in answer.classes] == [1]
+        assert reader.lines == [
+            "barrier 1: [0-3] are there; [0-3] stay stopped, at the end of their step"
+        ]
+        assert not session.held_for and session.state.stopped == session.set
+        await until(lambda: not session.has_breakpoints(session.set))
+        assert session.barriers == () and job.resumed == [("next", "0-3")]
+
+    run(job, test)
+
+
+def test_a_lockstep_ends_at_a_barrier_that_lets_its_ranks_run_on() -> None:
+    job = job_of(**{f"r{rank}": [at(2), CAME, at(50)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        await session.barrier("meet", then="release")
+        found = await session.lockstep("next", 8)
+        assert (found.end, found.steps) == ("stopped", 1)
+        assert job.resumed == [("next", "0-3")] * 2
+
+    run(job, test)
+
+
+def test_ranks_that_have_come_by_a_continue_run_on_without_those_that_step() -> None:
+    job = job_of(r2=[None, at(50)], r3=[None])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet", then="release")
+        await session.runs.start("next", "", ranks("0-2"))
+        await until(lambda: held(session) == "0-1")
+        # It is for the held rank too, which is to run on when it can.
+        await session.runs.start("continue", "", ranks("1,3"))
+        job.happen({2: CAME})
+        job.happen({3: CAME})
+        await until(lambda: job.resumed[-1] == ("continue", "1,3"))
+        assert reader.lines[-1] == (
+            "barrier 1: [0-3] are there; [1,3] run on; [0,2] stay stopped, at the end of their step"
+        )
+
+    run(job, test)
+
+
 def test_a_barrier_is_deleted_after_its_times() -> None:
     job = job_of(**{f"r{rank}": [CAME, CAME, at(50)] for rank in range(4)})
 

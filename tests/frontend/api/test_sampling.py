@@ -59,7 +59,7 @@ class SampledSession(BareSession):
         self.stop(self.state.running)
         return Answer(command="interrupt", ranks=running, classes=())
 
-    async def ask(self, command: str, operation: object, ranks: RankSet) -> Answer:
+    async def ask(self, command: str, operation: object, ranks: RankSet, **options: bool) -> Answer:
         if isinstance(operation, Interrupt):
             return await self.interrupt()
         self.asked += 1
