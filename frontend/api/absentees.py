@@ -17,7 +17,9 @@ from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Record, Stop, is_error
 
-AbsenceKind = Literal["ended", "error", "lost", "detached", "stopped", "held", "in MPI", "running"]
+AbsenceKind = Literal[
+    "ended", "error", "lost", "detached", "stopped", "held", "in MPI", "running", "disabled"
+]
 """Reasons why a rank is not at a barrier; the first four are for ever."""
 BarrierThen = Literal["stop", "release"]
 """The effect of a barrier when all ranks have come: they stay stopped, or run on."""
@@ -56,6 +58,8 @@ class Barrier(msgspec.Struct, frozen=True):
     """The number of these times at which a rank was missing that could not come any more."""
     arrived: RankSet = RankSet()
     """The ranks that are held at it now."""
+    disabled: RankSet = RankSet()
+    """The ranks on which its breakpoint is disabled: they pass it."""
     absent: tuple[Absent, ...] = ()
     """The ranks that are not there, as far as that was looked at."""
 
@@ -63,6 +67,11 @@ class Barrier(msgspec.Struct, frozen=True):
 def listed(absent: Iterable[Absent]) -> str:
     """Return the ranks that are not there, with the reasons."""
     return "; ".join(f"[{each.ranks}] {each.text}" for each in absent)
+
+
+def passing_it(ranks: RankSet, number: int) -> Absent:
+    """Return the absence of *ranks* on which the breakpoint of a barrier is disabled."""
+    return Absent(ranks, "disabled", f"cannot come: breakpoint {number} is disabled")
 
 
 def in_order(absent: Iterable[Absent]) -> tuple[Absent, ...]:

@@ -34,6 +34,8 @@ class Point(msgspec.Struct):
     """The ranks that were held at that report, for any reason."""
     awaited: tuple[RankSet, ...] = ()
     """The ranks that have arrived, the ranks that have not, and the stopped ones of the latter."""
+    disabled: RankSet = RankSet()
+    """The ranks that have not come and pass it, as last reported."""
     is_stuck: bool = False
     """Whether all ranks that are not there seem to wait for others."""
     has_news: bool = False
@@ -76,6 +78,28 @@ class Point(msgspec.Struct):
             if each.kind not in _FOR_EVER or each.ranks <= (dying if each.kind == "error" else gone)
         )
 
+    def take_ends(self, never: tuple[Absent, ...], state: JobState) -> bool:
+        """Return whether to report ranks that will *never* come, where no rank is there.
+
+        A fault is reported at once; of bad ends, which follow each other, the first one. Ranks that
+        end well are reported once none is left to come, if all have never met: else the job has
+        gone on to its end, as it should.
+        """
+        if self.is_over:
+            return False
+        known = RankSet.union(each.ranks for each in self.reported)
+        fresh = tuple(each for each in never if not each.ranks <= known)
+        gone = RankSet.union(each.ranks for each in never)
+        is_lonely = not self.met and gone == self.ranks and not gone <= state.killed
+        is_news = is_lonely and any(each.kind == "ended" for each in fresh)
+        is_news |= any(each.kind in ("error", "lost") for each in fresh)
+        if not self.reported:
+            ended = RankSet.union(each.ranks for each in fresh if each.kind == "ended")
+            is_news |= not ended <= state.ended_well | state.killed
+        if is_news:
+            self.reported = never
+        return is_news
+
     def conditions(self, journal: BreakpointJournal) -> dict[str, RankSet]:
         """Return the conditions that it has now, with the ranks; an empty text for none."""
         found = journal.conditions_of(self.number, self.ranks)
@@ -83,14 +107,19 @@ class Point(msgspec.Struct):
             found[self.condition] = found.get(self.condition, RankSet()) | left
         return found
 
+    def disabled_on(self, journal: BreakpointJournal) -> RankSet:
+        """Return the ranks on which its breakpoint is disabled."""
+        return self.ranks & journal.disabled_on(self.number)
+
     def came(self, stop: Stop, ranks: RankSet, journal: BreakpointJournal) -> RankSet:
         """Return those of *ranks*, which have stopped so, that are at the barrier."""
         if stop.breakpoint == self.number:
             return ranks
         if not self.arrival.is_at(stop):
             return RankSet()
-        # The stop of another breakpoint does not say whether the condition of this one is true.
-        return ranks & self.conditions(journal).get("", RankSet())
+        # The stop of another breakpoint says nothing about the condition of this one.
+        free = self.conditions(journal).get("", RankSet()) - self.disabled_on(journal)
+        return ranks & free
 
     def arrived(self, state: JobState) -> RankSet:
         """Return the ranks that are held at it."""
@@ -113,6 +142,7 @@ class Point(msgspec.Struct):
             met=self.met,
             incomplete=self.incomplete,
             arrived=self.arrived(state),
+            disabled=self.disabled_on(journal),
             absent=absentees.in_order((*never, *absentees.renewed(others, state, journal))),
         )
 

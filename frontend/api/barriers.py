@@ -227,14 +227,19 @@ class Barriers:
             point.forget_returned(never, self._core.state)
             if not self._is_awaited(point):
                 point.forget_waits()
-                self._report_gone(point, never)
+                point.disabled = RankSet()
+                is_on = not point.ranks <= point.disabled_on(self._core.journal)
+                is_on &= not self._core.is_over
+                if is_on and point.take_ends(never, self._core.state):
+                    self._notify(point, "absent", never)
                 continue
             out = point.ranks - RankSet.union(each.ranks for each in never) - arrived
             if not out and arrived:
                 self._met(point, arrived, never)
                 continue
+            disabled = out & point.disabled_on(self._core.journal)
             stopped = out & self._core.state.stopped - self._core.state.passing
-            if not self._pauses and point.awaited != (awaited := (arrived, out, stopped)):
+            if not self._pauses and point.awaited != (awaited := (arrived, out, stopped, disabled)):
                 # The last report about ranks that may come is out of date.
                 point.awaited, point.is_stuck = awaited, False
                 point.forget_waits()
@@ -244,7 +249,11 @@ class Barriers:
             if fresh := tuple(each for each in never if not each.ranks <= known):
                 point.reported = never
                 self._notify(point, "absent", fresh)
-            point.is_stuck |= not out
+            if not self._pauses and point.disabled != disabled:
+                point.disabled = disabled
+                if disabled:
+                    self._report(point, disabled, is_whole=False)
+            point.is_stuck |= not out - disabled
             pending.append((point.number, point.awaited))
         if not self._pauses:
             self._look_soon(tuple(pending))
@@ -253,29 +262,6 @@ class Barriers:
         if not point.is_over and (come := ranks & point.ranks & self._core.state.stopped):
             self._core.state.hold(come, point.reason)
             point.has_news = True
-
-    def _report_gone(self, point: Point, never: tuple[Absent, ...]) -> None:
-        """Say that ranks will never come to a barrier at which no rank is.
-
-        A fault is reported at once; of bad ends, which follow each other, the first one. Ranks that
-        end well are reported once none is left to come, if all have never met: else the job has
-        gone on to its end, as it should.
-        """
-        state = self._core.state
-        if point.is_over or self._core.is_over:
-            return
-        known = RankSet.union(each.ranks for each in point.reported)
-        fresh = tuple(each for each in never if not each.ranks <= known)
-        gone = RankSet.union(each.ranks for each in never)
-        is_lonely = not point.met and gone == point.ranks and not gone <= state.killed
-        is_end = is_lonely and any(each.kind == "ended" for each in fresh)
-        is_fault = any(each.kind in ("error", "lost") for each in fresh)
-        if not point.reported:
-            ended = RankSet.union(each.ranks for each in fresh if each.kind == "ended")
-            is_fault |= not ended <= state.ended_well | state.killed
-        if is_end or is_fault:
-            point.reported = never
-            self._notify(point, "absent", never)
 
     def _take_deleted(self, point: Point) -> None:
         """Release the ranks on which the breakpoint was deleted."""
@@ -371,7 +357,12 @@ class Barriers:
         state, session = self._core.state, self._session
         awaited = self._awaited
         outs = {point.number: self._out(point) for point in self._points.values()}
-        moving = RankSet.union(outs.values()) & state.running & session.runs.continued
+        disabled = (point.disabled_on(self._core.journal) for point in self._points.values())
+        moving = (
+            RankSet.union(out - part for out, part in zip(outs.values(), disabled, strict=True))
+            & state.running
+            & session.runs.continued
+        )
         stacks: _Classes = ()
         calls: _Classes = ()
         if moving:
@@ -429,15 +420,23 @@ class Barriers:
         stacks: _Classes = (),
         calls: _Classes = (),
         before: _Classes = (),
+        *,
+        is_whole: bool = True,
     ) -> bool:
-        """Say why the ranks *out* have not come, if it is new; return whether none may come."""
-        state = self._core.state
+        """Say why the ranks *out* have not come, if it is new; return whether none may come.
+
+        They are all that have not come if *is_whole*.
+        """
+        state, journal = self._core.state, self._core.journal
+        disabled = out & point.disabled_on(journal)
         absent = (
             *absentees.gone(state, point.ranks),
-            *absentees.waited_for(state, out, stacks, calls, self._core.journal, before),
+            *((absentees.passing_it(disabled, point.number),) if disabled else ()),
+            *absentees.waited_for(state, out - disabled, stacks, calls, journal, before),
         )
-        point.is_stuck = all(each.kind != "running" for each in absent)
-        point.has_news = False
+        if is_whole:
+            point.is_stuck = all(each.kind != "running" for each in absent)
+            point.has_news = False
         if absent != point.reported:
             point.reported, point.held = absent, state.held
             self._notify(point, "waiting", absent)
@@ -454,12 +453,13 @@ class Barriers:
     def _is_awaited(self, point: Point) -> bool:
         """Return whether ranks wait at a barrier, or a caller waits for it while a rank stands.
 
-        Where none has come and all run, the job is left alone.
+        Where none has come and all run, the job is left alone, unless none can stop there.
         """
         state = self._core.state
         if point.is_over:
             return False
         does_one_stand = not state.ranks <= state.running | state.passing
+        does_one_stand |= not point.ranks & state.live - point.disabled_on(self._core.journal)
         return bool(self._arrived(point)) or (point.waits > 0 and does_one_stand)
 
     def _out(self, point: Point) -> RankSet:

@@ -187,6 +187,22 @@ class BreakpointJournal:
                 ranks -= part
         return found
 
+    def disabled_on(self, number: int) -> RankSet:
+        """Return the ranks on which a breakpoint is disabled."""
+        found = RankSet()
+        for each in self._entries:
+            operation = each.operation
+            if not isinstance(operation, ChangeBreakpoints) or number not in each.numbers:
+                continue
+            # A location such as 3.1 leaves the others as they are.
+            if operation.numbers and str(number) not in operation.numbers:
+                continue
+            if operation.command.startswith("disable"):
+                found |= each.ranks
+            elif operation.command.startswith("enable"):
+                found -= each.ranks
+        return found
+
     def number_of(self, command: str) -> int:
         """Return the number of the breakpoint that *command* has made, 0 if there is none."""
         for each in self._entries:

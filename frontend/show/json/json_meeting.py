@@ -94,6 +94,7 @@ def barrier_state(found: Barrier, going: RankSet = RankSet()) -> BarrierState:
         incomplete=found.incomplete,
         arrived=str(found.arrived),
         going=str(going),
+        disabled=str(found.disabled),
         absent=tuple(
             AbsentRanks(ranks=str(each.ranks), kind=each.kind, why=each.text)
             for each in found.absent

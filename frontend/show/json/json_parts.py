@@ -77,6 +77,8 @@ class BarrierState(Part, frozen=True, kw_only=True):
     """The ranks that have come."""
     going: RankText = ""
     """The ranks that run on now."""
+    disabled: RankText = ""
+    """The ranks on which its breakpoint is disabled."""
     absent: tuple[AbsentRanks, ...] = ()
 
 

@@ -189,7 +189,11 @@ def barrier_news(news: BarrierNews) -> str:
         case "waiting" if not found.arrived:
             return f"{title}: {there}; {absent}"
         case "waiting":
-            way_out = f"'release {found.arrived}' or 'delete {found.number}' ends the wait"
+            enable = ""
+            if disabled := found.disabled - found.arrived:
+                them = by_number(disabled, "it", "them")
+                enable = f"'enable {found.number}' lets {them} come, and "
+            way_out = f"{enable}'release {found.arrived}' or 'delete {found.number}' ends the wait"
             waits = by_number(found.arrived, "waits", "wait")
             return f"{title}: [{found.arrived}] {waits}; {absent}; {way_out}{_later(found)}"
 
@@ -221,6 +225,10 @@ def barrier_line(found: Barrier) -> str:
     if found.incomplete:
         which = "" if found.incomplete == found.met else f"{found.incomplete} of them "
         met += f", {which}not by all"
+    if found.disabled:
+        met += (
+            "; disabled" if found.disabled == found.ranks else f"; disabled on [{found.disabled}]"
+        )
     lines = [
         f"{found.number}  {found.location}{condition}, for [{found.ranks}], {then}{times}; {met}"
     ]

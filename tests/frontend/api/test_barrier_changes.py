@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.show.json import json_meeting
+from pgdb.frontend.show.text import meeting_text
 from pgdb.ranks import RankSet
 from pgdb.records import Exit
 from tests.fakes.moving import at, run
-from tests.support.barriers import Reader, job_of, until
+from tests.support.barriers import CAME, Reader, job_of, until
 from tests.support.why_calls import recv
 
 
@@ -84,6 +88,109 @@ def test_a_barrier_with_a_rank_that_lives_stays_until_that_rank_has_no_breakpoin
         await session.ranks("1-2").delete(1)
         await session.ranks("3").delete(1)
         assert session.barriers == ()
+
+    run(job, test)
+
+
+def test_ranks_that_wait_at_a_disabled_barrier_are_named_with_those_that_cannot_come() -> None:
+    job = job_of(r2=[None, None, CAME], r3=[None, CAME])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: held(session) == "0-1")
+        await session.ranks("3").change_breakpoints("disable", ["1"])
+        assert reader.lines == [
+            "barrier 1: [0-1] wait; [3] cannot come: breakpoint 1 is disabled; 'enable 1' lets it "
+            "come, and 'release 0-1' or 'delete 1' ends the wait"
+        ]
+        listed = meeting_text.barrier_line(session.barriers[0])
+        assert listed == (
+            "1  meet, for [0-3], then they stay stopped; met 0 times; disabled on [3]\n"
+            "    there: [0-1]\n"
+            "    [3] cannot come: breakpoint 1 is disabled"
+        )
+        state = json_meeting.barrier_state(session.barriers[0])
+        assert (state.disabled, state.absent[0].kind) == ("3", "disabled")
+        await session.change_breakpoints("disable", ["1"])
+        assert "[2-3] cannot come: breakpoint 1 is disabled; 'enable 1'" in reader.lines[1]
+        assert meeting_text.barrier_line(session.barriers[0]).splitlines()[0].endswith("; disabled")
+        found = await session.wait_barrier(1)
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [("disabled", "2-3")]
+        await session.change_breakpoints("enable", ["1"])
+        assert (session.barriers[0].disabled, session.barriers[0].absent) == (RankSet(), ())
+        job.happen({2: CAME, 3: CAME})
+        assert session.barriers[0].met == 1
+        assert reader.lines[2:] == ["barrier 1: [0-3] are there; they stay stopped"]
+
+    run(job, test)
+
+
+def test_where_the_others_are_is_reported_after_enable() -> None:
+    job = job_of(r3=[None] * 9)
+    job.calls = {3: recv(0)}
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.change_breakpoints("disable", ["1"])
+        assert not reader.lines
+        await session.change_breakpoints("enable once", ["1"])
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: len(reader.news) == 1)
+        await session.change_breakpoints("disable", [])
+        assert "cannot come" in reader.lines[1]
+        # Nobody looks at a rank that cannot come.
+        interrupted = len(job.interrupted)
+        await asyncio.sleep(0.05)
+        assert len(job.interrupted) == interrupted
+        await session.change_breakpoints("enable", [])
+        await until(lambda: len(reader.news) == 3)
+        assert "[3] is in MPI_Recv from 0" in reader.lines[2]
+
+    run(job, test)
+
+
+def test_a_caller_does_not_wait_for_ranks_that_all_pass_a_disabled_barrier() -> None:
+    job = job_of(**{f"r{rank}": [None] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        session.all_barriers.quiet_s = 0.0
+        await session.barrier("meet")
+        await session.change_breakpoints("disable", ["1"])
+        await session.runs.start("continue", "", session.set)
+        found = await session.wait_barrier(1)
+        assert [(each.kind, str(each.ranks)) for each in found.absent] == [("disabled", "0-3")]
+        assert not job.interrupted
+
+    run(job, test)
+
+
+def test_the_end_of_the_job_is_no_news_of_a_disabled_barrier() -> None:
+    job = job_of(**{f"r{rank}": [Exit(code=0)] for rank in range(4)})
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.change_breakpoints("disable", ["1"])
+        await session.continue_()
+        assert session.state.exited == session.set and not reader.lines
+
+    run(job, test)
+
+
+def test_the_stop_of_another_breakpoint_is_no_arrival_at_a_disabled_barrier() -> None:
+    job = job_of()
+    job.lines = {"break a.c:48": 48, "break meet": 48}
+
+    async def test(session: Session) -> None:
+        await session.break_at("a.c:48")
+        await session.barrier("meet")
+        await session.change_breakpoints("disable", ["2"])
+        await session.continue_()
+        assert session.barriers[0].met == 0 and held(session, 2) == ""
 
     run(job, test)
 
