@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pgdb.errors import UsageError
 from pgdb.frontend.api.options import STOP_MODES
 from pgdb.frontend.commands import bodies
@@ -62,13 +64,15 @@ async def insert(call: Call) -> Outcome:
         return await call.session.insert_breakpoint(call.line, call.ranks)
     line = f"{call.line.removesuffix(call.argument).rstrip()} {parsed.rest}".rstrip()
     if not text:
-        return await call.session.insert_breakpoint(line, call.ranks, stop=stop)
+        answer = await call.session.insert_breakpoint(line, call.ranks, stop=stop)
+        return replace(answer, command=call.line)
     workspace, session = call.workspace, call.session
     ranks = workspace.parse_ranks(text)
     if "@" not in _NUMBERED_SET.sub("", text):
         if not ranks:
             raise UsageError(f"{call.word}: --ranks {text} is an empty set")
-        return await session.insert_breakpoint(line, ranks, stop=stop)
+        answer = await session.insert_breakpoint(line, ranks, stop=stop)
+        return replace(answer, command=call.line)
     members = workspace.set_read_later(text)
     answer = await session.insert_breakpoint(
         line, session.set, stop=stop, members=members, members_text=text
@@ -76,7 +80,7 @@ async def insert(call: Call) -> Outcome:
     if not answer.errors:
         now = f"[{ranks}]" if ranks else "empty"
         session.note(f"ranks outside {text} run on when they hit it; the set is {now} now")
-    return answer
+    return replace(answer, command=call.line)
 
 
 def _declare(word: str, usage: str, summary: str, aliases: tuple[str, ...], text: str) -> None:

@@ -204,7 +204,7 @@ async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, rank
         then=then,
         times=times,
     )
-    await call.dispatcher.show(answer)
+    await call.dispatcher.show(replace(answer, command=call.line))
     return Shown(meeting_text.barrier_made(made), line=json_meeting.barrier(made, "set"))
 
 

@@ -222,7 +222,7 @@ async def _set(call: Call, text: str, *, is_kept: bool) -> Outcome:
             "spawned ranks when it sees them"
         )
     if not is_kept:
-        return answer
+        return None if answer is None else replace(answer, command=call.line)
     # Another session can hold the lock for a moment, and the home directory can be remote.
     path = settings_path()
     return f"{name}: {await with_file(path, lambda: keep_settings(path, change))}"

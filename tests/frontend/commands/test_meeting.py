@@ -268,6 +268,22 @@ def test_json_has_the_events_of_a_barrier() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "barrier f 0-2",
+        "barrier f --then release --ranks 0 if x",
+        "break --stop all f",
+        "tbreak f --ranks 1-2",
+        "tbreak f --ranks @stopped",
+        "set stop-before-death on",
+    ],
+)
+def test_json_has_the_command_as_it_was_typed(line: str) -> None:
+    lines = as_json(four([], []), line)
+    assert [each["command"] for each in lines if "command" in each] == [line]
+
+
 def test_ranks_that_still_step_make_the_status() -> None:
     async def test(type_: Type, user: User) -> None:
         user.dispatcher.workspace.settle_s = None
