@@ -197,15 +197,17 @@ async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, rank
         if which is not None:
             raise UsageError(f"barrier: the ranks are given twice: [{which}] and --ranks {ranks}")
         which = call.workspace.parse_ranks(ranks)
+    wanted = call.ranks if which is None else which
     made, answer = await call.session.all_barriers.make(
         location,
-        call.ranks if which is None else which,
+        wanted,
         condition=condition,
         then=then,
         times=times,
     )
     await call.dispatcher.show(replace(answer, command=call.line))
-    return Shown(meeting_text.barrier_made(made), line=json_meeting.barrier(made, "set"))
+    without = RankSet.union(each.ranks for each in answer.errors) & wanted
+    return Shown(meeting_text.barrier_made(made, without), line=json_meeting.barrier(made, "set"))
 
 
 def _split(call: Call, text: str) -> tuple[str, RankSet | None, str]:

@@ -239,11 +239,12 @@ def barrier_line(found: Barrier) -> str:
     return "\n".join(lines)
 
 
-def barrier_made(found: Barrier) -> str:
-    """Return the effect of a barrier that was made."""
+def barrier_made(found: Barrier, without: RankSet = RankSet()) -> str:
+    """Return the effect of a barrier that was made; ranks *without* it could not set it."""
     then = "run on" if found.then == "release" else "stay stopped"
     held = f"[{found.ranks}] {by_number(found.ranks, 'is', 'are')} held there"
-    return f"barrier {found.number}: {held} until all have come, and then {then}"
+    lacking = f", without [{without}]" if without else ""
+    return f"barrier {found.number}: {held} until all have come{lacking}, and then {then}"
 
 
 def _times(count: int) -> str:

@@ -14,6 +14,8 @@ from pgdb.frontend.api.session import Session
 from pgdb.frontend.commands.dispatch import Dispatcher
 from pgdb.frontend.commands.workspace import Workspace
 from pgdb.frontend.ui.batch import JsonDisplay
+from pgdb.overlay.messages import AnyOperation, InsertBreakpoint
+from pgdb.records import Failure, Record
 from tests.fakes.moving import MovingJob, Step, at, run
 from tests.fakes.recorded import User
 from tests.support.why_calls import recv
@@ -182,6 +184,27 @@ def test_a_barrier_reads_ranks_and_condition() -> None:
         assert await type_("info barr") == "3  f, for [0], then they stay stopped; met 0 times\n"
         await type_("delete")
         assert "No barriers" in await type_("info barriers")
+
+    typed(job, test)
+
+
+def test_ranks_that_lack_the_place_of_a_barrier_are_named() -> None:
+    job = four([at(2)], [at(2)])
+    answer = job.answer
+
+    def lacking(operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, InsertBreakpoint) and rank > 1:
+            return Failure(message='Function "turn" not defined.')
+        return answer(operation, rank, request_id)
+
+    job.answer = lacking  # type: ignore[method-assign]
+
+    async def test(type_: Type, user: User) -> None:
+        out = await type_("barrier turn 0,2-3")
+        assert '[2-3] error: Function "turn" not defined.' in out
+        assert (
+            "barrier 1: [0] is held there until all have come, without [2-3], and then stay stopped"
+        ) in out
 
     typed(job, test)
 
