@@ -196,7 +196,7 @@ async def _barrier(call: Call, text: str, *, then: BarrierThen, times: int, rank
     if ranks:
         if which is not None:
             raise UsageError(f"barrier: the ranks are given twice: [{which}] and --ranks {ranks}")
-        which = call.workspace.parse_ranks(ranks)
+        which = _ranks_of(call, ranks)
     wanted = call.ranks if which is None else which
     made, answer = await call.session.all_barriers.make(
         location,
@@ -226,7 +226,24 @@ def _split(call: Call, text: str) -> tuple[str, RankSet | None, str]:
             )
         return " ".join(words), None, condition
     *location, last = words
-    return " ".join(location), call.workspace.parse_ranks(last), condition
+    # '*main + 4' is a location.
+    if len(location) == 2 and not location[0].startswith("*") and _is_set(location[1]):
+        raise UsageError(f"barrier: two sets of ranks are given: {location[1]} and {last}")
+    return " ".join(location), _ranks_of(call, last), condition
+
+
+def _is_set(text: str) -> bool:
+    return text.isdecimal() or _LOOKS_LIKE_RANKS.fullmatch(text) is not None
+
+
+def _ranks_of(call: Call, text: str) -> RankSet:
+    """Return the ranks of a set.
+
+    :raises UsageError: if it has none.
+    """
+    if not (ranks := call.workspace.parse_ranks(text)):
+        raise UsageError(f"barrier: {text} is an empty set of ranks")
+    return ranks
 
 
 def info_barriers(call: Call, text: str) -> Outcome:
