@@ -378,11 +378,17 @@ class RankData:
     ) -> TraceTable:
         """Return *count* rows of a trace over the ranks, from row *begin* on (from 0).
 
-        By default they are the last rows that all ranks have.
+        By default they are the last rows that all ranks have. *begin* counts from 0, as an index:
+        with ``begin=4`` the first row has the number 5.
 
-        :raises UsageError: if there is no such trace.
+        :raises UsageError: if there is no such trace, or *begin* or *count* is below 0.
         """
         found = self._session.all_traces.find(number)
+        if count < 0 or (begin is not None and begin < 0):
+            raise UsageError(
+                "rows of a trace are chosen by begin (0 for the first row) and count, both 0 or "
+                "more; without begin they are the last ones"
+            )
         with deadline.within(timeout_s):
             return await read_table(
                 self._session.ask,

@@ -366,9 +366,10 @@ class Ranks:
     ) -> TraceTable:
         """Return *count* rows of a trace over the ranks, from row *begin* on (from 0).
 
-        By default they are the last rows that all ranks have.
+        By default they are the last rows that all ranks have. *begin* counts from 0, as an index:
+        with ``begin=4`` the first row has the number 5.
 
-        :raises UsageError: if there is no such trace.
+        :raises UsageError: if there is no such trace, or *begin* or *count* is below 0.
         """
         return self._loop.call(
             lambda: self._view.trace_table(number, begin=begin, count=count, timeout_s=timeout_s)

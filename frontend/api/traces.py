@@ -82,9 +82,11 @@ class Traces:
         """
         if not all(isinstance(each, str) for each in expressions):
             raise UsageError("each expression of a trace is a text: trace('f', 'x', 'y')")
-        wanted = tuple(each.strip() for each in expressions if each.strip())
-        if not place.strip() or not wanted:
-            raise UsageError("a trace needs a location and at least one expression")
+        wanted = tuple(each.strip() for each in expressions)
+        if not place.strip() or not wanted or not all(wanted):
+            raise UsageError(
+                "a trace needs a location and at least one expression, none of them empty"
+            )
         if every < 1 or first < 0:
             raise UsageError("a trace takes every 1 or more, and first 0 (no limit) or more")
         number, self._next = self._next, self._next + 1

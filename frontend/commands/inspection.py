@@ -217,13 +217,15 @@ async def _info(call: Call) -> Outcome:
     if topic == "locals" and rest.strip() in ("0", "1", "2"):
         words, options = variable_objects.print_values(rest.split())
         return await ranks.machine_query("list locals", words, options=options)
+    if topic == "traces":
+        return list_traces(call, rest)
+    if topic in ("worlds", "sbd") and rest.strip():
+        raise UsageError(f"'info {topic}' takes no argument, not {rest.strip()!r}")
     if topic and not rest.strip():
         if "locals".startswith(topic) and len(topic) > 1:
             return await ranks.locals()
         if "args".startswith(topic) and len(topic) > 1:
             return await ranks.arguments()
-        if topic == "traces":
-            return list_traces(call)
         if topic == "worlds":
             return await list_worlds(call)
         if topic == "sbd":

@@ -40,7 +40,8 @@ def read_trace(text: str) -> TraceLine:
     >>> read_trace("hit if x > 3").expressions
     ()
 
-    :raises UsageError: for an ``if`` without a condition behind expressions.
+    :raises UsageError: for an ``if`` without a condition behind expressions, and for a comma
+        without an expression beside it.
     """
     words = list(_words(text))
     if not words:
@@ -63,7 +64,9 @@ def read_trace(text: str) -> TraceLine:
             else:
                 expressions.append(part)
             is_open = True
-    return TraceLine(place, tuple(filter(None, expressions)), condition)
+    if not all(expressions):
+        raise UsageError(f"trace: an expression is missing beside a comma: {' '.join(rest)!r}")
+    return TraceLine(place, tuple(expressions), condition)
 
 
 def _are_apart(left: str, right: str) -> bool:

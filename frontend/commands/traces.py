@@ -139,7 +139,7 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
     if not text:
         if path is not None:
             raise UsageError("traces: --csv needs the number of a trace")
-        return list_traces(call)
+        return list_traces(call, "")
     number = _number(call, text)
     if path is not None:
         data = await call.view.trace_data(number)
@@ -163,16 +163,20 @@ async def _traces(call: Call, text: str, *, last: int, begin: int, path: Path | 
     )
 
 
-def list_traces(call: Call) -> Outcome:
-    """List the traces of the selected ranks."""
-    found = [each for each in call.session.traces if each.ranks & call.ranks]
+def list_traces(call: Call, text: str) -> Outcome:
+    """List the traces of the selected ranks: all, or those with some numbers."""
+    numbers = [_number(call, each) for each in text.replace(",", " ").split()]
+    traces = call.session.all_traces
+    wanted = [traces.find(each) for each in numbers] if numbers else call.session.traces
+    found = [each for each in wanted if each.ranks & call.ranks]
     text = "\n".join(map(trace_text.trace_line, found)) or "there are no traces"
     return Shown(text, line=json_traces.listed(found))
 
 
 def _number(call: Call, text: str) -> int:
     if not is_number(text):
-        raise UsageError(f"{call.word}: {text!r} is no number of a trace; 'traces' lists them")
+        word = "info traces" if call.word == "info" else call.word
+        raise UsageError(f"{word}: {text!r} is no number of a trace; 'traces' lists them")
     return int(text)
 
 

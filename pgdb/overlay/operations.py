@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from pgdb.errors import UsageError
 from pgdb.overlay.breakpoint_operations import (
     AdvanceBreakpoints,
     BreakpointCommands,
@@ -26,6 +27,7 @@ RunWord = Literal["continue", "step", "next", "stepi", "nexti", "finish", "until
 """GDB's commands that set a rank running, spelled out."""
 
 _TRACE = pattern(r"trace:(\d{1,9})(?::(.*))?\Z", re.S)
+_LIKE_TRACE = pattern(r"trace:(?!:)")
 _NUMBER_FORMATS = frozenset("xoutzdcf")
 """GDB's format letters that make numbers of pointers; with a, s and i addresses stay addresses."""
 
@@ -38,6 +40,18 @@ def trace_of(expression: str) -> tuple[int, str] | None:
     """
     match = _TRACE.match(expression.strip())
     return (int(match[1]), (match[2] or "").strip()) if match else None
+
+
+def check_trace(expression: str) -> None:
+    """Check that what looks like the values of a trace names one.
+
+    :raises UsageError: if it has no number; GDB would say that there is no symbol ``trace``.
+    """
+    if _LIKE_TRACE.match(expression.strip()) and trace_of(expression) is None:
+        raise UsageError(
+            f"{expression!r} names no trace; trace:N:EXPR stands for the values of EXPR that trace "
+            "N has collected, and 'traces' lists the numbers"
+        )
 
 
 class Acquire(Operation, frozen=True, kw_only=True):
@@ -77,6 +91,11 @@ class Evaluate(Operation, frozen=True, kw_only=True):
     keeps_history: bool = False
     """Whether the value is for PGDB, and no new value of GDB's history: ``$`` stays as it is. The
     value of a call becomes one all the same, unless the expression names others of the history."""
+
+    def check(self) -> None:
+        """Check the fields, and that an expression of a trace names one."""
+        super().check()
+        check_trace(self.expression)
 
     @property
     def asks_for_numbers(self) -> bool:
@@ -183,6 +202,11 @@ class _OfNumbers(Operation, frozen=True, kw_only=True):
     """A number or an array of numbers, ``u[0]@1000`` included."""
     limit_bytes: int
     """Most bytes to read; a larger array is answered with a Failure."""
+
+    def check(self) -> None:
+        """Check the fields, and that an expression of a trace names one."""
+        super().check()
+        check_trace(self.expression)
 
     @property
     def reads_kept_values(self) -> bool:

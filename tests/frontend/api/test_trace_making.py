@@ -33,6 +33,7 @@ def test_a_trace_has_the_line_that_makes_it() -> None:
         ((3,), "each expression of a trace is a text"),
         ((), "at least one expression"),
         ((" ",), "at least one expression"),
+        (("x", ""), "none of them empty"),
     ],
 )
 def test_what_cannot_be_collected_is_refused(expressions: tuple[Any, ...], why: str) -> None:
@@ -72,3 +73,23 @@ def test_numbers_of_traces_are_not_used_twice() -> None:
     traces.take_back(first)
     traces.keep(second)
     assert traces.new("f", ("x",), "", 1, 0, RankSet([0])).number == 3
+
+
+@pytest.mark.parametrize("rows", [{"begin": -4}, {"begin": 0, "count": -1}])
+def test_rows_below_the_first_are_refused(rows: dict[str, int]) -> None:
+    async def test(session: Session) -> None:
+        await session.trace("f", "x")
+        with pytest.raises(UsageError, match="0 for the first row"):
+            await session.trace_table(1, **rows)
+
+    run(Refusing({0: []}), test)
+
+
+@pytest.mark.parametrize("expression", ["trace:x", " trace:", "trace:1x:y"])
+def test_values_of_a_trace_without_a_number_are_refused(expression: str) -> None:
+    async def test(session: Session) -> None:
+        for call in (session.stat, session.array, session.evaluate):
+            with pytest.raises(UsageError, match=r"names no trace; trace:N:EXPR stands for"):
+                await call(expression)
+
+    run(Refusing({0: []}), test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pgdb.errors import UsageError
 from pgdb.frontend.commands.trace_lines import TraceLine, read_trace
 
 
@@ -24,7 +25,6 @@ from pgdb.frontend.commands.trace_lines import TraceLine, read_trace
         ("f s.name \"a, b\" 'c d'", "f", ("s.name", '"a, b"', "'c d'"), ""),
         ("N::f<int, 3>(int) x", "N::f<int,", ("3>(int)", "x"), ""),
         ("'N::f<int, 3>(int)' x", "'N::f<int, 3>(int)'", ("x",), ""),
-        ("f x,", "f", ("x",), ""),
         ("f (open x", "f", ("(open x",), ""),
     ],
 )
@@ -32,6 +32,12 @@ def test_expressions_come_apart(
     text: str, place: str, expressions: tuple[str, ...], condition: str
 ) -> None:
     assert read_trace(text) == TraceLine(place, expressions, condition)
+
+
+@pytest.mark.parametrize("text", ["f x,,y", "f x,", "f ,x", "f x , , y", "f , if x", "f ,"])
+def test_a_comma_without_an_expression_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="an expression is missing beside a comma"):
+        read_trace(text)
 
 
 @pytest.mark.parametrize(
