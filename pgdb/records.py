@@ -273,7 +273,8 @@ class Stop(Struct, frozen=True, tag="stop"):
     run: int = 0
     """Number of the request that resumed the rank; 0 for the stop at the start."""
     breakpoint: int = 0
-    """Job-wide number of the breakpoint that was hit, or 0."""
+    """Job-wide number of the breakpoint that was hit, or 0. Of several at one place it is the least
+    number of those that stop this rank."""
     signal: str = ""
     """Name of the received signal, e.g. ``SIGSEGV``."""
     meaning: str = ""
@@ -318,6 +319,17 @@ class Stop(Struct, frozen=True, tag="stop"):
     stopped_with: str = ""
     """Ranks whose stop made PGDB interrupt this one, by the stop mode. The front end fills it in.
     """
+    breakpoints: tuple[int, ...] = ()
+    """The numbers of all breakpoints that have stopped this rank at once, the least one first;
+    empty unless there are several."""
+
+
+def stopped_at(record: object) -> tuple[int, ...]:
+    """Return the numbers of the breakpoints at which a record says that a rank has stopped, the
+    least one first; none for a record that is no stop."""
+    if not isinstance(record, Stop):
+        return ()
+    return record.breakpoints or ((record.breakpoint,) if record.breakpoint else ())
 
 
 def is_fatal(stop: Stop) -> bool:

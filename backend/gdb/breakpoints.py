@@ -34,6 +34,7 @@ from pgdb.records import (
 )
 
 _OF_HARDWARE = frozenset({"hw breakpoint", "hw watchpoint", "read watchpoint", "acc watchpoint"})
+_NEVER_STOP = frozenset({"dprintf", "tracepoint", "fast tracepoint", "static tracepoint"})
 _AT_ONCE = 50
 """Numbers that are passed over in one write."""
 
@@ -65,6 +66,8 @@ class Breakpoints:
         self._places: dict[int, frozenset[int]] = {}
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
+        self._hits: set[int] = set()
+        self._run_of_hits = 0
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
         self.passed = PassedBreakpoints(gdb, self.deaths)
@@ -91,10 +94,24 @@ class Breakpoints:
         return self.deaths.number if own in self.deaths.points else max(own, 0)
 
     @property
-    def last_hit(self) -> int:
-        """Number of the breakpoint that has counted a hit last in the present run, or 0."""
+    def first_hit(self) -> int:
+        """Least number of GDB's for a breakpoint that was hit in the present run, or 0."""
+        if self._hits and self._run_of_hits == self._gdb.runs:
+            return min(self._hits)
         number, run = self._hit
         return number if run == self._gdb.runs else 0
+
+    def all_hit(self, shown: int) -> tuple[int, ...]:
+        """Return the job-wide numbers of the breakpoints that were hit together with *shown* in the
+        present run; empty if there was no other one.
+
+        GDB counts a hit of each of them before it reports the stop, whose ``bkptno`` is only the
+        first of them.
+        """
+        if not shown or len(self._hits) < 2 or self._run_of_hits != self._gdb.runs:
+            return ()
+        hit = {shown, *map(self.number_of, self._hits)} - {0}
+        return tuple(sorted(hit)) if len(hit) > 1 else ()
 
     def forget(self) -> None:
         """Forget all breakpoints: the process is gone or free."""
@@ -147,6 +164,7 @@ class Breakpoints:
         if before is None:
             self._places[number] = breakpoint_decode.addresses_of(bkpt)
             return
+        self._note_hit(before, bkpt)
         settings = {**bkpt, "times": ""}
         is_only_hit = self._settings.get(number) == settings and not self._made
         self._settings[number] = settings
@@ -168,6 +186,18 @@ class Breakpoints:
             self._changed[number] = replace(
                 shown, times=0, condition="" if is_death else shown.condition
             )
+
+    def _note_hit(self, before: Breakpoint, bkpt: Mapping[str, Any]) -> None:
+        """Note a hit that stops the rank: it is counted, and not one to ignore."""
+        if decode.whole_number(bkpt.get("times", "0")) in (0, before.times):
+            return
+        is_ignored = decode.whole_number(bkpt.get("ignore", "0")) < before.ignore
+        if is_ignored or before.kind in _NEVER_STOP:
+            return
+        if self._run_of_hits != self._gdb.runs:
+            self._run_of_hits = self._gdb.runs
+            self._hits.clear()
+        self._hits.add(before.number)
 
     def _is_by_command(self, gone: Breakpoint) -> bool:
         """Return whether a command has deleted a breakpoint: not its hit, nor its scope's end."""

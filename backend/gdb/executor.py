@@ -36,7 +36,7 @@ from pgdb.backend.rank.states import Controlled, Live
 from pgdb.errors import GdbError
 from pgdb.jobs import procfs
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint, passed_by
-from pgdb.records import Event, Exit, Output, Stop
+from pgdb.records import Event, Exit, Output, Stop, stopped_at
 
 STOP_AT_INTERRUPT = f"handle {INTERRUPT.name} stop print nopass"
 _LAST_WORDS_S, _MORE_WORDS_S = 1.0, 10.0
@@ -460,7 +460,8 @@ class Executor:
             self.feed(events.Described(unreported.stop))
         else:
             # As in GDB, "silent" as the first of the commands leaves only what they print.
-            self.breakpoints.note_unreported_hit(unreported.stop.breakpoint)
+            for each in stopped_at(unreported.stop):
+                self.breakpoints.note_unreported_hit(each)
             self.report_breakpoints()
         self._show_behind("")
 

@@ -148,6 +148,7 @@ class StopReports:
             why = f"watchpoint {number} is deleted: {failed[2]}"
             detail = _joined(why, stop.detail)
             stop = replace(stop, reason="other", breakpoint=0, hit="", location=0, detail=detail)
+            stop = replace(stop, breakpoints=())
         if stop.signal == "0" and _NOT_RECORDED in log:
             stop = replace(stop, reason="other", signal="", meaning=_about_record(log))
         elif stop.reason == "signal-received" and stop.signal in (INTERRUPT.name, "0"):
@@ -155,12 +156,15 @@ class StopReports:
         self._death, self._stacks.death_code = self._breakpoints.deaths.at(payload), None
         self._report = self._breakpoints.reports.at(payload)
         if self._report:
-            return replace(stop, reason="sanitizer-report", breakpoint=0, meaning="", hit="")
+            stop = replace(stop, breakpoint=0, meaning="", hit="", breakpoints=())
+            return replace(stop, reason="sanitizer-report")
         if self._python is not None:
             return self._at_python(stop, self._python, pid)
         if self._death is None:
             return stop
-        return replace(stop, reason="death", breakpoint=self._breakpoints.deaths.number, meaning="")
+        number = self._breakpoints.deaths.number
+        all_hit = self._breakpoints.all_hit(number)
+        return replace(stop, reason="death", breakpoint=number, meaning="", breakpoints=all_hit)
 
     def _at_python(self, stop: Stop, hit: Hit, pid: int) -> Stop:
         """Return the stop at which the agent in the rank reports a hit."""
@@ -184,7 +188,8 @@ class StopReports:
                 detail = f"raised {hit.text[2:]}"
             else:
                 detail = f"value returned: {self._stacks.python.value_of(pid, hit.text)}"
-        return replace(stop, reason=reason, breakpoint=0, hit="", event="", detail=detail)
+        stop = replace(stop, reason=reason, detail=detail, event="")
+        return replace(stop, breakpoint=0, hit="", breakpoints=())
 
     def _with_values(self, stop: Stop, payload: dict[str, Any]) -> Stop:
         """Return a stop with its values as the user's limits show them."""
@@ -203,7 +208,7 @@ class StopReports:
         if not payload.get("reason"):
             # A breakpoint whose commands begin with "silent" stops without a reason or a frame. A
             # caught signal, and "finish" out of a function without debug information, have a frame.
-            own = words.number or (0 if "frame" in payload else self._breakpoints.last_hit)
+            own = words.number or (0 if "frame" in payload else self._breakpoints.first_hit)
             number = self._breakpoints.number_of(own)
             hit = hit or TEMPORARY * self._breakpoints.is_temporary(number)
             reason = "breakpoint-hit" if own else _REASONS_OF_RUNS.get(self._word, "other")
@@ -220,6 +225,7 @@ class StopReports:
             thread=words.thread,
             thread_name=words.thread_name,
             location=words.location if number else 0,
+            breakpoints=self._breakpoints.all_hit(number),
         )
 
     def why_refused(self, message: str) -> str:

@@ -6,11 +6,9 @@ import msgspec
 
 from pgdb.frontend.api import absentees
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
-from pgdb.frontend.api.arrivals import Arrival
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
 from pgdb.frontend.api.job_state import JobState
 from pgdb.ranks import RankSet
-from pgdb.records import Stop
 
 _FOR_EVER = ("ended", "error", "lost", "detached")
 
@@ -18,7 +16,8 @@ _FOR_EVER = ("ended", "error", "lost", "detached")
 class Point(msgspec.Struct):
     """A barrier and its state."""
 
-    arrival: Arrival
+    number: int
+    """The number of its breakpoint."""
     location: str
     ranks: RankSet
     condition: str
@@ -44,11 +43,6 @@ class Point(msgspec.Struct):
     """Whether its breakpoint is deleted."""
     waits: int = 0
     """The number of callers that wait for it."""
-
-    @property
-    def number(self) -> int:
-        """The number of its breakpoint."""
-        return self.arrival.number
 
     @property
     def reason(self) -> str:
@@ -110,16 +104,6 @@ class Point(msgspec.Struct):
     def disabled_on(self, journal: BreakpointJournal) -> RankSet:
         """Return the ranks on which its breakpoint is disabled."""
         return self.ranks & journal.disabled_on(self.number)
-
-    def came(self, stop: Stop, ranks: RankSet, journal: BreakpointJournal) -> RankSet:
-        """Return those of *ranks*, which have stopped so, that are at the barrier."""
-        if stop.breakpoint == self.number:
-            return ranks
-        if not self.arrival.is_at(stop):
-            return RankSet()
-        # The stop of another breakpoint says nothing about the condition of this one.
-        free = self.conditions(journal).get("", RankSet()) - self.disabled_on(journal)
-        return ranks & free
 
     def arrived(self, state: JobState) -> RankSet:
         """Return the ranks that are held at it."""

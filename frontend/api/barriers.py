@@ -20,7 +20,7 @@ from pgdb.errors import CommandError, PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import absentees, held_waits, whereabouts
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
-from pgdb.frontend.api.arrivals import arrival_at
+from pgdb.frontend.api.arrivals import at_others
 from pgdb.frontend.api.barrier_points import Point
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
@@ -31,7 +31,7 @@ from pgdb.frontend.api.passing import Passing
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Record, Stop
+from pgdb.records import Record, stopped_at
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -132,8 +132,7 @@ class Barriers:
                 # Ranks that were lost meanwhile would get a breakpoint that is no barrier.
                 await session.ranks(ranks).delete(session.last_breakpoint)
             raise CommandError(f"barrier {location}: {why_none(answer)}")
-        arrival = arrival_at(number, answer.classes, is_conditional=False)
-        point = Point(arrival, location, ranks - failed, condition, then, times)
+        point = Point(number, location, ranks - failed, condition, then, times)
         self._points[number] = point
         # A rank that runs can be there before the answer is.
         self._hold(point, state.named(f"bp{number}") or RankSet())
@@ -210,8 +209,8 @@ class Barriers:
         """Hold the ranks that have arrived."""
         for point in self._points.values():
             for each in news:
-                if isinstance(each.record, Stop):
-                    self._hold(point, point.came(each.record, each.ranks, self._core.journal))
+                if point.number in stopped_at(each.record):
+                    self._hold(point, each.ranks)
 
     def on_change(self) -> None:
         """Act on a change: a rank has arrived, or will not come; a breakpoint was deleted."""
@@ -288,6 +287,7 @@ class Barriers:
         # They have stopped here for the user's interrupt.
         stays |= not arrived.isdisjoint(self._session.runs.interrupted)
         going = RankSet() if point.then == "stop" or stays else arrived - state.held
+        going -= at_others(state.latest(going), self._points)
         # Someone who steps would lose the job: the step is over, and 'continue' was not given.
         stepped = going & self._session.runs.stepped
         going -= stepped

@@ -32,8 +32,8 @@ from pgdb.records import (
     Event,
     Failure,
     Record,
-    Stop,
     Text,
+    stopped_at,
 )
 
 _BreakpointOperation = InsertBreakpoint | ChangeBreakpoints | BreakpointCommands
@@ -203,6 +203,15 @@ class BreakpointJournal:
                 found -= each.ranks
         return found
 
+    def kind_of(self, number: int) -> str:
+        """Return GDB's word for the kind of a breakpoint, empty if it is unknown."""
+        made = (one for each in self._entries for one in each.made if one.number == number)
+        return next((each.kind for each in made), "")
+
+    def is_temporary(self, number: int) -> bool:
+        """Return whether a hit of the breakpoint of this number deletes it."""
+        return number in self._temporary
+
     def number_of(self, command: str) -> int:
         """Return the number of the breakpoint that *command* has made, 0 if there is none."""
         for each in self._entries:
@@ -214,8 +223,8 @@ class BreakpointJournal:
     def hit(self, classes: Iterable[EquivalenceClass[Event]]) -> None:
         """Forget a temporary breakpoint on the ranks that have stopped at it."""
         for each in classes:
-            if isinstance(each.record, Stop) and each.record.breakpoint in self._temporary:
-                self._forget((each.record.breakpoint,), each.ranks)
+            if gone := self._temporary.intersection(stopped_at(each.record)):
+                self._forget(gone, each.ranks)
 
     def of(self, ranks: RankSet) -> list[JournalEntry]:
         """Return the commands that *ranks* have to repeat, in order."""

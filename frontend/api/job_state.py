@@ -15,7 +15,7 @@ from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api.first_deaths import FirstDeaths, has_failed
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.ranks import RankSet
-from pgdb.records import Event, Exit, Gone, Running, Stop
+from pgdb.records import Event, Exit, Gone, Running, Stop, stopped_at
 
 BY_USER = "hold"
 """The reason of a hold that the user has asked for."""
@@ -102,9 +102,7 @@ class JobState:
                 return bad - self.running - self.detached
         if name.startswith("bp") and name[2:].isdecimal() and len(name) < 20:
             number = int(name[2:])
-            return self.stopped & self._where(
-                lambda event: isinstance(event, Stop) and event.breakpoint == number
-            )
+            return self.stopped & self._where(lambda event: number in stopped_at(event))
         return None
 
     def absent(self, ranks: RankSet) -> list[str]:

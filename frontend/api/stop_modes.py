@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pgdb.errors import PgdbError, RankSetError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api.arrivals import TEMPORARY, partition, stop_at_another
 from pgdb.frontend.api.core import Core
 from pgdb.frontend.api.interfaces import Interfaces
 from pgdb.frontend.api.job_state import BY_USER
@@ -29,7 +30,7 @@ from pgdb.overlay.event_buffer import EventBuffer
 from pgdb.overlay.messages import AnyOperation, Console, Interrupt, Resume
 from pgdb.overlay.passed_breakpoints import PassedBreakpoint
 from pgdb.ranks import RankSet
-from pgdb.records import BreakpointList, Event, Failure, Running, Stop
+from pgdb.records import BreakpointList, Event, Failure, Running, Stop, stopped_at
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.traffic import Traffic
@@ -238,27 +239,60 @@ class StopModes:
         self, each: EquivalenceClass[Event], stop: Stop
     ) -> Iterator[EquivalenceClass[Event]]:
         """Let ranks go on that are not in the set of the breakpoint; yield the others."""
-        rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
         goes_on = self._goes_on.get(stop.run, False)
-        if rule is None or not (rule.is_once or (rule.members and goes_on)):
+        theirs = self._ranks_of_hits(stop, each.ranks, goes_on=goes_on)
+        if theirs is None:
             yield each
             return
-        members = self._members(stop.breakpoint, rule, each.ranks)
-        outside = (each.ranks & self._core.state.running - members) if goes_on else RankSet()
+        own = partition(each.ranks, theirs)
+        for_nobody = own.pop((), RankSet())
+        outside = (for_nobody & self._core.state.running) if goes_on else RankSet()
         stays = outside & (self._interrupted | self._refused)
         self._refused = self._refused - each.ranks
         if going := outside - stays:
             self._core.begin(self._go_on(each.part(going), stop))
-        if rule.is_once and (there := each.ranks & members):
-            self._core.begin(self._delete(stop.breakpoint, there))
-            temporary = replace(stop, hit=stop.hit or "Temporary breakpoint")
-            yield EquivalenceClass(there, temporary, each.slots)
-            outside |= there
-        yield each.part(each.ranks - outside) if outside else each
+        for numbers, ranks in own.items():
+            for number in filter(self._is_once, numbers):
+                self._core.begin(self._delete(number, ranks))
+            yield EquivalenceClass(ranks, self._stop_at(numbers, stop), each.slots)
+        yield each.part(for_nobody - outside)
         if stays:
-            # The breakpoint is none of theirs: they would have run on.
-            as_interrupted = replace(stop, reason="interrupted", breakpoint=0)
+            # The breakpoints are none of theirs: they would have run on.
+            as_interrupted = replace(stop, reason="interrupted", breakpoint=0, breakpoints=())
             yield EquivalenceClass(stays, as_interrupted, each.slots)
+
+    def _ranks_of_hits(
+        self, stop: Stop, ranks: RankSet, *, goes_on: bool
+    ) -> dict[int, RankSet] | None:
+        """Return those of *ranks* that stop at each breakpoint of a hit; None if all stop at all.
+
+        A rank that cannot go on stops at all but those that are deleted on the ranks of their set.
+        """
+        hit = stopped_at(stop)
+        judged = {
+            number: rule
+            for number in hit
+            if (rule := self._rules.get(number)) is not None
+            and (rule.is_once or (rule.members and goes_on))
+        }
+        if not judged:
+            return None
+        return {
+            number: self._members(number, judged[number], ranks) if number in judged else ranks
+            for number in hit
+        }
+
+    def _stop_at(self, numbers: tuple[int, ...], stop: Stop) -> Stop:
+        """Return the stop of ranks for which only *numbers* of its breakpoints are."""
+        first = stop.breakpoint
+        if first not in numbers:
+            first = numbers[0]
+            journal = self._core.journal
+            is_temporary = journal.is_temporary(first)
+            stop = stop_at_another(stop, journal.kind_of(first), is_temporary=is_temporary)
+        hit = stop.hit or TEMPORARY * self._is_once(first)
+        several = numbers if len(numbers) > 1 else ()
+        return replace(stop, breakpoint=first, breakpoints=several, hit=hit)
 
     def _members(self, number: int, rule: _Rule, ranks: RankSet) -> RankSet:
         """Return those of *ranks* that stop at a breakpoint now; all if its set is forgotten."""
@@ -364,15 +398,18 @@ class StopModes:
 
     def _others(self, ranks: RankSet, stop: Stop) -> RankSet:
         """Return the ranks that stop with *ranks*: they run, or are about to run on."""
-        rule = self._rules.get(stop.breakpoint) if stop.breakpoint else None
-        mode = (rule.mode if rule is not None else None) or self._core.options.stop_mode
+        modes = {self._mode_of(number) for number in stopped_at(stop) or (0,)}
         state = self._core.state
         moving = state.running | state.passing & state.stopped
-        if mode == "all":
+        if "all" in modes:
             return moving
-        if mode == "focus":
+        if "focus" in modes:
             return moving & self.interfaces.focus(stop.run, ranks, state.ranks)
         return RankSet()
+
+    def _mode_of(self, number: int) -> str:
+        rule = self._rules.get(number)
+        return (rule.mode if rule is not None else None) or self._core.options.stop_mode
 
     async def _interrupt(self, moment: _Moment, ranks: RankSet) -> None:
         core = self._core

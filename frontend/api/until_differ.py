@@ -16,7 +16,6 @@ from pgdb.frontend.analysis.conditions import same
 from pgdb.frontend.analysis.ways import listed, ways_of
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import verdicts
-from pgdb.frontend.api.arrivals import Arrival, arrival_at
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.group_runs import GroupEnd, GroupRun, Limits
@@ -26,7 +25,7 @@ from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
-from pgdb.records import Stop
+from pgdb.records import Stop, stopped_at
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -232,20 +231,24 @@ class _Hits(GroupRun):
             end = await values.look()
         same_before = values.same_looks
         if end == "complete":
-            arrival = await self._insert(location)
+            number = await self._insert(location)
+
+            def is_at(stop: Stop) -> bool:
+                return number in stopped_at(stop)
+
             try:
-                with self._session.hushed(self.ranks, arrival.is_at):
+                with self._session.hushed(self.ranks, is_at):
                     while end == "complete" and hit < limit:
                         if (end := self.reason_not_to_run()) != "complete":
                             break
                         with deadline.renewed():
-                            end = await self.run("continue", "", arrival.is_at)
-                            came = self._at(arrival)
+                            end = await self.run("continue", "", is_at)
+                            came = self._at(number)
                             if end == "complete":
                                 hit += 1
                                 end = await values.look()
             finally:
-                await to_its_end(self._delete(arrival.number))
+                await to_its_end(self._delete(number))
         return Differ(
             command=self._command,
             expression=values.expression,
@@ -261,12 +264,10 @@ class _Hits(GroupRun):
             same_hits=values.same_looks - same_before,
         )
 
-    def _at(self, arrival: Arrival) -> RankSet:
+    def _at(self, number: int) -> RankSet:
         """Return the ranks that have stopped at the place."""
         return RankSet.union(
-            each.ranks
-            for each in self.answer.classes
-            if isinstance(each.record, Stop) and arrival.is_at(each.record)
+            each.ranks for each in self.answer.classes if number in stopped_at(each.record)
         )
 
     async def _here(self) -> str:
@@ -283,8 +284,8 @@ class _Hits(GroupRun):
             )
         return f"{ways[0].file}:{ways[0].line}"
 
-    async def _insert(self, location: str) -> Arrival:
-        """Set the breakpoint for the hits.
+    async def _insert(self, location: str) -> int:
+        """Set the breakpoint for the hits, and return its number.
 
         :raises CommandError: if ranks do not have the place.
         """
@@ -297,7 +298,7 @@ class _Hits(GroupRun):
             if session.last_breakpoint > before:
                 await to_its_end(self._delete(session.last_breakpoint))
             raise CommandError(f"{self._command}: {why_none(answer)}")
-        return arrival_at(number, answer.classes, is_conditional=" if " in location)
+        return number
 
     async def _delete(self, number: int) -> None:
         session = self._session

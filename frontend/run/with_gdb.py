@@ -30,7 +30,7 @@ from pgdb.frontend.show.text import trace_text
 from pgdb.frontend.startup.start import launch
 from pgdb.frontend.system.shielding import to_its_end
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Stop, Value, is_error
+from pgdb.records import Exit, Stop, Value, is_error, stopped_at
 
 STEP_S = 1.0
 """Longest wait for stops before other events are looked at."""
@@ -232,9 +232,8 @@ class GdbRun:
             self._report = report
             return await self._then(session)
         for each in session.state.latest(stopped):
-            if not isinstance(each.record, Stop):
-                continue
-            for place in self._places.get(each.record.breakpoint, ()):
+            hit = stopped_at(each.record)
+            for place in [one for number in hit for one in self._places.get(number, ())]:
                 self._reached.add(place)
                 if not place.check:
                     await self._note_values(session, place, each.ranks & stopped)

@@ -234,6 +234,7 @@ class Redactor:
                     "reason": record.reason,
                     "run": record.run,
                     "breakpoint": record.breakpoint,
+                    "breakpoints": list(record.breakpoints),
                     "signal": record.signal,
                     "inside": record.inside,
                     "hit": record.hit,

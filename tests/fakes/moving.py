@@ -41,10 +41,19 @@ Step = Stop | Exit | None
 """The end of a run; None for a rank that runs until it is interrupted."""
 
 
-def at(line: int, function: str = "f", *, breakpoint: int = 0, reason: Any = "") -> Stop:
-    """Return a stop after a step, or at a breakpoint."""
+def at(
+    line: int,
+    function: str = "f",
+    *,
+    breakpoint: int = 0,
+    breakpoints: tuple[int, ...] = (),
+    reason: Any = "",
+) -> Stop:
+    """Return a stop after a step, at a breakpoint, or at several *breakpoints*."""
+    breakpoint = breakpoint or next(iter(breakpoints), 0)
     why = reason or ("breakpoint-hit" if breakpoint else "end-stepping-range")
-    return Stop(reason=why, breakpoint=breakpoint, frame=frame(line, function))
+    where = frame(line, function)
+    return Stop(reason=why, breakpoint=breakpoint, breakpoints=breakpoints, frame=where)
 
 
 def frame(line: int, function: str = "f") -> Frame:
@@ -68,8 +77,6 @@ class MovingJob(Job):
         """The values of any expression at its evaluations; the last one stays."""
         self.calls: dict[int, MpiCallStatus] = {}
         """The calls of MPI in which ranks are."""
-        self.lines: dict[str, int] = {}
-        """The lines at which commands make breakpoints."""
         self.resumed: list[tuple[str, str]] = []
         """The run commands, each with the ranks that it reached."""
         self.interrupted: list[str] = []
@@ -96,10 +103,8 @@ class MovingJob(Job):
         match operation:
             case Backtrace() | SelectFrame():
                 return Stack(frames=(self.frames[rank],))
-            case InsertBreakpoint(command=command, first_number=number):
-                line = self.lines.get(command, 0)
-                file = "a.c" if line else ""
-                made = Breakpoint(number=number, kind="breakpoint", file=file, line=line)
+            case InsertBreakpoint(first_number=number):
+                made = Breakpoint(number=number, kind="breakpoint")
                 return BreakpointsMade(breakpoints=(made,))
             case ListMpiCalls() if rank in self.calls:
                 return self.calls[rank]

@@ -178,6 +178,7 @@ def stop_class(each: EquivalenceClass[Stop], text: ClassText) -> StopClass:
         thread_name=stop.thread_name,
         location=stop.location,
         stopped_with=stop.stopped_with,
+        breakpoints=stop.breakpoints,
     )
 
 

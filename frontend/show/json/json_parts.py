@@ -340,6 +340,8 @@ class StopClass(Part, frozen=True, kw_only=True):
     location: int = 0
     stopped_with: RankText = ""
     """Ranks whose stop made PGDB interrupt these, by the stop mode."""
+    breakpoints: tuple[int, ...] = ()
+    """The numbers of all breakpoints that have stopped these ranks at once, if several have."""
 
 
 class ExitClass(Part, frozen=True, kw_only=True):

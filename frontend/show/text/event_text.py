@@ -200,10 +200,12 @@ def _stop(record: Stop) -> str:
 
 
 def _hit(record: Stop, word: str) -> str:
-    """Return what was hit, as GDB names it; *word* is for ordinary ones."""
+    """Return what was hit, as GDB names it, and what else; *word* is for ordinary ones."""
     event = f" ({record.event})" if record.event else ""
     location = f".{record.location}" if record.location else ""
-    return f"{record.hit or word} {record.breakpoint}{location}{event}"
+    others = [str(each) for each in record.breakpoints if each != record.breakpoint]
+    also = f" (also {', '.join(others)})" if others else ""
+    return f"{record.hit or word} {record.breakpoint}{location}{event}{also}"
 
 
 def _thread(record: Stop, verb: str) -> str:

@@ -11,7 +11,7 @@ from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text
 from pgdb.ranks import RankSet
 from pgdb.records import Exit
-from tests.fakes.moving import at, run
+from tests.fakes.moving import run
 from tests.support.barriers import CAME, Reader, job_of, until
 from tests.support.why_calls import recv
 
@@ -34,26 +34,6 @@ def test_a_barrier_has_the_condition_that_its_breakpoint_was_given_last() -> Non
         assert session.barriers[0].condition == ""
 
     run(job_of(), test)
-
-
-def test_the_stop_of_another_breakpoint_at_the_place_counts_where_there_is_no_condition() -> None:
-    job = job_of(**{f"r{rank}": [at(48, "meet", breakpoint=1)] * 9 for rank in range(4)})
-    job.lines = {"break a.c:48": 48, "break meet if x": 48}
-
-    async def test(session: Session) -> None:
-        await session.break_at("a.c:48")
-        await session.barrier("meet", condition="x")
-        await session.continue_()
-        assert session.barriers[0].met == 0 and held(session, 2) == ""
-        await session.ranks("0").change_breakpoints("condition", ["2"])
-        await session.continue_()
-        assert held(session, 2) == "0"
-        await session.change_breakpoints("condition", ["2"])
-        session.ranks("0").release()
-        await session.continue_()
-        assert session.barriers[0].met == 1
-
-    run(job, test)
 
 
 @pytest.mark.parametrize("can_restart", [False, True])
@@ -183,7 +163,6 @@ def test_the_end_of_the_job_is_no_news_of_a_disabled_barrier() -> None:
 
 def test_the_stop_of_another_breakpoint_is_no_arrival_at_a_disabled_barrier() -> None:
     job = job_of()
-    job.lines = {"break a.c:48": 48, "break meet": 48}
 
     async def test(session: Session) -> None:
         await session.break_at("a.c:48")

@@ -508,15 +508,34 @@ def test_a_rank_that_is_there_before_the_answer_is_held() -> None:
 
 
 def test_a_rank_that_another_breakpoint_has_stopped_at_the_place_is_there() -> None:
-    job = job_of()
-    job.lines = {"break meet": 48, "break meet if x": 48}
+    job = job_of(**{f"r{rank}": [at(48, breakpoints=(1, 2))] for rank in range(4)})
 
     async def test(session: Session) -> None:
         await session.break_at("a.c:48")
-        await session.barrier("meet")
+        await session.barrier("meet", then="release")
         await session.barrier("meet", condition="x")
         await session.continue_()
         assert [each.met for each in session.barriers] == [1, 0]
+        # The barrier does not take them away from the breakpoint.
+        assert session.state.stopped == session.set and len(job.resumed) == 1
+
+    run(job, test)
+
+
+def test_a_barrier_holds_ranks_that_another_barrier_at_the_place_releases() -> None:
+    both, one, other = at(48, breakpoints=(1, 2)), at(48, breakpoint=1), at(48, breakpoint=2)
+    job = job_of(r0=[one], r1=[both], r2=[None, other], r3=[None])
+
+    async def test(session: Session) -> None:
+        await session.ranks("0-1").barrier("meet", then="release")
+        await session.ranks("1-2").barrier("meet", then="release")
+        await session.runs.start("continue", "", session.set)
+        await until(lambda: 1 in session.held_for.get("barrier 2", RankSet()))
+        await until(lambda: 0 in session.state.running)
+        assert session.barriers[0].met == 1 and 1 in session.state.stopped
+        job.happen({2: other})
+        await until(lambda: session.barriers[1].met == 1)
+        await until(lambda: session.state.running >= ranks("0-2"))
 
     run(job, test)
 

@@ -14,7 +14,7 @@ from pgdb.frontend.show.text.breakpoint_text import breakpoint_table
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import AnyOperation, Console, InsertBreakpoint, Resume
 from pgdb.ranks import RankSet
-from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Record, Stop
+from pgdb.records import Breakpoint, BreakpointList, BreakpointsMade, Record, Stop, stopped_at
 from tests.fakes.recorded import ALL, User
 from tests.fakes.stopping import StoppingJob, run, stops, until
 from tests.support.answers import ranks
@@ -310,3 +310,69 @@ def test_a_set_that_a_breakpoint_reads_is_not_forgotten() -> None:
         assert "there is no set @mine" in await user.type("undefset mine")
 
     run(test, runs=False)
+
+
+def test_a_rank_stops_at_each_breakpoint_of_a_place_that_is_its_own() -> None:
+    """GDB names the one with the least number; a rank goes on if none of them is for it."""
+
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets |= {"mine": ranks("0"), "theirs": ranks("0-1")}
+        await session.break_at("f", members="@mine")
+        await session.break_at("f", members="@theirs")
+        await session.break_at("f if x", stop="all")
+        job.hit("0-2", 1, breakpoints=(1, 2), location=2)
+        await until(session, lambda: job.resumed == ["2"])
+        found = {str(each.ranks): each.record for each in stops(job)}
+        assert {text: stopped_at(stop) for text, stop in found.items()} == {"0": (1, 2), "1": (2,)}
+        # The location is one of breakpoint 1.
+        assert [found[text].location for text in ("0", "1")] == [2, 0]
+        assert session.state.named("bp2") == ranks("0-1") and not job.interrupted
+        job.hit("2", 1, breakpoints=(1, 2, 3))
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["3"] and job.resumed == ["2"]
+        assert session.state.named("bp3") == ranks("2")
+
+    run(test)
+
+
+def test_a_temporary_breakpoint_behind_another_one_stops_and_goes() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets |= {"mine": ranks("0"), "theirs": ranks("1-2")}
+        await session.break_at("f", members="@mine")
+        await session.ranks("0-1").execute("tbreak f if x")
+        await session.break_at("f", members="@theirs", temporary=True)
+        job.hit("1", 1, breakpoints=(1, 2))
+        job.hit("2", 1, breakpoints=(1, 3))
+        job.hit("3", 1, breakpoints=(1, 3))
+        await until(session, lambda: job.resumed == ["3"])
+        shown = {str(each.ranks): (each.record.hit, stopped_at(each.record)) for each in stops(job)}
+        word = "Temporary breakpoint"
+        assert shown == {"1": (word, (2,)), "2": (word, (3,))}
+        await until(session, lambda: not session.has_breakpoints(ranks("2"), 3))
+        left = [(n, r) for n in (2, 3) for r in ALL if session.has_breakpoints(RankSet([r]), n)]
+        assert left == [(2, 0), (3, 0), (3, 1), (3, 3)]
+
+    run(test)
+
+
+def test_a_watchpoint_behind_a_breakpoint_of_other_ranks_is_shown_as_one() -> None:
+    made = Breakpoint(number=2, kind="hw watchpoint", what="n")
+
+    class Watching(StoppingJob):
+        def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+            if isinstance(operation, InsertBreakpoint) and operation.first_number == 2:
+                return BreakpointsMade(breakpoints=(made,))
+            return super().answer(operation, rank, request_id)
+
+    async def test(job: StoppingJob, session: Session) -> None:
+        session.sets["mine"] = ranks("0")
+        await session.break_at("f", members="@mine")
+        await session.execute("watch n")
+        job.hit("1", 1, breakpoints=(1, 2))
+        (found,) = stops(job)
+        assert (found.record.reason, found.record.hit) == (
+            "watchpoint-trigger",
+            "Hardware watchpoint",
+        )
+
+    run(test, job_type=Watching)

@@ -110,8 +110,8 @@ def test_equal_values_are_reported_after_the_last_hit() -> None:
 
 
 def test_another_breakpoint_at_the_place_is_a_hit_too() -> None:
-    job = job_of("1", "2", odd=["1", "9"])
-    job.lines = {"break f": 7}
+    both = [at(7, breakpoints=(1, 2))] * 9
+    job = job_of("1", "2", odd=["1", "9"], r0=both, r1=both, r2=both, r3=both)
 
     async def test(session: Session) -> None:
         await session.break_at("a.c:7")
@@ -124,7 +124,6 @@ def test_another_breakpoint_at_the_place_is_a_hit_too() -> None:
 
 def test_another_breakpoint_does_not_say_that_the_condition_is_true() -> None:
     job = job_of("1")
-    job.lines = {"break f if x > 3": 7}
 
     async def test(session: Session) -> None:
         await session.break_at("a.c:7")
@@ -397,7 +396,6 @@ def test_values_of_another_line_are_noted(tmp_path: Path) -> None:
     saved = recorded(tmp_path / "before.pgdb", "1", "2", "3")
     elsewhere = {f"r{rank}": [at(9, breakpoint=1)] * 9 for rank in range(4)}
     job = job_of("1", "4", **elsewhere)
-    job.lines = {"break g": 9}
     found, notes = notes_of(job, at="g", recording=saved)
     assert (found.end, found.hit) == ("differ", 2)
     (note,) = notes

@@ -1,0 +1,111 @@
+"""Several breakpoints at one place: each has its effect on the ranks that it is for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import pgdb
+from pgdb.records import Stop, stopped_at
+from tests.conftest import Build
+from tests.support.programs import Mpi, Program
+from tests.support.terminal import ex, run_pgdb
+
+pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+
+RANKS = 3
+
+
+@pytest.fixture
+def hops(build: Build) -> Program:
+    return build("hops.c")
+
+
+def run(mpi: Mpi, program: Program, *commands: str) -> str:
+    """Launch the program, carry out commands, and return what they print."""
+    line = mpi.line(RANKS, program)
+    return run_pgdb("launch", "--batch", "--settle", 3, *ex(*commands), *line).out
+
+
+def stops(out: str) -> dict[str, str]:
+    """Return the breakpoints of the stops at the place in a text, by the ranks."""
+    found = re.findall(r"^\[([0-9,-]+)\] +(.*reakpoint .*), hop_on \(", out, re.M)
+    return dict(found)
+
+
+def behind(out: str, command: str) -> str:
+    """Return the output of the only command of that text."""
+    (text,) = re.findall(
+        rf"^\(pgdb .*?\) {re.escape(command)}\n(.*?)(?=^\(pgdb |\Z)", out, re.M | re.S
+    )
+    return str(text)
+
+
+def test_ranks_outside_a_set_stop_at_the_other_breakpoints(mpi: Mpi, hops: Program) -> None:
+    place = hops.at("place")
+    out = run(
+        mpi,
+        hops,
+        "defset a 0",
+        "defset b 0-1",
+        f"break {place} if hop == 2 --ranks @a",
+        f"break {place} if hop == 2 --ranks @b",
+        f"tbreak {place} if hop == 2 && me == 2",
+        "continue",
+        "info breakpoints",
+        "delete",
+        f"break {place} --ranks @a",
+        f"until-differ hop --at {place} --hits 3",
+        "next",
+        f"barrier {place}",
+        "continue  ",
+    )
+    text = behind(out, "continue")
+    assert stops(text) == {
+        "0": "Breakpoint 1 (also 2)",
+        "1": "Breakpoint 2",
+        "2": "Temporary breakpoint 3",
+    }, out
+    assert re.search(r"^3 +breakpoint +del .* \[0-1\]$", out, re.M), out
+    assert f"hop is the same on [0-2] at all 3 hits of {place}" in out, out
+    # Rank 0 is held although breakpoint 4 has stopped it, too.
+    assert "barrier 6: [0-2] are there; they stay stopped" in out, out
+
+
+def test_a_barrier_counts_ranks_that_another_breakpoint_stops(mpi: Mpi, hops: Program) -> None:
+    place = hops.at("place")
+    out = run(
+        mpi,
+        hops,
+        f"tbreak {place}",  # behind MPI_Init, in which all wait for each other
+        "continue  ",
+        f"proc 0 break {place} if hop == 3",
+        f"barrier {place} if hop == 3",
+        "proc 0-1 continue",
+        "proc 2 continue",
+        "delete",
+        f"proc 0-1 barrier {place} if hop == 5",
+        f"proc 1-2 barrier {place} if hop == 5",
+        "continue",
+    )
+    assert stops(behind(out, "proc 0-1 continue")) == {
+        "0": "Breakpoint 2 (also 3)",
+        "1": "Breakpoint 3",
+    }, out
+    assert "barrier 3: [0-2] are there" in behind(out, "proc 2 continue"), out
+    both = behind(out, "continue")
+    assert "barrier 4: [0-1] are there" in both and "barrier 5: [1-2] are there" in both, out
+
+
+def test_the_stop_mode_of_each_breakpoint_of_a_hit_counts(mpi: Mpi, hops: Program) -> None:
+    condition = f"{hops.at('place')} if hop == 3 && me == 1"
+    with pgdb.launch(mpi.line(RANKS, hops)) as session:
+        session.break_at(condition)
+        session.break_at(condition, stop="all")
+        session.continue_(wait=False)
+        answer = session.wait(timeout_s=60.0)
+        found = {str(each.ranks): each.record for each in answer.classes}
+        assert session.named_set("stopped") == session.set, found
+        stop = found["1"]
+        assert isinstance(stop, Stop) and stopped_at(stop) == (1, 2) == stop.breakpoints
