@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pgdb import errors as errors
     from pgdb import records as records
     from pgdb.errors import CommandError as CommandError
+    from pgdb.errors import DebuggerError as DebuggerError
     from pgdb.errors import DiscoveryError as DiscoveryError
     from pgdb.errors import GdbError as GdbError
     from pgdb.errors import InternalError as InternalError
@@ -76,6 +77,7 @@ _HOMES = {
     "DiscoveryError": "pgdb.errors",
     "EquivalenceClass": "pgdb.merge.classes",
     "FieldValues": "pgdb.frontend.analysis.answers",
+    "DebuggerError": "pgdb.errors",
     "GdbError": "pgdb.errors",
     "InternalError": "pgdb.errors",
     "GlobalArray": "pgdb.frontend.analysis.decompose",
@@ -117,6 +119,7 @@ __all__ = [
     "Check",
     "CommandError",
     "Comparison",
+    "DebuggerError",
     "DiscoveryError",
     "EquivalenceClass",
     "FieldValues",
