@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from pgdb.errors import PgdbError, UsageError
@@ -14,10 +15,14 @@ from pgdb.frontend.api.options import STOP_MODES, StopMode
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.stop_modes import StopModes
 from pgdb.overlay.messages import ChangeBreakpoints, InsertBreakpoint
+from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
 _LASTING = {"tbreak": "break", "thbreak": "hbreak", "tcatch": "catch"}
 """Commands that make temporary breakpoints, with those that make lasting ones of the kind."""
+_CONDITIONAL = frozenset("break tbreak hbreak thbreak watch rwatch awatch catch tcatch".split())
+"""Commands that take a condition behind ``if``."""
+_BARE_IF = pattern(r"(?:.*\s)?if\s*\Z", re.S)
 _NEVER_STOP = ("dprintf", "trace", "ftrace", "strace")
 
 
@@ -53,8 +58,8 @@ class BreakpointMaker:
         Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
         other rank has them.
 
-        :raises UsageError: if *stop* is no mode, and for *stop* or *members* of a command whose
-            breakpoint stops no rank.
+        :raises UsageError: if *stop* is no mode, if no condition follows ``if``, and for *stop* or
+            *members* of a command whose breakpoint stops no rank.
         :raises RankSetError: if *members* is malformed.
         """
         if stop is not None and stop not in STOP_MODES:
@@ -67,6 +72,9 @@ class BreakpointMaker:
         core, numbers, state = self._core, self._numbers, self._core.state
         word, _, rest = line.strip().partition(" ")
         word = gdb_commands.resolve(word)
+        if word in _CONDITIONAL and _BARE_IF.match(rest):
+            # GDB takes the word for a part of the location.
+            raise UsageError(f"{word}: 'if' needs a condition")
         if word in _NEVER_STOP and (stop or members):
             raise UsageError(_never_stops(line, word, members, members_text))
         if is_once := bool(members) and word in _LASTING:

@@ -374,12 +374,15 @@ class RankView(RankGroups):
 
         With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None: no
         limit); ``missing.running`` names the ranks that still run. With *settle_s*, the wait also
-        ends when a rank has stopped and no other has for that long.
+        ends when a rank has stopped and no other has for that long. A notice names ranks that ran
+        already, which the command does not reach.
         """
-        answer = await self._session.runs.start(word, argument, self.set)
-        if not wait:
-            return answer
-        return await self._session.runs.finish(answer, timeout_s=timeout_s, settle_s=settle_s)
+        runs = self._session.runs
+        started = answer = await runs.start(word, argument, self.set)
+        if wait:
+            answer = await runs.finish(started, timeout_s=timeout_s, settle_s=settle_s)
+        runs.note_unmoved(started)
+        return answer
 
     async def continue_(self, *, wait: bool = True, timeout_s: float | None = None) -> Answer:
         """Continue; see :meth:`run`."""

@@ -176,6 +176,18 @@ class RunControl:
             elapsed_s=started.elapsed_s + stopped.elapsed_s,
         )
 
+    def note_unmoved(self, started: Answer) -> None:
+        """Send a notice about ranks that ran before a run command, and still run.
+
+        The others have stopped or ended meanwhile: nothing is left to wait for.
+        """
+        state = self._core.state
+        if still := started.missing.running & (state.running | state.passing):
+            self._core.note(
+                f"[{still}] ran already, so '{started.command}' did nothing there; 'wait' waits "
+                "for their stop, 'interrupt' stops them"
+            )
+
     def with_news(self, answer: Answer) -> Answer:
         """Return *answer* with the stops and ends of ranks that ran when it was made."""
         state, running = self._core.state, answer.missing.running

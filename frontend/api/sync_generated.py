@@ -724,7 +724,8 @@ class Ranks:
 
         With *wait*, return when all of them have stopped or ended, or after *timeout_s* (None: no
         limit); ``missing.running`` names the ranks that still run. With *settle_s*, the wait also
-        ends when a rank has stopped and no other has for that long.
+        ends when a rank has stopped and no other has for that long. A notice names ranks that ran
+        already, which the command does not reach.
         """
         return self._loop.call(
             lambda: self._view.run(

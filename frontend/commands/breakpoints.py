@@ -58,6 +58,11 @@ _NUMBERED_SET = pattern(r"@\d+")
 
 async def insert(call: Call) -> Outcome:
     """Carry out a GDB command that makes breakpoints."""
+    if call.word == "catch" and not call.argument:
+        call.session.note(
+            "'catch death' and 'catch py-exception' are of PGDB's own ('help catch'); GDB lists "
+            "its events"
+        )
     parsed = _SYNTAX.parse(call.word, call.argument)
     stop, text = parsed.values["stop"], parsed.values["ranks"]
     if not stop and not text:

@@ -336,7 +336,9 @@ async def run_ranks(
     ranks = call.ranks if ranks is None else ranks
     dispatcher, workspace = call.dispatcher, call.workspace
     if call.background:
-        return dispatcher.without_stops(await start())
+        started = await start()
+        call.session.runs.note_unmoved(started)
+        return dispatcher.without_stops(started)
     # Set before the start: an interrupt can come at any moment from here on.
     limit_s, settle_s = workspace.run_timeout_s, workspace.settle_s
     with waiting.foreground(call, ranks):
@@ -346,14 +348,8 @@ async def run_ranks(
         held = answer.missing.held & call.session.state.held
         answer = replace(answer, missing=replace(answer.missing, held=held))
         answer = await waiting.with_places(call, answer)
-    refused, state = started.missing.running, call.session.state
-    # The others have stopped or ended meanwhile: nothing is left to wait for.
-    if still := refused & (state.running | state.passing):
-        dispatcher.session.note(
-            f"[{still}] ran already, so '{started.command}' did nothing there; 'wait' waits for "
-            "their stop, 'interrupt' stops them"
-        )
-    return await _conclude(dispatcher, answer, ranks - refused, limit_s)
+    call.session.runs.note_unmoved(started)
+    return await _conclude(dispatcher, answer, ranks - started.missing.running, limit_s)
 
 
 async def _conclude(

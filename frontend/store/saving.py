@@ -54,9 +54,9 @@ class Written(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """A report for the user."""
         count = len(self.commands)
+        asked = "1 command and its answer" if count == 1 else f"{count} commands and their answers"
         lines = [
-            f"{self.path}: {whole_size(self.size_bytes)}, "
-            f"{count} {'command' if count == 1 else 'commands'} and their answers; "
+            f"{self.path}: {whole_size(self.size_bytes)}, {asked}; "
             f"to open it: pgdb replay {_as_argument(self.path)}"
         ]
         if not count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.overlay.messages import AnyOperation, Interrupt
 from pgdb.overlay.router import Gathered
@@ -77,3 +78,29 @@ def test_of_ranks_that_ran_before_those_that_still_run_are_named() -> None:
         assert f"note: [1] {RAN_ALREADY}" in shown
 
     run(job, test)
+
+
+def test_ranks_that_ran_before_a_command_in_the_background_are_named() -> None:
+    async def test(session: Session) -> None:
+        user = User(session)
+        assert "ran already" not in await user.type("proc 0-1 continue &")
+        assert f"note: [0-1] {RAN_ALREADY}" in await user.type("continue &")
+
+    run(_SlowJob(None), test)
+
+
+def test_a_program_is_notified_of_ranks_that_ran_before() -> None:
+    async def test(session: Session) -> None:
+        notices: list[str] = []
+        session.subscribe(
+            lambda news: notices.append(news.text) if isinstance(news, SessionNotice) else None
+        )
+        await session.ranks("0-1").run("continue", wait=False)
+        assert not notices
+        answer = await session.run("continue", wait=False)
+        assert str(answer.missing.running) == "0-1"
+        assert [each.partition(";")[0] for each in notices] == [
+            "[0-1] ran already, so 'continue' did nothing there"
+        ]
+
+    run(_SlowJob(None), test)
