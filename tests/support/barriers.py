@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pgdb.frontend.api.notifications import BarrierNews
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import meeting_text
+from pgdb.ranks import RankSet
 from tests.fakes.moving import MovingJob, Step, at
 
 CAME = at(48, "meet", breakpoint=1)
@@ -37,3 +38,15 @@ class Reader:
 async def until(holds: Callable[[], bool]) -> None:
     while not holds():
         await asyncio.sleep(0)
+
+
+def held(session: Session, number: int = 1) -> str:
+    """Return the ranks that are held for a barrier."""
+    return str(session.held_for.get(f"barrier {number}", RankSet()))
+
+
+async def all_but_one_come(session: Session) -> None:
+    """Have ranks 0 to 2 of a job wait at a barrier for rank 3."""
+    await session.barrier("meet")
+    await session.runs.start("continue", "", session.set)
+    await until(lambda: held(session) == "0-2")

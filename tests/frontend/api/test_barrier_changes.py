@@ -12,12 +12,8 @@ from pgdb.frontend.show.text import meeting_text
 from pgdb.ranks import RankSet
 from pgdb.records import Exit
 from tests.fakes.moving import run
-from tests.support.barriers import CAME, Reader, job_of, until
+from tests.support.barriers import CAME, Reader, held, job_of, until
 from tests.support.why_calls import recv
-
-
-def held(session: Session, number: int = 1) -> str:
-    return str(session.held_for.get(f"barrier {number}", RankSet()))
 
 
 def test_a_barrier_has_the_condition_that_its_breakpoint_was_given_last() -> None:

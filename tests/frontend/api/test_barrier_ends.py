@@ -8,13 +8,9 @@ from pgdb.ranks import RankSet
 from pgdb.records import Exit, Stop
 from tests.fakes.moving import frame, run
 from tests.support.answers import ranks
-from tests.support.barriers import CAME, Reader, job_of, until
+from tests.support.barriers import CAME, Reader, held, job_of, until
 
 CRASH = Stop(reason="signal-received", signal="SIGSEGV", frame=frame(61))
-
-
-def held(session: Session) -> str:
-    return str(session.held_for.get("barrier 1", RankSet()))
 
 
 def test_ranks_that_are_lost_at_a_barrier_are_not_there_any_longer() -> None:
