@@ -38,15 +38,17 @@ class Pager:
         write: Callable[[str], None],
         ask: Callable[[], Awaitable[str]],
         size: Callable[[], tuple[int, int]],
+        shown: Callable[[], Awaitable[None]],
     ) -> None:
         """Create a pager.
 
         *ask* shows the prompt and returns a reply. *size* returns lines and columns of a page; 0
-        lines for no limit.
+        lines for no limit. *shown* returns once the terminal has taken all text that was written.
         """
         self._write = write
         self._ask = ask
         self._size = size
+        self._until_shown = shown
         self._shown = 0
         self._kept: deque[tuple[str, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -112,6 +114,8 @@ class Pager:
     async def _go_on(self) -> None:
         try:
             while self._kept:
+                # A thread writes the page: the question would stand above it.
+                await self._until_shown()
                 reply = await self._ask()
                 lines, columns = self._size()
                 if reply == QUIT:

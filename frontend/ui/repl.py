@@ -68,7 +68,7 @@ class Repl:
         self._loop = asyncio.get_running_loop()
         self.workspace = Workspace(session, settle_s=settle_s)
         self.display.interface = lambda: self.workspace.interface
-        self._pager = Pager(self.display.emit, self._ask_pager, self._page_size)
+        self._pager = Pager(self.display.emit, self._ask_pager, self._page_size, self._until_shown)
         self.display.pages = self._pager
         self._history = CommandHistory(_history_path(), self._report_from_thread)
         self._prompt: PromptSession[str] = PromptSession(
@@ -166,13 +166,17 @@ class Repl:
             prompt.app.erase_when_done = bool(rows)
             return FormattedText([*fragments(rows), ("", shown())])
 
-        if self._screen is not None:
-            # A line that was typed ahead ends the prompt at once.
-            await self._screen.shown()
+        # A line that was typed ahead ends the prompt at once.
+        await self._until_shown()
         with self.display.prompting(), self._keys_taken():
             line = await prompt.prompt_async(drawn, handle_sigint=False)
         self.display.transcript.write(f"{shown()}{line}\n")
         return line
+
+    async def _until_shown(self) -> None:
+        """Wait until the terminal has taken all text, so that what is drawn stands below it."""
+        if self._screen is not None:
+            await self._screen.shown()
 
     def _first_of(self, text: str) -> str:
         first, *others = text.split("\n")

@@ -23,13 +23,18 @@ class Screen:
         self.lines = lines
         self._replies = iter(replies)
         self.on_ask: Callable[[], Awaitable[None] | None] = lambda: None
-        self.pager = Pager(self.shown.append, self._ask, lambda: (self.lines, columns))
+        self.pager = Pager(
+            self.shown.append, self._ask, lambda: (self.lines, columns), self._until_shown
+        )
 
     async def _ask(self) -> str:
         self.shown.append("?")
         if (waited := self.on_ask()) is not None:
             await waited
         return next(self._replies)
+
+    async def _until_shown(self) -> None:
+        """Return at once: all that was written stands in the list."""
 
     @property
     def text(self) -> str:

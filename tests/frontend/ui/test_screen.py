@@ -13,6 +13,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from pgdb.frontend.ui.pager import PROMPT, Pager, read_key
 from pgdb.frontend.ui.screen import Screen, screen
 
 DEADLINE_S = 60.0
@@ -157,3 +158,37 @@ def test_the_streams_are_given_back_with_all_text_shown() -> None:
 
     asyncio.run(run())
     assert (sys.stdout, sys.stderr) == before and terminal.getvalue().endswith("no line feed")
+
+
+class BusyTerminal(Terminal):
+    """A terminal that takes what a thread writes late, and what is drawn at once."""
+
+    def write(self, text: str) -> int:
+        if threading.current_thread() is threading.main_thread():
+            return io.StringIO.write(self, text)
+        return super().write(text)
+
+
+async def paged(terminal: Terminal) -> None:
+    """Show two pages, the first one late."""
+    loop = asyncio.get_running_loop()
+    with (
+        create_pipe_input() as source,
+        create_app_session(source, Vt100_Output(terminal, lambda: Size(24, 80), term="xterm")),
+        screen(loop) as own,
+    ):
+        pager = Pager(own.write, read_key, lambda: (4, 80), own.shown)
+        terminal.takes_text.clear()
+        loop.call_later(0.1, terminal.takes_text.set)
+        source.send_text("c")
+        async with asyncio.timeout(DEADLINE_S):
+            pager.begin()
+            pager.put("one\ntwo\nthree\nfour\n", is_answer=True)
+            await pager.end()
+
+
+def test_the_question_about_the_next_page_stands_below_the_page() -> None:
+    terminal = BusyTerminal()
+    asyncio.run(paged(terminal))
+    shown = terminal.getvalue()
+    assert shown.index("three\n") < shown.index(PROMPT) < shown.index("four\n")
