@@ -152,7 +152,7 @@ def test_a_return_from_main_without_finalize_is_named(name: str, builder: Builde
 def test_a_signal_to_the_process_shows_the_first_thread(openmpi: Mpi, builder: Builder) -> None:
     """The second thread gets it, and 'signal 0' takes it from there."""
     program = builder.build(openmpi, "signalled.c")
-    commands = ex("continue", "proc 0 print waits = 0", "signal 0")
+    commands = ex("continue", "proc 0 print waits = 0", "signal 0", "wait")
     line = openmpi.line(2, program)
     finished = run_pgdb("launch", "--batch", "--settle", "1", *commands, *line)
     assert re.search(r"^\[0\] +SIGTERM, Terminated: .*\bmain \(", finished.out, re.M), finished.out
