@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import os
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from pgdb.frontend.system import durations
 from pgdb.ranks import RankSet
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 _WORDS: dict[Any, str] = {
     str: "a text",
@@ -25,10 +27,11 @@ _WORDS: dict[Any, str] = {
     type(None): "None",
     RankSet: "a RankSet",
     Path: "a Path",
+    os.PathLike: "a path",
+    Callable: "a function",
 }
+_SEQUENCE = "a sequence of texts, such as ['a', 'b']"
 _ACCEPTED: dict[Any, tuple[type, ...]] = {int: (numbers.Integral,), float: (numbers.Real,)}
-_TEXTS = (Sequence[str], tuple[str, ...])
-"""Types of sequences of texts; a list stands for a tuple too."""
 _TIME = "_s"
 """The end of the names of times in seconds."""
 
@@ -36,17 +39,18 @@ _TIME = "_s"
 def checks_arguments(cls: C) -> C:
     """Let the public methods of a class refuse arguments whose types are not those declared.
 
-    The methods raise :class:`UsageError`, which names the argument. Types of parameters other than
-    texts, numbers, words of a list, sets of ranks, paths and sequences of texts are left to the
-    methods.
+    The methods raise :class:`UsageError`, which names the argument. Checked are texts, numbers,
+    words of a list, sets of ranks, paths, functions, sequences of texts and protocols with
+    ``runtime_checkable``. Parameters of other types are left to the methods.
     """
     for name, function in list(vars(cls).items()):
         if inspect.isfunction(function) and not name.startswith("_"):
-            setattr(cls, name, _checked(function))
+            setattr(cls, name, checks_call(function))
     return cls
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def checks_call(function: F) -> F:
+    """Let a function refuse arguments as :func:`checks_arguments` does for methods."""
     signature = inspect.signature(function)
 
     @functools.cache
@@ -77,7 +81,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
                     _check_range(f"{function.__name__}: {name}", each, wanted)
         return function(*arguments, **named)
 
-    return call
+    return typing.cast(F, call)
 
 
 def check_kind(title: str, value: Any, wanted: Sequence[Any]) -> None:
@@ -111,21 +115,32 @@ def kinds_in(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_of(value: Any, wanted: Any) -> bool:
-    if wanted in _TEXTS:
+    origin = typing.get_origin(wanted)
+    if origin in (Sequence, tuple):  # a list stands for a tuple, too
         # A text is a sequence of texts too, of its characters.
         is_sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-        return is_sequence and all(isinstance(each, str) for each in value)
-    if typing.get_origin(wanted) is Literal:
+        kinds = kinds_in(typing.get_args(wanted)[0])
+        return is_sequence and all(any(_is_of(each, kind) for kind in kinds) for each in value)
+    if origin is Literal:
         return isinstance(value, str) and value in typing.get_args(wanted)
-    if wanted not in _WORDS:
+    wanted = origin or wanted
+    if wanted not in _WORDS and not _is_protocol(wanted):
         return True
     if wanted is bool:  # NumPy has a type of its own
         return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
     return isinstance(value, _ACCEPTED.get(wanted, wanted))
 
 
+def _is_protocol(wanted: Any) -> bool:
+    """Return whether a type is a protocol that a value can be checked against."""
+    return getattr(wanted, "_is_runtime_protocol", False)
+
+
 def _words(wanted: Any) -> str:
+    if _is_protocol(wanted):
+        text: str = (wanted.__doc__ or wanted.__name__).splitlines()[0].rstrip(".")
+        return text[:1].lower() + text[1:]
     if typing.get_origin(wanted) is Literal:
         names = [repr(each) for each in typing.get_args(wanted)]
         return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
-    return _WORDS.get(wanted, "a sequence of texts, such as ['a', 'b']")
+    return _WORDS.get(typing.get_origin(wanted) or wanted, _SEQUENCE)

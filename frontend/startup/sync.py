@@ -14,14 +14,14 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, runtime_checkable
 
 from pgdb.controls import OutputFilter
 from pgdb.errors import SessionEndedError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import session as aio
 from pgdb.frontend.api import setting_changes
-from pgdb.frontend.api.argument_types import checks_arguments
+from pgdb.frontend.api.argument_types import checks_arguments, checks_call
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.options import SessionOptions
@@ -41,6 +41,7 @@ OnEvent = Callable[[Notification], None]
 OnStep = Callable[[str], None]
 
 
+@runtime_checkable
 class HasDescriptor(Protocol):
     """An open file."""
 
@@ -49,6 +50,7 @@ class HasDescriptor(Protocol):
         ...
 
 
+@checks_call
 def attach(
     target: int | str,
     *,
@@ -65,6 +67,7 @@ def attach(
     notification, *on_step* each step of the start; the session's thread calls both (see
     :meth:`Session.subscribe`).
 
+    :raises UsageError: if an argument is of another type, or an option has no such value.
     :raises StartError: if its ranks are not found, or none of them can be attached to; the job
         continues.
     """
@@ -80,6 +83,7 @@ def attach(
     return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
+@checks_call
 def launch(
     argv: Sequence[str | os.PathLike[str]],
     *,
@@ -96,7 +100,7 @@ def launch(
     goes to ``sys.stdout`` and ``sys.stderr``, or to *on_output*, called with ``"stdout"`` or
     ``"stderr"`` and the bytes; *on_event* and *on_step* are as for :func:`attach`.
 
-    :raises UsageError: if the line cannot be read.
+    :raises UsageError: if the line cannot be read, or an argument is of another type.
     :raises StartError: if the job or the session cannot be started; the job is ended.
     """
     chosen = SessionOptions(**options)
@@ -110,6 +114,7 @@ def launch(
     return _open(begin, on_output=on_output or _PassOn(), on_event=on_event)
 
 
+@checks_call
 def open_cores(
     cores: str | Path | Sequence[str | Path],
     *,
@@ -128,7 +133,7 @@ def open_cores(
     that they name is elsewhere. *hosts* are those that hold the files, empty for this one.
     *on_event* and *on_step* are as for :func:`attach`.
 
-    :raises UsageError: if a name leads to no file.
+    :raises UsageError: if a name leads to no file, or an argument is of another type.
     :raises StartError: if there is no core file that can be used, or GDB cannot read any.
     """
     if isinstance(ranks, str):
@@ -153,6 +158,7 @@ def open_cores(
     return _open(begin, on_output=_PassOn(), on_event=on_event)
 
 
+@checks_call
 def replay(path: Path | str, *, on_event: OnEvent | None = None) -> Session:
     """Open a recording that :meth:`Session.save` or ``session save`` has written.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from pgdb.errors import UsageError
-from pgdb.frontend.api.argument_types import checks_arguments
-from pgdb.frontend.startup.sync import Session
+from pgdb.frontend.api.argument_types import checks_arguments, checks_call
+from pgdb.frontend.startup.sync import HasDescriptor, Session, attach, launch, open_cores, replay
 from pgdb.ranks import RankSet
 
 PLAIN = {"str", "int", "float", "bool", "None", "RankSet", "Path", "Sequence[str]"}
@@ -133,3 +135,62 @@ def test_each_method_of_a_session_refuses_them(name: str, wrong: str) -> None:
             arguments.append(each.default)
     with pytest.raises(UsageError, match=rf"{name}: {wrong} is <object object at \w+>, and n"):
         method(None, *arguments, **named)
+
+
+OPENING: dict[str, tuple[Callable[[], Any], str]] = {
+    "one line": (
+        lambda: launch("mpirun -n 2 ./app"),
+        "launch: argv is 'mpirun -n 2 ./app', and not a sequence of texts, such as ['a', 'b']",
+    ),
+    "number in a line": (
+        lambda: launch(["mpirun", "-n", 2]),  # type: ignore[list-item]
+        "launch: argv is ['mpirun', '-n', 2], and not a sequence of texts, such as ['a', 'b']",
+    ),
+    "name of a file": (
+        lambda: launch(["mpirun"], stdin="in"),  # type: ignore[arg-type]
+        "launch: stdin is 'in', and neither a whole number nor an open file nor None",
+    ),
+    "no function": (
+        lambda: launch(["mpirun"], on_output=3),  # type: ignore[arg-type]
+        "launch: on_output is 3, and neither a function nor None",
+    ),
+    "part of a pid": (
+        lambda: attach(1.5),  # type: ignore[arg-type]
+        "attach: target is 1.5, and neither a whole number nor a text",
+    ),
+    "pid by number": (
+        lambda: attach(1, pids=[12]),  # type: ignore[list-item]
+        "attach: pids is [12], and not a sequence of texts, such as ['a', 'b']",
+    ),
+    "list of ranks": (
+        lambda: attach(1, ranks=[1, 2]),  # type: ignore[arg-type]
+        "attach: ranks is [1, 2], and neither a text nor a RankSet nor None",
+    ),
+    "core by number": (
+        lambda: open_cores([3]),  # type: ignore[list-item]
+        "open_cores: cores is [3], and neither a text nor a Path nor a sequence of texts, such as "
+        "['a', 'b']",
+    ),
+    "recording by number": (
+        lambda: replay(3),  # type: ignore[arg-type]
+        "replay: path is 3, and neither a Path nor a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPENING)
+def test_the_functions_that_open_a_session_refuse_them(name: str) -> None:
+    call, message = OPENING[name]
+    with pytest.raises(UsageError) as error:
+        call()
+    assert str(error.value) == message
+
+
+def test_paths_and_open_files_are_right_for_a_launch() -> None:
+    @checks_call
+    def launched(argv: Sequence[str | os.PathLike[str]], stdin: int | HasDescriptor | None) -> Any:
+        return argv, stdin
+
+    with open(os.devnull) as file:
+        assert launched(("mpirun", Path("app")), file)[1] is file
+    assert launched([], 3)[1] == 3
