@@ -46,7 +46,7 @@ def main() -> int:
     os.close(to_anchor)
     # The daemon imports its modules meanwhile.
     from pgdb.backend.node.wireup import Daemon, wire_up
-    from pgdb.overlay.bootstrap_env import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
+    from pgdb.bootstrap_env import CALL_WORD, CANNOT_JOIN, WATCH_INPUT_VARIABLE
 
     daemon = Daemon(pid, to_daemon, from_daemon)
     wiring = wire_up(daemon)
@@ -72,7 +72,7 @@ def _become_daemon(from_anchor: int, to_anchor: int) -> None:
                 os.close(descriptor)
             except OSError:  # the descriptor of the listing itself
                 pass
-    from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
+    from pgdb.bootstrap_env import AGGREGATOR_NAME
 
     # The daemon's command line is the anchor's.
     with open("/proc/self/comm", "w", encoding="ascii") as file:
@@ -91,7 +91,7 @@ def _guard(pid: int, daemon: Daemon, *, watches_input: bool) -> None:
     """
     import signal
 
-    from pgdb.overlay.bootstrap_env import BEAT_S, HANGS_S, LEAVE_HANGS_S
+    from pgdb.bootstrap_env import BEAT_S, HANGS_S, LEAVE_HANGS_S
 
     def terminate(number: int, frame: object) -> None:
         raise _TerminatedError

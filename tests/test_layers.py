@@ -62,7 +62,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
         "pgdb.jobs",
         "pgdb.backend.rank",
     ),
-    "pgdb.backend": ("pgdb.overlay", "pgdb.backend.node"),
+    "pgdb.backend": ("pgdb.backend.node",),
     "pgdb.frontend": (),
     "pgdb.frontend.discovery": ("pgdb.jobs",),
     "pgdb.frontend.system": (),

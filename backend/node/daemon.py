@@ -17,17 +17,17 @@ import sys
 from collections.abc import MutableMapping
 
 from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch
-from pgdb.controls import HarmlessFormatter
-from pgdb.jobs.file_limit import raise_file_limit
-from pgdb.jobs.placement import absolute_parts
-from pgdb.jobs.rank_environment import rank_environment
-from pgdb.overlay.bootstrap_env import (
+from pgdb.bootstrap_env import (
     CANNOT_JOIN,
     RENDEZVOUS_TEXT_VARIABLE,
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
     USER_SEARCH_PATH_VARIABLE,
 )
+from pgdb.controls import HarmlessFormatter
+from pgdb.jobs.file_limit import raise_file_limit
+from pgdb.jobs.placement import absolute_parts
+from pgdb.jobs.rank_environment import rank_environment
 from pgdb.overlay.own_process import mark_own
 
 ILLEGAL_EVENTS_VARIABLE = "PGDB_ILLEGAL_EVENTS"

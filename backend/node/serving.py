@@ -11,8 +11,8 @@ import sys
 
 from pgdb.backend.node.aggregator import Aggregator, Place
 from pgdb.backend.rank.protocol import OpenFactory
+from pgdb.bootstrap_env import BEAT_S
 from pgdb.overlay import addresses
-from pgdb.overlay.bootstrap_env import BEAT_S
 from pgdb.overlay.channel import listen_on
 from pgdb.overlay.rendezvous import Rendezvous
 from pgdb.overlay.topology import Topology

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pgdb.overlay.bootstrap_env import (
+from pgdb.bootstrap_env import (
     FIRST_NODE_VARIABLE,
     RENDEZVOUS_TEXT_VARIABLE,
     RENDEZVOUS_VARIABLE,

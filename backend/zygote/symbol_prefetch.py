@@ -19,14 +19,14 @@ from pgdb.backend.sbd import rank_files
 from pgdb.backend.sbd.rank_files import RankFiles
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nursery
-from pgdb.errors import GdbError
-from pgdb.jobs import gdb_program, procfs
-from pgdb.jobs.placement import scrubbed_environment
-from pgdb.overlay.bootstrap_env import (
+from pgdb.bootstrap_env import (
     SYMBOL_PREFETCH_VARIABLE,
     USER_LIBRARY_PATH_VARIABLE,
     USER_PYTHONPATH_VARIABLE,
 )
+from pgdb.errors import GdbError
+from pgdb.jobs import gdb_program, procfs
+from pgdb.jobs.placement import scrubbed_environment
 
 LOG = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from bench.soak.noting import DEADLINE_S, Wrong
 from bench.soak.running import LEAVE_S, End
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from pgdb.errors import StartError
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from tests.support.jobs import Job
 from tests.support.processes import is_alive, parent_of, status

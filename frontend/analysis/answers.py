@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,7 +40,7 @@ class FieldValues(msgspec.Struct, frozen=True):
     """A number for each rank if all values are numbers, otherwise texts."""
 
 
-class Answer(msgspec.Struct, RichText, frozen=True):
+class Answer(msgspec.Struct, RichText, frozen=True, dict=True):
     """The merged answer of some ranks to one command.
 
     Every asked rank is in exactly one class or in :attr:`missing`.
@@ -66,9 +67,10 @@ class Answer(msgspec.Struct, RichText, frozen=True):
     listing: Listing | None = None
     """The files and marks of listed source lines."""
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         """Approximate size in memory."""
+        # Kept: records of some kinds are packed to be measured.
         return sum(
             _CLASS_BYTES
             + _record_bytes(each.record)

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pgdb.bracketed import comma_parts, pieces
 from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 
 _WORD_ENDS = pattern(r"[\w$)\]'\"]\Z")
 _WORD_BEGINS = pattern(r"[A-Za-z_$\d'\"(]")
 _OF_GDB = frozenset({"if", "thread", "task", "inferior", "-force-condition"})
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
-_QUOTES = "\"'"
 
 
 class TraceLine(msgspec.Struct, frozen=True):
@@ -58,7 +57,7 @@ def read_trace(text: str) -> TraceLine:
     expressions: list[str] = []
     is_open = False
     for word in rest:
-        for number, part in enumerate(_split(word)):
+        for number, part in enumerate(comma_parts(word)):
             if number == 0 and is_open and not _are_apart(expressions[-1], part):
                 expressions[-1] = f"{expressions[-1]} {part}".strip()
             else:
@@ -79,7 +78,7 @@ def _are_apart(left: str, right: str) -> bool:
 def _words(text: str) -> Iterator[str]:
     """Yield the words of a text; brackets and quotes hold blanks together."""
     word = ""
-    for piece in _pieces(text):
+    for piece in pieces(text):
         if piece.isspace():
             if word:
                 yield word
@@ -88,37 +87,3 @@ def _words(text: str) -> Iterator[str]:
             word += piece
     if word:
         yield word
-
-
-def _split(word: str) -> list[str]:
-    """Return the parts of a word between its commas outside brackets and quotes."""
-    parts = [""]
-    for piece in _pieces(word):
-        if piece == ",":
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield the characters of a text, those inside brackets or quotes together."""
-    closing: list[str] = []
-    held = ""
-    for letter in text:
-        if closing:
-            held += letter
-            if letter == closing[-1]:
-                closing.pop()
-            elif closing[-1] not in _QUOTES and (letter in _PAIRS or letter in _QUOTES):
-                closing.append(_PAIRS.get(letter, letter))
-            if not closing:
-                yield held
-                held = ""
-        elif letter in _PAIRS or letter in _QUOTES:
-            closing.append(_PAIRS.get(letter, letter))
-            held = letter
-        else:
-            yield letter
-    if held:
-        yield held

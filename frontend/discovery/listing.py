@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from pgdb.bootstrap_env import WIRE_UP_VARIABLE
 from pgdb.errors import DiscoveryError
 from pgdb.frontend.discovery import discover, mpir, slurm
 from pgdb.frontend.discovery.pid_meaning import runs_aggregators
 from pgdb.frontend.discovery.torch_listing import TorchJob, torch_jobs
 from pgdb.frontend.discovery.torch_scripts import starts_torch
 from pgdb.jobs import procfs
-from pgdb.jobs.processes import AGGREGATOR_VARIABLE, slurm_step
+from pgdb.jobs.processes import slurm_step
 from pgdb.jobs.procfs import ProcessStat
 from pgdb.jobs.rank_environment import rank_environment
 from pgdb.proctable import RankProcess
@@ -114,7 +115,7 @@ def _is_helper(stat: ProcessStat, launchers: dict[int, ProcessStat]) -> bool:
     allocation. A launcher that a rank has started has that rank's environment.
     """
     environment = procfs.environment(stat.pid) or {}
-    if AGGREGATOR_VARIABLE in environment or runs_aggregators(stat.pid):
+    if WIRE_UP_VARIABLE in environment or runs_aggregators(stat.pid):
         return True
     identity = rank_environment(environment)
     return any(

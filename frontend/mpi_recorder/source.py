@@ -10,6 +10,7 @@ from importlib.resources import files
 import msgspec
 
 from pgdb import mpi_functions
+from pgdb.bracketed import comma_parts
 from pgdb.mpi_functions import NUMBERED, TEXTS, Role
 from pgdb.mpi_recorder import layout
 
@@ -44,22 +45,11 @@ def prototypes(header: str) -> dict[str, Prototype]:
     found = {}
     for match in _PROTOTYPE.finditer(_ATTRIBUTE.sub("", header)):
         parameters = " ".join(match[2].split())
-        each = [] if parameters in ("", "void") else _split(parameters)
+        each = [] if parameters in ("", "void") else comma_parts(parameters)
         names = [named[1] for part in each if (named := _NAME.search(part)) is not None]
         if len(names) == len(each):
             found[match[1]] = Prototype(parameters or "void", tuple(names))
     return found
-
-
-def _split(parameters: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in parameters:
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [each.strip() for each in parts]
 
 
 def header_source() -> str:

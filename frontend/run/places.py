@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pgdb.bracketed import comma_parts
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.patterns import pattern
@@ -16,7 +17,6 @@ _OF_PYTHON = pattern(r"\.py:\d+\Z")
 _PYTHON = "py:"
 _MOST_GROUPS = 3
 _MOST_VALUE_CHARACTERS = 100
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def read_place(text: str, option: str, *, is_trace: bool = False) -> Place:
     body, _, condition = text.partition(" if ")
     if " if " in text and not condition.strip():
         raise UsageError(f"{option} {text!r}: no condition follows 'if'")
-    location, *rest = (each.strip() for each in split(body))
+    location, *rest = (each.strip() for each in comma_parts(body))
     if not location:
         raise UsageError(
             f"{option} {text!r}: a location is needed, for example solver.c:120,residual"
@@ -78,29 +78,6 @@ def _in_language(location: str, expression: str) -> str:
     """
     is_plain = _OF_PYTHON.search(location) and not expression.startswith(_PYTHON)
     return f"{_PYTHON}{expression}" if is_plain else expression
-
-
-def split(text: str) -> list[str]:
-    """Return the parts of a text between its commas outside brackets and quotes.
-
-    >>> split("f(a, b),c")
-    ['f(a, b)', 'c']
-    """
-    parts, closing, quote = [""], [], ""
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter in _CLOSING:
-            closing.append(_CLOSING[letter])
-        elif closing and letter == closing[-1]:
-            closing.pop()
-        elif letter == "," and not closing:
-            parts.append("")
-            continue
-        parts[-1] += letter
-    return parts
 
 
 def pairs_of(conditions: Sequence[str], locations: Sequence[str]) -> tuple[Place, ...]:

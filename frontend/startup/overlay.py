@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from pgdb.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from pgdb.errors import UsageError
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.startup import places
@@ -25,7 +26,6 @@ from pgdb.jobs.launchers import Family
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay import addresses
 from pgdb.overlay.archive_bootstrap import VARIABLE as SHIP_VARIABLE
-from pgdb.overlay.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from pgdb.overlay.channel import Listener, listen
 from pgdb.overlay.credentials import make_credentials
 from pgdb.overlay.messages import Find, Found, Hello, Joined, Lost, Notice, Shutdown

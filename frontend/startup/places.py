@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from pgdb.jobs import procfs
 from pgdb.jobs.launchers import Launcher
 from pgdb.overlay import addresses
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.overlay.messages import Hello
 
 LOG = logging.getLogger(__name__)

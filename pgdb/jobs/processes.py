@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from pgdb.bootstrap_env import WIRE_UP_VARIABLE
 from pgdb.jobs import procfs, world_keys
 from pgdb.jobs.live_environment import live_environment
 from pgdb.jobs.procfs import ProcessStat
@@ -17,11 +18,6 @@ from pgdb.jobs.rank_environment import (
 )
 from pgdb.patterns import pattern
 
-# The anchors of our aggregators have it; no other process of PGDB's has a rank's environment. It
-# has a second declaration: bootstrap_env.py imports nothing, and this folder nothing of overlay/.
-AGGREGATOR_VARIABLE = "PGDB_WIRE_UP"
-"""Variable in the environment of aggregators and their launchers, see
-:data:`pgdb.overlay.bootstrap_env.WIRE_UP_VARIABLE`."""
 # Daemons start ranks on their own host and may have a rank's environment themselves: Open MPI's run
 # as a Slurm step if there is Slurm. Debian's is slurmstepd-wlm.
 _DAEMON = pattern(
@@ -158,7 +154,9 @@ class Processes:
     def is_ours(self, pid: int) -> bool:
         """Return whether a launcher started *pid*, or an ancestor of it, as a process of PGDB's."""
         return any(
-            AGGREGATOR_VARIABLE in (self.environment(each) or {})
+            # The anchors of our aggregators have it; no other process of PGDB's has a rank's
+            # environment.
+            WIRE_UP_VARIABLE in (self.environment(each) or {})
             for each in (pid, *self.above(pid))
         )
 

@@ -6,16 +6,16 @@ import json
 
 import msgspec
 
-from pgdb.overlay.bootstrap_env import CALL_WORD as CALL_WORD
-from pgdb.overlay.bootstrap_env import CANNOT_JOIN as CANNOT_JOIN
-from pgdb.overlay.bootstrap_env import FIRST_NODE_VARIABLE as FIRST_NODE_VARIABLE
-from pgdb.overlay.bootstrap_env import RENDEZVOUS_TEXT_VARIABLE as RENDEZVOUS_TEXT_VARIABLE
-from pgdb.overlay.bootstrap_env import RENDEZVOUS_VARIABLE as RENDEZVOUS_VARIABLE
-from pgdb.overlay.bootstrap_env import USER_LIBRARY_PATH_VARIABLE as USER_LIBRARY_PATH_VARIABLE
-from pgdb.overlay.bootstrap_env import USER_PYTHONPATH_VARIABLE as USER_PYTHONPATH_VARIABLE
-from pgdb.overlay.bootstrap_env import USER_SEARCH_PATH_VARIABLE as USER_SEARCH_PATH_VARIABLE
-from pgdb.overlay.bootstrap_env import WATCH_INPUT_VARIABLE as WATCH_INPUT_VARIABLE
-from pgdb.overlay.bootstrap_env import WIRE_UP_VARIABLE as WIRE_UP_VARIABLE
+from pgdb.bootstrap_env import CALL_WORD as CALL_WORD
+from pgdb.bootstrap_env import CANNOT_JOIN as CANNOT_JOIN
+from pgdb.bootstrap_env import FIRST_NODE_VARIABLE as FIRST_NODE_VARIABLE
+from pgdb.bootstrap_env import RENDEZVOUS_TEXT_VARIABLE as RENDEZVOUS_TEXT_VARIABLE
+from pgdb.bootstrap_env import RENDEZVOUS_VARIABLE as RENDEZVOUS_VARIABLE
+from pgdb.bootstrap_env import USER_LIBRARY_PATH_VARIABLE as USER_LIBRARY_PATH_VARIABLE
+from pgdb.bootstrap_env import USER_PYTHONPATH_VARIABLE as USER_PYTHONPATH_VARIABLE
+from pgdb.bootstrap_env import USER_SEARCH_PATH_VARIABLE as USER_SEARCH_PATH_VARIABLE
+from pgdb.bootstrap_env import WATCH_INPUT_VARIABLE as WATCH_INPUT_VARIABLE
+from pgdb.bootstrap_env import WIRE_UP_VARIABLE as WIRE_UP_VARIABLE
 
 MAX_HINTS = 8
 

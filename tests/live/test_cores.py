@@ -15,8 +15,8 @@ import pytest
 import pgdb
 from pgdb import Notification
 from pgdb.backend.gdb.core_factory import most_at_work
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from pgdb.frontend.api.notifications import RanksLost
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
 from pgdb.ranks import RankSet
 from pgdb.records import Stop
 from tests.conftest import Build

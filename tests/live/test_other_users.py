@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
 from tests.support.jobs import START_DEADLINE_S
 from tests.support.processes import processes_with, ranks_with, wait_until

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 import pgdb
+from pgdb.bootstrap_env import LEAVE_HANGS_S
 from pgdb.frontend.api.notifications import Notification
 from pgdb.frontend.startup import overlay as overlay_module
 from pgdb.frontend.startup.sync import Session
-from pgdb.overlay.bootstrap_env import LEAVE_HANGS_S
 from pgdb.ranks import RankSet
 from tests.conftest import Build, our_processes
 from tests.fakes.clock import YEARS_38_S, Clock

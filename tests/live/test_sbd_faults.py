@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from tests.support.deliveries import (
     DEADLINE_S,
     WITH_SBD,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
-from pgdb.overlay.bootstrap_env import AGGREGATOR_NAME
+from pgdb.bootstrap_env import AGGREGATOR_NAME
 from tests.conftest import Build, StartJob
 from tests.support.hosts import Hosts
 from tests.support.jobs import run_job

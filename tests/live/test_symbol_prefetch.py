@@ -16,8 +16,8 @@ from pgdb.backend.sbd.mapped_objects import mapped_objects
 from pgdb.backend.zygote.index_cache import IndexCache
 from pgdb.backend.zygote.nursery import Nurseries
 from pgdb.backend.zygote.symbol_prefetch import Hint, SymbolPrefetch, gdb_environment
+from pgdb.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from pgdb.jobs import gdb_program, procfs
-from pgdb.overlay.bootstrap_env import SYMBOL_PREFETCH_VARIABLE
 from tests.support.processes import is_alive, is_traced, wait_until
 
 GDB = gdb_program.find_gdb("gdb") or "gdb"

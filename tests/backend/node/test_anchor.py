@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pgdb import bootstrap_env
 from pgdb.backend.__main__ import _guard
 from pgdb.backend.node.wireup import Daemon
-from pgdb.overlay import bootstrap_env
 
 Start = Callable[[str], tuple[int, Daemon]]
 NEVER_S = 120.0

@@ -1,6 +1,6 @@
 """Environment variables and words that configure an aggregator before it has a link.
 
-The anchor needs nothing else of the overlay, so this module imports nothing.
+The anchor needs nothing else of PGDB, so this module imports nothing.
 """
 
 from __future__ import annotations
