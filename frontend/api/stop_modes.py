@@ -366,16 +366,11 @@ class StopModes:
         if self._core.is_over or not self._core.is_started:
             return news
         cause = others = RankSet()
-        # Ranks that arrive at a barrier wait there for those that run. All have come to it where
-        # they are about to run on.
-        held_for = self._core.state.held_for
-        arrived = RankSet.union(held_for[why] for why in held_for if why != BY_USER)
-        arrived |= self._core.state.passing
         for each in news:
             if isinstance(each.record, Stop) and each.record.reason not in _ALONE:
-                ranks = each.ranks - arrived
-                if ranks and (found := self._others(ranks, each.record)):
-                    cause, others = cause | ranks, others | found
+                for ranks, hit in self._stopping(each.ranks, each.record):
+                    if ranks and (found := self._others(ranks, each.record, hit)):
+                        cause, others = cause | ranks, others | found
         if taken := self._core.passing.take(others):
             others -= taken
             news += self._core.state.stay_with(str(cause), taken)
@@ -396,9 +391,24 @@ class StopModes:
             return ()
         return _taken(moment)
 
-    def _others(self, ranks: RankSet, stop: Stop) -> RankSet:
-        """Return the ranks that stop with *ranks*: they run, or are about to run on."""
-        modes = {self._mode_of(number) for number in stopped_at(stop) or (0,)}
+    def _stopping(
+        self, ranks: RankSet, stop: Stop
+    ) -> tuple[tuple[RankSet, tuple[int, ...]], tuple[RankSet, tuple[int, ...]]]:
+        """Return the ranks of a stop with which others may stop, and the breakpoints that say so.
+
+        Ranks that arrive at a barrier wait there for those that run. All have come to it where they
+        are about to run on. Another breakpoint of the place has its effect on them.
+        """
+        state, hit = self._core.state, stopped_at(stop)
+        held = {why: part for why, part in state.held_for.items() if why != BY_USER}
+        arrived = RankSet.union(held.values()) - state.passing
+        others = tuple(number for number in hit if f"barrier {number}" not in held)
+        at_another = ranks & arrived if others else RankSet()
+        return (ranks - arrived - state.passing, hit or (0,)), (at_another, others)
+
+    def _others(self, ranks: RankSet, stop: Stop, hit: tuple[int, ...]) -> RankSet:
+        """Return the ranks that stop with *ranks* at *hit*: they run, or are about to run on."""
+        modes = {self._mode_of(number) for number in hit}
         state = self._core.state
         moving = state.running | state.passing & state.stopped
         if "all" in modes:

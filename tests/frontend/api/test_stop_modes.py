@@ -153,6 +153,28 @@ def test_ranks_at_a_barrier_wait_for_the_others() -> None:
     run(test, "all")
 
 
+def test_a_breakpoint_at_the_place_of_a_barrier_stops_the_others() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        point = await session.ranks("2-3").barrier("f")
+        await session.break_at("f", stop="all")
+        job.hit("3", point.number, breakpoints=(point.number, session.last_breakpoint))
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["0-2"] and session.barriers[0].arrived == ranks("3")
+
+    run(test)
+
+
+def test_the_last_rank_at_a_barrier_stops_the_others_for_a_breakpoint_of_the_place() -> None:
+    async def test(job: StoppingJob, session: Session) -> None:
+        point = await session.ranks("2-3").barrier("f")
+        await session.break_at("f", stop="all")
+        job.hit("2-3", point.number, breakpoints=(point.number, session.last_breakpoint))
+        await until(session, lambda: session.state.stopped == ALL)
+        assert job.interrupted == ["0-1"] and session.barriers[0].met == 1
+
+    run(test)
+
+
 def test_behind_a_look_that_ended_a_step_ranks_outside_a_set_go_on() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
         session.stop_modes.set_rule(1, members="0")
