@@ -279,7 +279,8 @@ class Barriers:
         state.release(arrived, point.reason)
         point.met += 1
         point.incomplete += bool(never)
-        point.reported, point.awaited, point.is_stuck = (), (), False
+        # The report about this meeting names those that will never come.
+        point.reported, point.awaited, point.is_stuck = never, (), False
         is_last = bool(point.times) and point.met >= point.times
         # Ranks that ran on would wait for one that does not.
         has_fault = any(each.kind == "error" for each in never)

@@ -109,6 +109,21 @@ def test_a_crash_before_any_rank_has_come_is_named_at_once() -> None:
     run(job, test)
 
 
+def test_ranks_that_a_meeting_is_without_are_named_once() -> None:
+    job = job_of(r0=[CAME], r1=[CRASH])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.ranks("0-1").barrier("meet")
+        await session.ranks("0-1").continue_()
+        await session.wait()
+        session._core.wake()
+        met = [line for line in reader.lines if "is there; [1] stopped by SIGSEGV" in line]
+        assert len(met) == 1 and met == reader.lines[-1:], reader.lines
+
+    run(job, test)
+
+
 def test_the_end_of_a_job_whose_ranks_have_met_is_no_news_of_a_barrier() -> None:
     job = job_of(**{f"r{rank}": [CAME, Exit(code=0)] for rank in range(4)})
 
