@@ -14,7 +14,7 @@ from pgdb.frontend.show.text.stop_details import split_details
 from pgdb.frontend.show.text.text_blocks import notes_on_displays, text_blocks
 from pgdb.function_names import bare_name
 from pgdb.merge.classes import EquivalenceClass
-from pgdb.merge.normalize import DIFFERENT
+from pgdb.merge.normalize import DIFFERENT, join_slots
 from pgdb.ranks import RankSet
 from pgdb.records import (
     BreakpointsChanged,
@@ -93,7 +93,7 @@ def events(
         for number, each in enumerate(classes)
         if isinstance(each.record, Stop | Exit | Output | Gone) and number not in merged
     ]
-    shown = _with_equal_ends_as_one(shown)
+    shown = _of_several_runs(_with_equal_ends_as_one(shown))
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
@@ -135,6 +135,26 @@ def _with_equal_ends_as_one(
             kept.append(each)
         else:
             kept[place] = replace(kept[place], ranks=kept[place].ranks | each.ranks)
+    return kept
+
+
+def _of_several_runs(
+    classes: Sequence[EquivalenceClass[Event]],
+) -> list[EquivalenceClass[Event]]:
+    """Return classes with stops that differ in nothing but their runs as one."""
+    kept: list[EquivalenceClass[Event]] = []
+    places: dict[Stop, int] = {}
+    for each in classes:
+        if not isinstance(each.record, Stop):
+            kept.append(each)
+            continue
+        stop = replace(each.record, run=0)
+        place = places.setdefault(stop, len(kept))
+        if place == len(kept):
+            kept.append(EquivalenceClass(each.ranks, stop, each.slots))
+        else:
+            slots = join_slots(kept[place].slots, each.slots)
+            kept[place] = EquivalenceClass(kept[place].ranks | each.ranks, stop, slots)
     return kept
 
 

@@ -328,6 +328,14 @@ def test_equal_ends_of_several_runs_are_one_line() -> None:
     assert event_text.events(classes) == "[0,2-3] ended by SIGKILL\n[1]     exited with code 3"
 
 
+def test_equal_stops_of_several_runs_are_one_line() -> None:
+    stops = [("0", Stop(reason="entry", run=3)), ("1", Stop(reason="fork", run=4))]
+    stops += [("2-3", Stop(reason="entry", run=5))]
+    classes = [EquivalenceClass[Event](RankSet.parse(text), stop) for text, stop in stops]
+    text = event_text.events(classes)
+    assert [line.split()[0] for line in text.splitlines()] == ["[0,2-3]", "[1]"]
+
+
 def test_wide_stops_leave_long_arguments_out() -> None:
     frame = Frame(
         level=0,
