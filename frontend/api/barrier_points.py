@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api import absentees
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
 from pgdb.frontend.api.breakpoint_journal import BreakpointJournal
@@ -129,6 +132,31 @@ class Point(msgspec.Struct):
             disabled=self.disabled_on(journal),
             absent=absentees.in_order((*never, *absentees.renewed(others, state, journal))),
         )
+
+
+def check_change(points: Mapping[int, Point], command: str, numbers: Sequence[str]) -> None:
+    """Check that a change of breakpoints leaves each of the barriers among them one.
+
+    :raises UsageError: if not.
+    """
+    for text in numbers:
+        first, has_place, _ = text.partition(".")
+        start, _, end = first.partition("-")
+        if not start.isdecimal() or not (end or start).isdecimal():
+            continue
+        for number in points:
+            if points[number].is_over or not int(start) <= number <= int(end or start):
+                continue
+            if command == "enable delete":
+                raise UsageError(
+                    f"breakpoint {number} is a barrier, and each rank would delete it on its own; "
+                    "'barrier LOCATION --times 1' deletes it when all have met"
+                )
+            if has_place:
+                raise UsageError(
+                    f"breakpoint {number} is a barrier, which is at all of its places; "
+                    f"'disable {number}' and 'enable {number}' are for all of them"
+                )
 
 
 def _condition_text(conditions: dict[str, RankSet]) -> str:

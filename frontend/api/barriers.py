@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +21,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import absentees, held_waits, whereabouts
 from pgdb.frontend.api.absentees import Absent, Barrier, BarrierThen
 from pgdb.frontend.api.arrivals import at_others
-from pgdb.frontend.api.barrier_points import Point
+from pgdb.frontend.api.barrier_points import Point, check_change
 from pgdb.frontend.api.breakpoint_making import why_none
 from pgdb.frontend.api.breakpoint_numbers import last_made
 from pgdb.frontend.api.core import Core
@@ -89,6 +89,10 @@ class Barriers:
             there = ", ".join(str(each.number) for each in self.all) or "none"
             raise UsageError(f"there is no barrier {number}; there are: {there}")
         return self._shown(point)
+
+    def check_change(self, command: str, numbers: Sequence[str]) -> None:
+        """Check that a change of breakpoints leaves each barrier one."""
+        check_change(self._points, command, numbers)
 
     async def make(
         self,

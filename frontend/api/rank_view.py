@@ -335,6 +335,7 @@ class RankView(RankGroups):
 
         Without *numbers*, on all breakpoints.
         """
+        self._session.all_barriers.check_change(command, numbers)
         line = " ".join(part for part in (command, *numbers, argument) if part)
         operation = ChangeBreakpoints(command=command, numbers=tuple(numbers), argument=argument)
         return known_to_some(await self._session.ask(line, operation, self.set, of_ended=True))

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pgdb.errors import UsageError
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text
@@ -28,6 +29,25 @@ def test_a_barrier_has_the_condition_that_its_breakpoint_was_given_last() -> Non
         assert session.barriers[0].condition == "x on [0-1], 1 on [2], tick == 7 on [3]"
         await session.change_breakpoints("condition", ["1"])
         assert session.barriers[0].condition == ""
+
+    run(job_of(), test)
+
+
+def test_a_change_that_would_take_a_barrier_apart_is_refused() -> None:
+    async def test(session: Session) -> None:
+        await session.barrier("meet")
+        await session.break_at("other")
+        for numbers in (["1"], ["1-2"], ["2", "1"]):
+            with pytest.raises(UsageError, match=r"breakpoint 1 is a barrier, .* '.* --times 1'"):
+                await session.change_breakpoints("enable delete", numbers)
+        for command in ("disable", "enable"):
+            with pytest.raises(UsageError, match=r"a barrier, .*; 'disable 1' and 'enable 1' are"):
+                await session.change_breakpoints(command, ["1.2"])
+        await session.change_breakpoints("enable once", ["1"])
+        await session.change_breakpoints("enable delete", ["2"])
+        await session.change_breakpoints("disable", ["2.1"])
+        await session.delete(1)
+        await session.change_breakpoints("enable delete", ["1"])
 
     run(job_of(), test)
 
