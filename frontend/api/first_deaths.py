@@ -81,7 +81,8 @@ class FirstDeaths:
     def _left_before(self, classes: Iterable[EquivalenceClass[Event]], live: RankSet) -> RankSet:
         """Return the ranks with a good end for which a launcher ends others, most likely.
 
-        One rank of several can be ended for another reason: the kernel's memory is short.
+        One rank of several can be ended for another reason: the kernel's memory is short. Where
+        others are ended behind it, either can be the reason, and both are returned.
         """
         good, ended = RankSet(), RankSet()
         for each in classes:
@@ -94,8 +95,8 @@ class FirstDeaths:
             self._left = RankSet()
         if good:
             self._left, self._left_at_s = self._left | good, now_s
-        is_at_once = len(ended) > 1 or ended == live - good
-        return self._left if ended and is_at_once and not self._killed else RankSet()
+        is_at_once = len(ended) > 1 or ended == live - good or bool(self._killed)
+        return self._left | self._killed if self._left and ended and is_at_once else RankSet()
 
     def with_first(self, event: E, ranks: RankSet, killed: RankSet) -> E:
         """Return an event of *ranks* with the ranks that died before.

@@ -65,6 +65,21 @@ def test_one_rank_of_several_can_be_killed_for_another_reason() -> None:
     job = Job()
     job.named_at(("1", LEFT))
     assert job.named_at(("0", KILLED)) == [""]
+    assert job.named_at(("2-3", KILLED)) == ["0-1"]
+
+
+def test_ranks_that_are_ended_one_by_one_name_the_one_that_left() -> None:
+    job = Job()
+    job.named_at(("1", LEFT))
+    assert job.named_at(("0", KILLED)) == [""]
+    assert job.named_at(("2", KILLED)) == ["0-1"]
+    job.now_s += 2 * MOST_LEAVING_S
+    assert job.named_at(("3", KILLED)) == ["0-1"]
+
+
+def test_ranks_that_are_ended_behind_a_killed_one_name_nobody() -> None:
+    job = Job()
+    assert job.named_at(("0", KILLED)) == [""]
     assert job.named_at(("2-3", KILLED)) == [""]
 
 
