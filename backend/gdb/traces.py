@@ -17,10 +17,16 @@ from pgdb.backend.gdb.queries import failure
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
 from pgdb.overlay.operations import ReadBlock, Reduce, trace_of
+from pgdb.patterns import pattern
 from pgdb.records import Block, Done, Failure, Record, Text, Variable, Variables
 
 NO_VALUE = (
     "the values of a trace are numbers for 'stat', 'plot' and 'dump'; 'traces N' shows its rows"
+)
+_OF_PYTHON = pattern(r"\.py:\d+\Z")
+_NOT_IN_PYTHON = (
+    "a trace collects at places of compiled code, not at lines of Python; 'break FILE.py:LINE' "
+    "stops there, and 'until-differ py:NAME --at FILE.py:LINE' compares values from hit to hit"
 )
 _ITEM_BYTES = 8
 _LETTERS = {"q": "i", "d": "f"}
@@ -43,7 +49,8 @@ async def start(gdb: GdbSession, operation: StartTrace) -> Record:
         operation.first,
     )
     if isinstance(found, Failure):
-        return found
+        is_python = _OF_PYTHON.search(operation.place) and "No source file" in found.message
+        return Failure(message=_NOT_IN_PYTHON) if is_python else found
     places = [_place_text(*each) for each in found["places"]]
     more = [f"{len(places) - _MOST_PLACES} more"] if len(places) > _MOST_PLACES else []
     return Text(text=", ".join([*places[:_MOST_PLACES], *more]) or operation.place)

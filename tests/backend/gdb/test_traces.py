@@ -65,6 +65,18 @@ def test_what_cannot_be_is_a_failure(gdb: Played, message: str) -> None:
     assert found.message == message
 
 
+def test_a_line_of_python_is_refused_with_a_way_out() -> None:
+    gdb = Played({"error": "No source file named ring.py."})
+    operation = StartTrace(number=1, place="ring.py:7", expressions=("x",))
+    found = asyncio.run(traces.start(session(gdb), operation))
+    assert isinstance(found, Failure)
+    assert "not at lines of Python; 'break FILE.py:LINE'" in found.message
+    other = StartTrace(number=1, place="ring.c:7", expressions=("x",))
+    assert asyncio.run(traces.start(session(gdb), other)) == Failure(
+        message="No source file named ring.py."
+    )
+
+
 def test_rows_are_variables_by_row_and_column() -> None:
     gdb = Played({"total": 9, "is_full": True, "columns": [["1", "2"], ["0.5", '"x"']]})
     rows = asyncio.run(traces.rows(session(gdb), ListTrace(number=1, begin=7, count=2)))
