@@ -119,6 +119,11 @@ class Point(msgspec.Struct):
         others = [each for each in self.reported if each.ranks <= left]
         if absentees.are_outdated(others, self.held, state):
             others = []
+        arrived = self.arrived(state)
+        unnamed = left - arrived - RankSet.union(each.ranks for each in others)
+        if arrived and (stopped := unnamed & state.stopped - state.passing):
+            # They have stopped since the report, and no further rank has come.
+            others += absentees.waited_for(state, stopped, (), journal=journal)
         return Barrier(
             number=self.number,
             location=self.location,
@@ -128,7 +133,7 @@ class Point(msgspec.Struct):
             times=self.times,
             met=self.met,
             incomplete=self.incomplete,
-            arrived=self.arrived(state),
+            arrived=arrived,
             disabled=self.disabled_on(journal),
             absent=absentees.in_order((*never, *absentees.renewed(others, state, journal))),
         )

@@ -12,7 +12,7 @@ from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text
 from pgdb.ranks import RankSet
 from pgdb.records import Exit
-from tests.fakes.moving import run
+from tests.fakes.moving import at, run
 from tests.support.barriers import CAME, Reader, held, job_of, until
 from tests.support.why_calls import recv
 
@@ -31,6 +31,22 @@ def test_a_barrier_has_the_condition_that_its_breakpoint_was_given_last() -> Non
         assert session.barriers[0].condition == ""
 
     run(job_of(), test)
+
+
+def test_a_rank_that_stops_elsewhere_again_is_named_with_its_last_place() -> None:
+    job = job_of(r3=[at(61), at(62)])
+
+    async def test(session: Session) -> None:
+        reader = Reader(session)
+        await session.barrier("meet")
+        await session.continue_()
+        said = len(reader.lines)
+        await session.ranks("3").next()
+        [absent] = session.barriers[0].absent
+        assert (absent.text, str(absent.ranks)) == ("is stopped in f at a.c:62", "3")
+        assert len(reader.lines) == said
+
+    run(job, test)
 
 
 def test_a_change_that_would_take_a_barrier_apart_is_refused() -> None:
@@ -221,7 +237,8 @@ def test_a_report_is_renewed_when_others_than_those_of_the_barrier_are_released(
         kinds = [each.kind for each in session.barriers[0].absent]
         assert kinds == ["held", "in MPI"]
         session.ranks("2").release()
-        assert session.barriers[0].absent == ()
+        # The report is out of date; a rank that stands elsewhere is seen without one.
+        assert [each.kind for each in session.barriers[0].absent] == ["stopped"]
         await until(lambda: len(reader.news) > 1)
         kinds = [each.kind for each in session.barriers[0].absent]
         assert kinds == ["stopped", "in MPI"]
