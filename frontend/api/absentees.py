@@ -130,8 +130,10 @@ def waited_for(
                 left -= part
     looked_at = RankSet()
     in_function: dict[str, list[RankSet]] = {}
+    # An interrupt may have stopped some since the look.
+    moving = left - (state.stopped - state.passing)
     for way in ways_of(stacks):
-        part = way.ranks & left
+        part = way.ranks & moving
         looked_at |= part
         if part:
             in_function.setdefault(way.function, []).append(part)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from pgdb.frontend.api import absentees
+from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.session import Session
-from pgdb.records import Frame
-from tests.fakes.moving import at, run
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.records import Frame, Stack, Stop
+from tests.fakes.moving import at, frame, run
 from tests.support.answers import ranks
 from tests.support.barriers import CAME, Reader, all_but_one_come, job_of, until
 from tests.support.why_calls import recv
@@ -147,3 +150,17 @@ def test_an_interrupt_during_a_glance_keeps_the_ranks_stopped() -> None:
         assert 3 in session.state.stopped
 
     run(job, test)
+
+
+def test_a_rank_that_has_stopped_since_the_look_is_stopped() -> None:
+    state = JobState(ranks("0-3"))
+    where = Frame(level=0, function="PMPI_Recv", library="/lib/libmpi.so")
+    look = [EquivalenceClass(ranks("2-3"), Stack(frames=(where,)))]
+    stop = Stop(reason="interrupted", frame=frame(9, "g"))
+    state.apply((EquivalenceClass(ranks("3"), stop),), are_announced=True)
+    found = absentees.waited_for(state, ranks("2-3"), look)
+    assert [(str(each.ranks), each.kind) for each in found] == [("2", "in MPI"), ("3", "stopped")]
+    # PGDB has stopped it for a moment.
+    state.passing = ranks("3")
+    found = absentees.waited_for(state, ranks("2-3"), look)
+    assert [(str(each.ranks), each.kind) for each in found] == [("2-3", "in MPI")]
