@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,20 +12,19 @@ from pgdb.backend.gdb import decode, own_signals
 from pgdb.backend.gdb.attach import Acquired
 from pgdb.backend.gdb.breakpoints import Breakpoints
 from pgdb.backend.gdb.death_points import Point
-from pgdb.backend.gdb.deaths import SIGNAL_FRAME
-from pgdb.backend.gdb.exit_frames import calling_frame, follows_main
+from pgdb.backend.gdb.exit_frames import calling_frame
 from pgdb.backend.gdb.fault_causes import EXPLAINED, FAULTS, FaultCauses
 from pgdb.backend.gdb.gpu_focus import GpuFocus
 from pgdb.backend.gdb.gpu_words import is_on_gpu, place_on_gpu
 from pgdb.backend.gdb.instructions import NextInstruction
 from pgdb.backend.gdb.mi import console
-from pgdb.backend.gdb.mpi_frames import mpi_name
 from pgdb.backend.gdb.python_agent import Hit
 from pgdb.backend.gdb.python_stacks import on_one_line
 from pgdb.backend.gdb.sanitizer_reports import users_frame
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.settings import INTERRUPT
 from pgdb.backend.gdb.stacks import Stacks
+from pgdb.backend.gdb.stop_frames import called_back, called_by, dying_before, dying_in
 from pgdb.backend.gdb.stop_values import StopValues
 from pgdb.backend.gdb.stop_words import TEMPORARY, stop_words
 from pgdb.errors import GdbError
@@ -299,13 +297,13 @@ class StopReports:
                 if not inside and len(frames) > 1:
                     # No caller has a source: the function that ends the process is not the place.
                     frame, inside = frames[calling_frame(frames)], frames[0].function
-                dying = _dying_in(frames, frame, inside, called)
+                dying = dying_in(frames, frame, inside, called)
             if stop.reason in ("death", "signal-received") and (
                 words := called_back(frame, frames)
             ):
                 stop = replace(stop, detail=_joined(words, stop.detail))
             if stop.signal in FAULTS and stop.frame is not None and frame is not None:
-                words = _calling(frame, inside, stop.frame.function) if frame.level else ""
+                words = called_by(frame, inside, stop.frame.function) if frame.level else ""
                 stop = replace(stop, detail="; ".join(filter(None, (stop.detail, words))))
                 frame, inside = stop.frame, ""
             await self._select(frame)
@@ -443,69 +441,6 @@ def _may_end(stop: Stop) -> bool:
 def as_interrupt(stop: Stop) -> Stop:
     """Return a stop at a signal of ours as an interrupt."""
     return replace(stop, reason="interrupted", signal="", meaning="")
-
-
-def dying_before(shown: Frame | None, frames: Sequence[Frame]) -> str:
-    """Return the words of the frame in which the rank dies, if the frame shown has called it."""
-    inner = frames[: frames.index(shown) + 1] if shown is not None and shown in frames else frames
-    return next((each.dying for each in inner if each.dying), "")
-
-
-def called_back(shown: Frame | None, frames: Sequence[Frame]) -> str:
-    """Return the words for the call in which a library has called the function that is shown.
-
-    It is a handler: of a signal, of an error of MPI, of exceptions.
-    """
-    beyond = frames[frames.index(shown) + 1 :] if shown is not None and shown in frames else ()
-    for at, each in enumerate(beyond):
-        call = mpi_name(each.function)
-        if not each.dying and not call:
-            continue
-        frame, inside = decode.place(beyond[at:])
-        if frame is None or not frame.line or not inside:
-            return ""
-        place = f"{_place_of(frame)} ('frame {frame.level}' selects it)"
-        if each.function == SIGNAL_FRAME:
-            return f"{each.dying or 'in a handler of a signal'}, which came in {place}"
-        words = f"{inside}, {each.dying}" if each.dying else call
-        return f"called by {words}, in {place}"
-    return ""
-
-
-def _dying_in(frames: Sequence[Frame], shown: Frame | None, inside: str, called: str) -> str:
-    """Return the words for a stop before the death, such as ``MPI_Abort(comm, 3)``.
-
-    An error that led to the call comes first: ``PMPI_Send, fatal error: MPI_ERR_RANK: …``.
-    """
-    words = dying_before(shown, frames)
-    if words == "aborting the job" or words.startswith(("error code", "status")):
-        words = ""
-    if follows_main(frames):
-        called = f"{called}, returned by main"
-    if not words:
-        is_explained = called.startswith(inside.removeprefix("P"))
-        of_mpi = f"{inside}, " if mpi_name(inside) and called and not is_explained else ""
-        return f"{of_mpi}{called}" or inside or "the process ends"
-    function = inside or next(each.function for each in frames if each.dying == words)
-    cause = f"{function}, {words}"
-    return f"{cause}, {called}" if called else cause
-
-
-def _place_of(frame: Frame) -> str:
-    at = f" at {os.path.basename(frame.file)}:{frame.line}" if frame.line else ""
-    return f"{frame.function}{at}"
-
-
-def _calling(frame: Frame, inside: str, innermost: str) -> str:
-    """Return the words for the user's frame that has called the function where a rank faulted."""
-    place = _place_of(frame)
-    if not inside:
-        place = f"in {place}"
-    elif inside == innermost:
-        place = f"called by {place}"
-    else:
-        place = f"in {inside}, called by {place}"
-    return f"{place} ('frame {frame.level}' selects it)"
 
 
 def _may_be_called(stop: Stop) -> bool:

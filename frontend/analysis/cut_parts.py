@@ -118,16 +118,8 @@ async def look_at_parts(
                 paths.setdefault(path, []).append(some)
         if len(trees) < len(partial) or not 0 < len(paths) <= _MOST_PARTS:
             return answer
-        # GDB prints characters much faster than elements.
-        texts = _paths_of(trees, trails, lambda part: isinstance(part, Leaf))
-        if part_elements < whole_values.MOST_ELEMENTS:
-            numbers = _paths_of(trees, trails, is_of_numbers)
-            share = part_elements // max(1, len(paths.keys() - texts - numbers))
-            part_elements = max(most_elements, share)
-        # Containers that are known to be longer are not printed in vain.
-        limit = part_elements
-        too_long = _paths_of(trees, trails, lambda part: count_of(part) > limit) - texts
-        if "" in paths and (part_elements <= most_elements or "" in too_long):
+        limits = _limits_of_parts(trees, trails, part_elements, most_elements)
+        if limits is None:
             return answer
         looked = {}
         for path, sets in paths.items():
@@ -135,11 +127,7 @@ async def look_at_parts(
                 expression=place_of(expression, path),
                 format=format,
                 raw_pointers=raw_pointers,
-                most_elements=whole_values.MOST_ELEMENTS
-                if path in texts
-                else most_elements
-                if path in too_long
-                else part_elements,
+                most_elements=limits[path],
                 limit_bytes=limit_bytes,
                 keeps_history=True,
             )
@@ -165,6 +153,31 @@ def _trees_of(
     """Return the classes with a text and their trees, and the cut parts of each."""
     trees = [(each, node_of(each)) for each in answer.classes if _has_text(each.record)]
     return trees, {each.ranks: cut_parts(tree) for each, tree in trees}
+
+
+def _limits_of_parts(
+    trees: Sequence[tuple[EquivalenceClass[Record], Node]],
+    trails: Mapping[RankSet, Mapping[str, Trail]],
+    part_elements: int,
+    most_elements: int,
+) -> dict[str, int] | None:
+    """Return the number of elements to look at for each path; None if no look can show more."""
+    paths = {path for found in trails.values() for path in found}
+    # GDB prints characters much faster than elements.
+    texts = _paths_of(trees, trails, lambda part: isinstance(part, Leaf))
+    if part_elements < whole_values.MOST_ELEMENTS:
+        numbers = _paths_of(trees, trails, is_of_numbers)
+        share = part_elements // max(1, len(paths - texts - numbers))
+        part_elements = max(most_elements, share)
+    # Containers that are known to be longer are not printed in vain.
+    too_long = _paths_of(trees, trails, lambda part: count_of(part) > part_elements) - texts
+    if "" in paths and (part_elements <= most_elements or "" in too_long):
+        return None
+    return (
+        dict.fromkeys(paths, part_elements)
+        | dict.fromkeys(too_long, most_elements)
+        | dict.fromkeys(texts, whole_values.MOST_ELEMENTS)
+    )
 
 
 def _paths_of(

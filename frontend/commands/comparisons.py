@@ -7,7 +7,7 @@ import contextlib
 import functools
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from msgspec.structs import replace
 
@@ -200,48 +200,20 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
         await _write(before, file)
         return f"{name} is written to {file}"
     if is_number(source) or not source:
-        kept = workspace.recall(int(source or 0))
-        word, _, expression = kept.command.partition(" ")
-        if word in ("stat", "plot"):
-            has = "summed up" if word == "stat" else "drawn"
-            raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
-        answer = await in_full(before_parts(kept), session.recall)
-        # A value that has changed since then is not taken for it: its hash differs.
-        answer = await verdicts.look(session, answer, most_elements=MOST_PRINTED)
-        if all(each.is_error for each in answer.classes):
-            raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
+        answer = await _recalled(call, name, int(source or 0))
     else:
         answer = await verdicts.evaluate_to_keep(session, source, call.ranks)
         answer = await verdicts.look(session, answer)
         if not answer.classes or all(each.is_error for each in answer.classes):
             return answer  # says why there is nothing to save
-    partial = RankSet.union(
-        each.ranks
-        for each in answer.classes
-        if is_partial(each.record) or not is_known(each.record)
-    )
     made = Saved(name, answer, time.time(), session.description, is_own=True)
     replaced = workspace.saved.put(made)
     lines = [f"{name}: {_described(made)}"]
     if replaced is not None:
         lines.append(f"(in place of {_described(replaced)})")
-    if lost := _summed_up(answer) | (answer.missing.lost & session.state.live):
-        lines.append(f"{layout.brackets(lost)} not saved: their values are no longer kept")
-    for each in answer.classes:
-        if isinstance(each.record, Failure):
-            lines.append(f"{layout.brackets(each.ranks)} not saved: {each.record.message}")
-    if hashed := RankSet.union(
-        each.ranks for each in answer.classes if is_kept_as_hashes(each.record)
-    ):
-        lines.append(
-            f"{layout.brackets(hashed)} long parts are saved as hashes, which show whether they "
-            "change; 'save NAME EXPR' of one part saves its elements"
-        )
-    if partial:
-        lines.append(
-            f"{layout.brackets(partial)} saved in part, as far as it was looked at"
-            + ("" if source and not is_number(source) else f"; 'save {name} EXPR' looks at more")
-        )
+    is_expression = bool(source) and not is_number(source)
+    looks_at_more = "" if is_expression else f"; 'save {name} EXPR' looks at more"
+    lines += _limits_of(answer, session.state.live, looks_at_more)
     if file:
         try:
             await _write(made, file)
@@ -249,6 +221,48 @@ async def _save(call: Call, text: str, *, file: str) -> Outcome:
             raise CommandError(f"{error}; it is saved as {name} in this session only") from None
         lines.append(f"written to {file}")
     return "\n".join(lines)
+
+
+async def _recalled(call: Call, name: str, number: int) -> Answer:
+    """Return an earlier answer with its values in full; 0 stands for the last one.
+
+    :raises CommandError: if there is nothing in it to save.
+    """
+    kept = call.workspace.recall(number)
+    word, _, expression = kept.command.partition(" ")
+    if word in ("stat", "plot"):
+        has = "summed up" if word == "stat" else "drawn"
+        raise CommandError(f"save: '{word}' has only {has}; write 'save {name} {expression}'")
+    answer = await in_full(before_parts(kept), call.session.recall)
+    # A value that has changed since then is not taken for it: its hash differs.
+    answer = await verdicts.look(call.session, answer, most_elements=MOST_PRINTED)
+    if all(each.is_error for each in answer.classes):
+        raise CommandError(f"save: '{kept.command}' has failed, there is nothing to save")
+    return answer
+
+
+def _limits_of(answer: Answer, live: RankSet, looks_at_more: str) -> Iterator[str]:
+    """Yield a line for each thing that a saved answer lacks."""
+    if lost := _summed_up(answer) | (answer.missing.lost & live):
+        yield f"{layout.brackets(lost)} not saved: their values are no longer kept"
+    for each in answer.classes:
+        if isinstance(each.record, Failure):
+            yield f"{layout.brackets(each.ranks)} not saved: {each.record.message}"
+    if hashed := RankSet.union(
+        each.ranks for each in answer.classes if is_kept_as_hashes(each.record)
+    ):
+        yield (
+            f"{layout.brackets(hashed)} long parts are saved as hashes, which show whether they "
+            "change; 'save NAME EXPR' of one part saves its elements"
+        )
+    if partial := RankSet.union(
+        each.ranks
+        for each in answer.classes
+        if is_partial(each.record) or not is_known(each.record)
+    ):
+        yield (
+            f"{layout.brackets(partial)} saved in part, as far as it was looked at{looks_at_more}"
+        )
 
 
 def _is_of_gdb(name: str, word: str, least: int) -> bool:

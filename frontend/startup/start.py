@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pgdb.errors import (
     UsageError,
@@ -27,7 +27,7 @@ from pgdb.frontend.startup.scripted import begin_script
 from pgdb.frontend.startup.session_directory import SessionDirectory
 from pgdb.frontend.startup.session_start import prepare
 from pgdb.frontend.startup.shipping import ship_by_ssh
-from pgdb.frontend.startup.site import Site
+from pgdb.frontend.startup.site import Located, Site
 from pgdb.frontend.startup.spawned import SpawnedWorlds, names_of
 from pgdb.jobs.gdb_program import check_gdb
 from pgdb.jobs.launch_lines import check_program, given_words
@@ -91,18 +91,12 @@ async def _attach(
         directory.remove()
         raise
     job = located.job
-    for step in job.steps:
-        on_step(f"{step.name}: {step.outcome}") if options.verbose else None
+    if options.verbose:
+        for step in job.steps:
+            on_step(f"{step.name}: {step.outcome}")
     on_step(found_text(located, place))
-    if gone := job.ended - job.headless:
-        on_step(f"note: ranks [{gone}] have ended already")
-    for rank in job.headless:
-        on_step(f"note: rank {rank} has {LOST_FIRST_THREAD}; {NO_DEBUGGER}")
-    if located.lacks_ranks and not is_partial(located):
-        on_step(
-            f"note: {len(job.table.processes)} of {job.job_size} ranks are here; the others have "
-            "ended, or are on other hosts: for these give the launcher, on its host"
-        )
+    for note in _notes_on_absent(located):
+        on_step(f"note: {note}")
     starting = prepare("attach", options, directory, site, on_step, listener)
     session = starting.session
     session.description = " ".join(job.command) or job.table.source
@@ -144,6 +138,20 @@ async def _attach(
         # A host that hangs is no reason to keep the user from the prompt.
         await spawned.begin(_SPAWNED_S)
     return session
+
+
+def _notes_on_absent(located: Located) -> Iterator[str]:
+    """Yield a note on the ranks that the session cannot have, for each reason."""
+    job = located.job
+    if gone := job.ended - job.headless:
+        yield f"ranks [{gone}] have ended already"
+    for rank in job.headless:
+        yield f"rank {rank} has {LOST_FIRST_THREAD}; {NO_DEBUGGER}"
+    if located.lacks_ranks and not is_partial(located):
+        yield (
+            f"{len(job.table.processes)} of {job.job_size} ranks are here; the others have "
+            "ended, or are on other hosts: for these give the launcher, on its host"
+        )
 
 
 async def launch(
