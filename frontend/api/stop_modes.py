@@ -391,10 +391,8 @@ class StopModes:
             return ()
         return _taken(moment)
 
-    def _stopping(
-        self, ranks: RankSet, stop: Stop
-    ) -> tuple[tuple[RankSet, tuple[int, ...]], tuple[RankSet, tuple[int, ...]]]:
-        """Return the ranks of a stop with which others may stop, and the breakpoints that say so.
+    def _stopping(self, ranks: RankSet, stop: Stop) -> Iterator[tuple[RankSet, tuple[int, ...]]]:
+        """Yield ranks of a stop with which others may stop, and the breakpoints that say so.
 
         Ranks that arrive at a barrier wait there for those that run. All have come to it where they
         are about to run on. Another breakpoint of the place has its effect on them.
@@ -402,9 +400,9 @@ class StopModes:
         state, hit = self._core.state, stopped_at(stop)
         held = {why: part for why, part in state.held_for.items() if why != BY_USER}
         arrived = RankSet.union(held.values()) - state.passing
-        others = tuple(number for number in hit if f"barrier {number}" not in held)
-        at_another = ranks & arrived if others else RankSet()
-        return (ranks - arrived - state.passing, hit or (0,)), (at_another, others)
+        yield ranks - arrived - state.passing, hit or (0,)
+        if others := tuple(number for number in hit if f"barrier {number}" not in held):
+            yield ranks & arrived, others
 
     def _others(self, ranks: RankSet, stop: Stop, hit: tuple[int, ...]) -> RankSet:
         """Return the ranks that stop with *ranks* at *hit*: they run, or are about to run on."""

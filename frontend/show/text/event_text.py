@@ -93,7 +93,7 @@ def events(
         for number, each in enumerate(classes)
         if isinstance(each.record, Stop | Exit | Output | Gone) and number not in merged
     ]
-    shown = _of_several_runs(_with_equal_ends_as_one(shown))
+    shown = _of_several_runs(shown)
     column = max((len(brackets(each.ranks)) for each in shown), default=0)
     few = len(shown) <= 3
     for each in shown:
@@ -122,39 +122,27 @@ def events(
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _with_equal_ends_as_one(
-    classes: Sequence[EquivalenceClass[Event]],
-) -> list[EquivalenceClass[Event]]:
-    """Return classes without a second one of the same text: ends of several runs can be equal."""
-    kept: list[EquivalenceClass[Event]] = []
-    places: dict[str, int] = {}
-    for each in classes:
-        if not isinstance(each.record, Exit):
-            kept.append(each)
-        elif (place := places.setdefault(event(each.record), len(kept))) == len(kept):
-            kept.append(each)
-        else:
-            kept[place] = replace(kept[place], ranks=kept[place].ranks | each.ranks)
-    return kept
-
-
 def _of_several_runs(
     classes: Sequence[EquivalenceClass[Event]],
 ) -> list[EquivalenceClass[Event]]:
-    """Return classes with stops that differ in nothing but their runs as one."""
+    """Return classes with stops and ends that differ in nothing but their runs as one."""
     kept: list[EquivalenceClass[Event]] = []
-    places: dict[Stop, int] = {}
+    places: dict[tuple[Stop | str, int], int] = {}
     for each in classes:
-        if not isinstance(each.record, Stop):
+        record = each.record
+        if isinstance(record, Stop):
+            key: Stop | str = replace(record, run=0)
+        elif isinstance(record, Exit):
+            key = event(record)
+        else:
             kept.append(each)
             continue
-        stop = replace(each.record, run=0)
-        place = places.setdefault(stop, len(kept))
-        if place == len(kept):
-            kept.append(EquivalenceClass(each.ranks, stop, each.slots))
-        else:
-            slots = join_slots(kept[place].slots, each.slots)
-            kept[place] = EquivalenceClass(kept[place].ranks | each.ranks, stop, slots)
+        if (place := places.setdefault((key, len(each.slots)), len(kept))) == len(kept):
+            kept.append(each)
+            continue
+        first = kept[place]
+        slots = join_slots(first.slots, each.slots)
+        kept[place] = EquivalenceClass(first.ranks | each.ranks, first.record, slots)
     return kept
 
 
