@@ -8,7 +8,7 @@ number (:mod:`.own_breakpoints`) and are never shown.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -71,6 +71,8 @@ class Breakpoints:
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
         self.passed = PassedBreakpoints(gdb, self.deaths)
+        self._judged: dict[int, tuple[str, ...]] = {}
+        """Commands by number that GDB does not have: the front end gives them at a hit."""
         self.python = PythonBreakpoints(gdb, PythonAgent(gdb, runtime_of))
         self.reports = SanitizerReports(gdb)
 
@@ -118,6 +120,7 @@ class Breakpoints:
         self._there.clear()
         self._places.clear()
         self._settings.clear()
+        self._judged.clear()
         self.passed.forget()
         self.reports.forget()
         self.python.agent.forget()
@@ -136,6 +139,7 @@ class Breakpoints:
                 number = int(payload["id"])
                 self._places.pop(number, None)
                 self._settings.pop(number, None)
+                self._judged.pop(number, None)
                 self.passed.forget(number)
                 if (gone := self._there.pop(number, None)) is not None:
                     self.deaths.deleted(number)
@@ -423,16 +427,25 @@ class Breakpoints:
         text = "\n".join(filter(None, complaints))
         return Text(text=text) if text else Done()
 
-    async def attach_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Record:
-        """Attach GDB commands to breakpoints, which GDB carries out at each hit."""
+    async def attach_commands(
+        self, numbers: Sequence[str], commands: Sequence[str], judged: Collection[str] = ()
+    ) -> Record:
+        """Attach GDB commands to breakpoints, which GDB carries out at each hit.
+
+        GDB does not get those of the numbers *judged*.
+        """
         unknown = [each for each in numbers if int(each) not in self._there]
         complaints = "\n".join(f"No breakpoint number {each}." for each in unknown)
         if unknown and len(unknown) == len(numbers):
             return Failure(message=complaints)
         body = " ".join(quote(line) for line in commands)
-        for number in numbers:
-            for own in self.deaths.owns(int(number)) if number not in unknown else ():
-                result = await self._gdb.send(f"-break-commands {own} {body}".rstrip())
+        for number in (each for each in numbers if each not in unknown):
+            given = "" if number in judged else body
+            self._judged.pop(int(number), None)
+            if number in judged and commands:
+                self._judged[int(number)] = tuple(commands)
+            for own in self.deaths.owns(int(number)):
+                result = await self._gdb.send(f"-break-commands {own} {given}".rstrip())
                 if result.kind == "error":
                     return failure(result)
         self._changed.clear()
@@ -452,6 +465,8 @@ class Breakpoints:
                 hits += made.times
             if made.number not in self._there or not _is_meant(made, numbers, kind):
                 continue
+            if (judged := self._judged.get(made.number)) is not None:
+                made = replace(made, commands=judged)
             if made.number == self.deaths.number:
                 made = Breakpoint(
                     number=made.number,

@@ -255,9 +255,9 @@ class Operations:
                 return await self._breakpoints.insert(command, first, pid)
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)
-            case BreakpointCommands(numbers=numbers, commands=commands):
+            case BreakpointCommands(numbers=numbers, commands=commands, judged=judged):
                 commands = self._files.filled_lines(commands, pid)
-                return await self._breakpoints.attach_commands(numbers, commands)
+                return await self._breakpoints.attach_commands(numbers, commands, judged)
             case AdvanceBreakpoints(last=last):
                 await self._breakpoints.advance(last)
                 return Done()

@@ -129,8 +129,11 @@ class BreakpointJournal:
                     argument=changed.condition,
                 )
                 self._add(JournalEntry(_words(condition), condition, maker.ranks, number))
+            judged = RankSet.union(part for part, _ in self.judged_commands(*number, maker.ranks))
             for change in changes_of(changed):
-                self._add(JournalEntry(_words(change), change, maker.ranks, number))
+                is_body = isinstance(change, BreakpointCommands)
+                left = maker.ranks - judged if is_body else maker.ranks
+                self._add(JournalEntry(_words(change), change, left, number))
 
     def _remake(self, breakpoints: Iterable[Breakpoint], ranks: RankSet) -> None:
         """Add breakpoints by commands that follow from them."""
@@ -185,6 +188,18 @@ class BreakpointJournal:
                 condition = operation.argument.strip()
                 found[condition] = found.get(condition, RankSet()) | part
                 ranks -= part
+        return found
+
+    def judged_commands(self, number: int, ranks: RankSet) -> list[tuple[RankSet, tuple[str, ...]]]:
+        """Return the commands of a breakpoint that its GDBs do not have, with the ranks."""
+        found = []
+        for each in reversed(self._entries):
+            operation = each.operation
+            if not isinstance(operation, BreakpointCommands) or number not in each.numbers:
+                continue
+            part, ranks = each.ranks & ranks, ranks - each.ranks
+            if part and operation.commands and str(number) in operation.judged:
+                found.append((part, operation.commands))
         return found
 
     def disabled_on(self, number: int) -> RankSet:
@@ -295,7 +310,7 @@ class BreakpointJournal:
         kept: list[JournalEntry] = []
         for each in self._entries:
             left = tuple(number for number in each.numbers if number not in gone)
-            is_kept = only_changes and isinstance(each.operation, InsertBreakpoint)
+            is_kept = only_changes and _is_made_by_command(each.operation)
             if is_kept or left == each.numbers or each.ranks.isdisjoint(ranks):
                 kept.append(each)
                 continue
@@ -326,6 +341,12 @@ def _places(
         found[key] = (before | unknown, first)
     for (fixed, _), (part, first) in found.items():
         yield part, fixed, first
+
+
+def _is_made_by_command(operation: _BreakpointOperation) -> bool:
+    """Return whether a change of the breakpoint in a GDB leaves what an operation has made."""
+    is_judged = isinstance(operation, BreakpointCommands) and bool(operation.judged)
+    return is_judged or isinstance(operation, InsertBreakpoint)
 
 
 def _makes_tracepoint(entry: JournalEntry) -> bool:

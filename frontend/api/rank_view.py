@@ -345,9 +345,20 @@ class RankView(RankGroups):
         return await self.change_breakpoints("delete", [str(number) for number in numbers])
 
     async def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
-        """Attach GDB commands to breakpoints, which run at each hit."""
+        """Attach GDB commands to breakpoints, which run at each hit.
+
+        GDB carries them out. Where a breakpoint has a set of ranks that is read at each hit, PGDB
+        gives the commands to the GDBs of the ranks that stop there.
+        """
         commands = gdb_commands.with_files_for_ranks(commands, len(self.set))
-        operation = BreakpointCommands(numbers=tuple(numbers), commands=tuple(commands))
+        modes = self._session.stop_modes
+        operation = BreakpointCommands(
+            numbers=tuple(numbers),
+            commands=tuple(commands),
+            judged=tuple(
+                each for each in numbers if each.isdecimal() and modes.reads_set(int(each))
+            ),
+        )
         line = f"commands {' '.join(numbers)}"
         return known_to_some(await self._session.ask(line, operation, self.set, of_ended=True))
 

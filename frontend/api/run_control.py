@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import cast, get_args
 
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api import gdb_words
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.gdb_blocks import argument_of
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.traffic import Traffic
@@ -83,6 +86,21 @@ class RunControl:
         :raises CommandError: if all ranks that could be set running are held.
         """
         return await self._start(line, Console(command=line, run=True), ranks, timeout_s)
+
+    async def start_line(self, line: str, ranks: RankSet, *, continues: int) -> Answer:
+        """Set ranks running by a run command, as a part of the run of request *continues*.
+
+        Held ranks stay where they are.
+
+        :raises UsageError: as :meth:`start`.
+        :raises CommandError: as :meth:`start`.
+        """
+        word = gdb_words.resolve(line)
+        if word in get_args(RunWord):
+            argument = argument_of(line)
+            return await self.start(cast("RunWord", word), argument, ranks, continues=continues)
+        operation = Console(command=line, run=True)
+        return await self._start(line, operation, ranks, None, continues=continues)
 
     async def _start(
         self,

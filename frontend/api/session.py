@@ -113,6 +113,7 @@ class Session(RankView):
         self.settings = self._core.settings
         self.passing = self._core.passing
         self.runs = RunControl(self._core, self.traffic)
+        self.traffic.hit_commands.start = self.runs.start_line
         self.holding = Holding(self._core)
         self.all_barriers = Barriers(self._core, self)
         self.launcher_hold = LauncherHold(self._core, lambda: self.job)

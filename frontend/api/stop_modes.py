@@ -129,6 +129,10 @@ class StopModes:
         """Return the set that is read at each hit of a breakpoint, as typed; empty for none."""
         return self._rules.get(number, _Rule()).text
 
+    def reads_set(self, number: int) -> bool:
+        """Return whether the set of a breakpoint is read at each hit."""
+        return bool(self._rules.get(number, _Rule()).members)
+
     def readers_of(self, name: str) -> tuple[int, ...]:
         """Return the breakpoints that read the set @*name* at each hit."""
         uses = re.compile(rf"@{re.escape(name)}\b")

@@ -703,7 +703,11 @@ class Ranks:
         return self._loop.call(lambda: self._view.delete(*numbers))
 
     def breakpoint_commands(self, numbers: Sequence[str], commands: Sequence[str]) -> Answer:
-        """Attach GDB commands to breakpoints, which run at each hit."""
+        """Attach GDB commands to breakpoints, which run at each hit.
+
+        GDB carries them out. Where a breakpoint has a set of ranks that is read at each hit, PGDB
+        gives the commands to the GDBs of the ranks that stop there.
+        """
         return self._loop.call(lambda: self._view.breakpoint_commands(numbers, commands))
 
     def breakpoints(self, *numbers: str, kind: BreakpointKind = "") -> Answer:

@@ -14,6 +14,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.hit_commands import HitCommands
 from pgdb.frontend.api.late_answers import LateAnswers
 from pgdb.frontend.api.notifications import (
     Events,
@@ -94,6 +95,7 @@ class Traffic:
         """Number of requests to advance breakpoints that come before any other request."""
         self.late_answers = LateAnswers(self._report_late)
         self.stop_modes = StopModes(core, self)
+        self.hit_commands = HitCommands(core, self)
         self.on_stopped_again: Callable[[int, Sequence[EquivalenceClass[Record]]], None] = (
             lambda request_id, classes: None
         )
@@ -409,13 +411,15 @@ class Traffic:
         # Their GDBs work, whether they have answered or were replaced.
         self.silent -= RankSet.union(e.ranks for e in classes if isinstance(e.record, Stop))
         classes = self.stop_modes.admit(classes)
+        due = () if are_announced else self.hit_commands.due(classes)
         core.journal.hit(classes)
         if any(isinstance(each.record, BreakpointsChanged) for each in classes):
             classes = self._without_changes(classes)
         applied = core.state.apply(classes, are_announced=are_announced)
         core.passing.on_events(applied)
         self.on_news(applied)
-        news = notifier.audible(applied)
+        silent = self.hit_commands.begin(due)
+        news = notifier.audible(_without_stops(applied, silent))
         if back := lost_before - core.state.lost:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
         if news and core.is_started:
@@ -494,3 +498,14 @@ def lines_of_detached(classes: Sequence[EquivalenceClass[Record]]) -> list[str]:
         for each in classes
         if not each.is_error
     ]
+
+
+def _without_stops(classes: Events, ranks: RankSet) -> Events:
+    """Return events without the stops of *ranks*."""
+    if not ranks:
+        return classes
+    return tuple(
+        each.part(each.ranks - ranks) if isinstance(each.record, Stop) else each
+        for each in classes
+        if not isinstance(each.record, Stop) or each.ranks - ranks
+    )

@@ -289,6 +289,9 @@ async def _passcount(call: Call) -> Outcome:
 async def _commands(call: Call) -> Outcome:
     """Attach GDB commands to breakpoints. The commands are the lines that follow, up to 'end'.
 
+    The ranks carry them out at their hits. A breakpoint of a set such as @suspects has them for the
+    ranks that are in the set then.
+
     Without a number they go to the breakpoint that was made last. Where no rank has a breakpoint of
     that number, the error comes at once, and the lines that follow are commands of their own, as in
     GDB. After a 'break' that has failed, 'commands' without a number takes its lines and refuses.
@@ -310,15 +313,7 @@ async def _commands(call: Call) -> Outcome:
     bodies.check_for_gdb(call.workspace.user, "commands", body)
     if has_failed:
         last_made(call)  # raises an error
-    answer = await call.view.breakpoint_commands(numbers, body)
-    for each in numbers:
-        members = session.stop_modes.set_of(int(each)) if is_number(each) else ""
-        if body and members and call.ranks - call.workspace.parse_ranks(members):
-            session.note(
-                f"GDB carries out the commands before PGDB looks at {members}, so on ranks outside "
-                f"it as well; 'proc {members} commands {each}' is for its ranks now"
-            )
-    return answer
+    return await call.view.breakpoint_commands(numbers, body)
 
 
 def _check_whole(numbers: list[str]) -> None:

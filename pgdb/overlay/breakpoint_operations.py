@@ -50,6 +50,9 @@ class BreakpointCommands(Operation, frozen=True, kw_only=True):
 
     numbers: tuple[str, ...]
     commands: tuple[str, ...]
+    judged: tuple[str, ...] = ()
+    """The numbers whose commands GDB does not have: the front end decides at each hit whether the
+    breakpoint is for the rank, and gives it the commands then."""
 
 
 class AdvanceBreakpoints(Operation, frozen=True, kw_only=True):

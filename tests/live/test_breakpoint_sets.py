@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from pgdb.ranks import RankSet
 from tests.conftest import Build
 from tests.support.programs import Mpi, Program
 from tests.support.terminal import Finished, ex, run_pgdb
@@ -133,3 +135,89 @@ def test_run_commands_name_the_way_to_choose_ranks(mpi: Mpi, sets: Program) -> N
     for word in words:
         assert f"'proc SET {word}' chooses the ranks" in out, (word, out)
     assert "= 42" in out
+
+
+def printed(out: str, word: str) -> dict[int, list[int]]:
+    """Return the numbers that each rank has printed behind a word, in their order."""
+    found: dict[int, list[int]] = {rank: [] for rank in range(RANKS)}
+    for ranks, number in re.findall(rf"^\[([0-9,-]+)\] +{word} (\d+)$", out, re.M):
+        for rank in RankSet.parse(ranks):
+            found[rank].append(int(number))
+    return found
+
+
+def test_commands_are_for_the_ranks_of_the_set(mpi: Mpi, sets: Program, tmp_path: Path) -> None:
+    """As with commands that GDB has itself: a line that continues is the last one."""
+    script = tmp_path / "commands.gdb"
+    script.write_text(
+        f"""defset mine 1
+break {sets.at("inner")} --ranks @mine
+commands
+silent
+printf "at %d\\n", i
+if i < 3
+  continue
+end
+print i * 10
+end
+break {sets.at("helper")} --ranks @mine
+commands
+bogus
+print 77
+end
+continue
+delete 2
+continue
+info breakpoints
+defset mine 0,2
+tbreak {sets.at("helper")} --ranks @running
+commands
+printf "helper %d\\n", i
+end
+proc 1 continue
+"""
+    )
+    line = mpi.line(RANKS, sets)
+    out = run_pgdb("launch", "--batch", "--settle", 3, "-x", script, *line).out
+    assert re.search(r'^\[1\] +Undefined command: "bogus"', out, re.M), out
+    assert printed(out, "at") == {0: [], 1: [1, 2, 3], 2: []}, out
+    assert re.findall(r"^(.*) +\$\d+ = (?:30|77)$", out, re.M) == ["[1]"], out
+    # The stops of silent commands that run on are not shown.
+    assert re.findall(r"^\[1\] +Breakpoint 1,.*i=(\d)", out, re.M) == ["3"], out
+    assert "        silent\n" in out and "          continue\n" in out, out
+    assert printed(out, "helper") == {0: [], 1: [4], 2: []}, out
+
+
+def test_commands_of_a_set_hold_in_the_next_launch(mpi: Mpi, sets: Program, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.gdb"
+    script = tmp_path / "commands.gdb"
+    script.write_text(
+        f"""defset mine 0,2
+break {sets.at("inner")} --ranks @mine
+commands
+silent
+printf "then %d\\n", i
+continue
+printf "behind %d\\n", i
+end
+disable 1
+enable 1
+continue
+restart
+defset mine 1
+continue
+save breakpoints {saved}
+delete
+source {saved}
+restart
+continue
+"""
+    )
+    line = mpi.line(RANKS, sets)
+    out = run_pgdb("launch", "--batch", "--settle", 20, "-x", script, *line).out
+    first, _, rest = out.partition(") restart\n")
+    second, _, third = rest.partition(") restart\n")
+    all_hits = [*range(1, 7)]
+    assert printed(first, "then") == {0: all_hits, 1: [], 2: all_hits}, out
+    assert printed(second, "then") == printed(third, "then") == {0: [], 1: all_hits, 2: []}, out
+    assert "behind" not in re.sub(r"(?m)^ .*", "", out), out

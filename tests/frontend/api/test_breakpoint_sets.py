@@ -218,29 +218,6 @@ def test_what_stops_no_rank_has_no_set_that_is_read_at_a_stop(line: str, error: 
     run(test)
 
 
-def test_commands_of_a_breakpoint_with_a_set_are_of_all_its_ranks() -> None:
-    class Typist(User):
-        def __init__(self, session: Session) -> None:
-            super().__init__(session)
-            self.body = ["print x", "end"]
-
-        async def _read(self, prompt: str) -> str | None:
-            return self.body.pop(0)
-
-    async def test(job: StoppingJob, session: Session) -> None:
-        user = Typist(session)
-        await user.type("defset mine 1")
-        await user.type("break f --ranks @mine")
-        note = "on ranks outside it as well; 'proc @mine commands 1' is for its ranks now"
-        assert note in await user.type("commands 1")
-        user.body = ["print x", "end"]
-        assert "outside" not in await user.type("proc @mine commands 1")
-        user.body = ["end"]
-        assert "outside" not in await user.type("commands 1")
-
-    run(test)
-
-
 def test_the_prompt_takes_a_set_and_a_mode() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
         user = User(session)

@@ -1,0 +1,233 @@
+"""Commands of breakpoints whose set of ranks is read at each hit.
+
+GDB would carry them out before PGDB has read the set, on all ranks. So the GDBs do not have these
+commands. PGDB gives them to the ranks of the set when their stop is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from pgdb.errors import PgdbError
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api import gdb_commands, gdb_words
+from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.gdb_blocks import Line, Node, parse
+from pgdb.frontend.api.gdb_words import Kind
+from pgdb.frontend.api.notifications import Events, RankEvents
+from pgdb.frontend.api.passing import Passing
+from pgdb.frontend.store.script_log import inner
+from pgdb.merge.classes import EquivalenceClass
+from pgdb.overlay.messages import Interrupt, Script
+from pgdb.patterns import pattern
+from pgdb.ranks import RankSet
+from pgdb.records import BreakpointsMade, Event, Failure, Output, Running, Stop, Text, stopped_at
+
+if TYPE_CHECKING:
+    from pgdb.frontend.api.traffic import Traffic
+
+_RUN_CODE = ("python", "guile", "source", "eval", "with", "compile")
+"""Commands of GDB's that can carry out any other one."""
+
+_LINE = pattern(r"line \d+: ")
+
+
+class Starter(Protocol):
+    """Function that sets ranks running by a run command, as a part of an earlier run."""
+
+    async def __call__(self, line: str, ranks: RankSet, *, continues: int) -> Answer:
+        """Set the ranks running by *line*, as a part of the run of request *continues*."""
+
+
+class Due(msgspec.Struct, frozen=True):
+    """Commands that ranks are to carry out at their hit."""
+
+    ranks: RankSet
+    run: int
+    """The run that ended with the hit."""
+    bodies: tuple[tuple[int, tuple[str, ...]], ...]
+    """The commands of each breakpoint, by its number."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the stop is not shown if the ranks run on."""
+        return any(_is_silent(lines) for _, lines in self.bodies)
+
+
+class HitCommands:
+    """Carrier out of the commands of breakpoints, at the hits of the ranks that stop there."""
+
+    def __init__(self, core: Core, traffic: Traffic) -> None:
+        self._core = core
+        self._traffic = traffic
+        self.start: Starter | None = None
+        """Function that sets ranks running by a run command."""
+
+    def due(self, classes: Events) -> tuple[Due, ...]:
+        """Return the commands of the hits of *classes*, whose breakpoints are for their ranks.
+
+        The breakpoints have to be there still: a hit deletes temporary ones.
+        """
+        found: list[Due] = []
+        for each in classes:
+            if isinstance(each.record, Stop) and (numbers := stopped_at(each.record)):
+                found += self._due_at(each.ranks, numbers, each.record.run)
+        return tuple(found)
+
+    def _due_at(self, ranks: RankSet, numbers: Sequence[int], run: int) -> Iterator[Due]:
+        parts: list[Due] = [Due(ranks, run, ())]
+        for number in numbers:
+            for having, lines in self._core.journal.judged_commands(number, ranks):
+                parts = [part for each in parts for part in _divided(each, having, number, lines)]
+        yield from (each for each in parts if each.ranks and each.bodies)
+
+    def begin(self, due: Iterable[Due]) -> RankSet:
+        """Begin to carry out commands; return the ranks whose stop is shown only if they stay."""
+        silent = RankSet()
+        for each in due:
+            if ranks := each.ranks & self._core.state.stopped:
+                passing = self._core.passing.begin(ranks)
+                silent |= ranks if each.is_silent else RankSet()
+                self._core.begin(self._carry_out(each, passing))
+        return silent
+
+    async def _carry_out(self, due: Due, passing: Passing) -> None:
+        core, left = self._core, passing.ranks
+        try:
+            for number, lines in due.bodies:
+                lines = lines[1:] if _is_silent(lines) else lines
+                for nodes in _steps(parse("commands", lines).body):
+                    if left := left & passing.ranks & core.state.stopped:
+                        left = await self._step(due, passing, number, nodes, left)
+        except PgdbError as error:
+            core.note(f"[{left}] commands of a breakpoint were not carried out: {error}")
+        finally:
+            stays = passing.ranks & core.state.stopped
+            core.passing.end(passing)
+            if due.is_silent and (classes := core.state.latest(stays)):
+                core.notifier.notify(RankEvents(classes=classes))
+
+    async def _step(
+        self, due: Due, passing: Passing, number: int, nodes: Sequence[Node], ranks: RankSet
+    ) -> RankSet:
+        """Carry out some lines; return the ranks that carry out the next ones."""
+        core = self._core
+        if may_run(nodes[0]) and (held := ranks & core.state.held):
+            line = nodes[0].text
+            core.note(f"[{held}] held, so '{line}' of breakpoint {number} has no effect there")
+            if not (ranks := ranks - held):
+                return ranks
+        with inner():
+            if len(nodes) == 1 and isinstance(nodes[0], Line) and _is_run(nodes[0].text):
+                assert self.start is not None
+                line = nodes[0].text
+                await self.start(line, ranks, continues=due.run)
+                return RankSet()
+            answer, started = await self._script(due, number, nodes, ranks)
+        if late := answer.missing.late:
+            them = by_number(late, "it goes", "they go")
+            core.note(f"[{late}] the commands of breakpoint {number} take long; {them} on")
+        failed = self._show(answer)
+        if (again := started - passing.ranks & core.state.running) and not core.is_over:
+            # The user's interrupt found them stopped, before the commands let them run on.
+            core.begin(self._traffic.ask("interrupt", Interrupt(), again, is_own=True))
+        return ranks - started - failed - answer.missing.ranks
+
+    async def _script(
+        self, due: Due, number: int, nodes: Sequence[Node], ranks: RankSet
+    ) -> tuple[Answer, RankSet]:
+        """Give lines to the ranks' GDBs; return the answer, and the ranks that run by them."""
+        request = self._core.transport.next_id()
+        lines = [line for each in nodes for line in _lines_of(each)]
+        answer = await self._traffic.ask(
+            f"commands of breakpoint {number}",
+            Script(lines=gdb_commands.with_files_for_ranks(lines, len(ranks))),
+            ranks,
+            request_id=request,
+        )
+        started = RankSet.union(
+            each.ranks for each in answer.classes if isinstance(each.record, Running)
+        )
+        if started:
+            self._core.state.continue_run(request, due.run, started & self._core.state.running)
+            self._traffic.stop_modes.continues(request, due.run)
+        return answer, started
+
+    def _show(self, answer: Answer) -> RankSet:
+        """Report what the commands have printed; return the ranks in which a line has failed."""
+        shown: list[EquivalenceClass[Event]] = []
+        failed = RankSet()
+        for each in answer.classes:
+            match each.record:
+                case Text(text=text):
+                    output = Output(text=text, of_stop=True)
+                    shown.append(EquivalenceClass(each.ranks, output, each.slots))
+                case BreakpointsMade() if text := _text_of(each.filled):
+                    shown.append(EquivalenceClass(each.ranks, Output(text=text, of_stop=True)))
+                case Failure(message=message):
+                    failed |= each.ranks
+                    # As where GDB itself carries the commands out: it names no line.
+                    output = Output(text=_LINE.sub("", message, count=1), of_stop=True)
+                    shown.append(EquivalenceClass(each.ranks, output, each.slots))
+                case _:
+                    pass
+        if shown:
+            self._traffic.on_events(tuple(shown))
+        return failed
+
+
+def _text_of(record: object) -> str:
+    return record.text if isinstance(record, BreakpointsMade) else ""
+
+
+def may_run(node: Node) -> bool:
+    """Return whether a line or a block of GDB's can set the rank running.
+
+    >>> may_run(Line(1, "print x")), may_run(Line(1, "c")), may_run(Line(1, "mine"))
+    (False, True, True)
+    """
+    if isinstance(node, Line):
+        word = gdb_words.resolve(gdb_commands.innermost(node.text))
+        return word not in gdb_words.KINDS or word in _RUN_CODE or _is_run(node.text)
+    return node.is_text or any(map(may_run, (*node.body, *node.otherwise)))
+
+
+def _is_run(line: str) -> bool:
+    return gdb_commands.kind_of(gdb_words.resolve(line), line) is Kind.RUN
+
+
+def _steps(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    """Yield the lines that go to the GDBs at once.
+
+    As in GDB, the lines behind one that has set the rank running are not carried out.
+    """
+    together: list[Node] = []
+    for each in nodes:
+        if not may_run(each):
+            together.append(each)
+            continue
+        if together:
+            yield together
+            together = []
+        yield [each]
+    if together:
+        yield together
+
+
+def _lines_of(node: Node) -> Sequence[str]:
+    return (node.text,) if isinstance(node, Line) else node.raw
+
+
+def _is_silent(lines: Sequence[str]) -> bool:
+    return bool(lines) and lines[0].strip() == "silent"
+
+
+def _divided(due: Due, having: RankSet, number: int, lines: tuple[str, ...]) -> Iterator[Due]:
+    """Yield the ranks that carry out *lines* as well, and the others."""
+    body = (*due.bodies, (number, lines))
+    yield Due(due.ranks & having, due.run, body)
+    yield Due(due.ranks - having, due.run, due.bodies)
