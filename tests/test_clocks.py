@@ -20,7 +20,7 @@ MAY = {
     # To say when something was: in answers, files, logs, reports.
     "frontend": {
         "ui/batch",
-        "commands/comparisons",
+        "commands/saved_answers",
         "show/export/tree_files",
         "ui/bug_report",
         "store/history",
