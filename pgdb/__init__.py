@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from pgdb.frontend.analysis.assertions import Check as Check
     from pgdb.frontend.analysis.calltree import CallTree as CallTree
     from pgdb.frontend.analysis.comparing import Comparison as Comparison
-    from pgdb.frontend.analysis.comparing import compare as compare
     from pgdb.frontend.analysis.decompose import GlobalArray as GlobalArray
     from pgdb.frontend.analysis.layouts import Layout as Layout
+    from pgdb.frontend.api.answer_calls import compare as compare
     from pgdb.frontend.api.notifications import Notification as Notification
     from pgdb.frontend.api.notifications import Told as Told
     from pgdb.frontend.api.options import SessionOptions as SessionOptions
@@ -104,7 +104,7 @@ _HOMES = {
     "Told": "pgdb.frontend.api.notifications",
     "UsageError": "pgdb.errors",
     "attach": "pgdb.frontend.startup.sync",
-    "compare": "pgdb.frontend.analysis.comparing",
+    "compare": "pgdb.frontend.api.answer_calls",
     "launch": "pgdb.frontend.startup.sync",
     "open_cores": "pgdb.frontend.startup.sync",
     "replay": "pgdb.frontend.startup.sync",

@@ -40,8 +40,8 @@ def checks_arguments(cls: C) -> C:
     """Let the public methods of a class refuse arguments whose types are not those declared.
 
     The methods raise :class:`UsageError`, which names the argument. Checked are texts, numbers,
-    words of a list, sets of ranks, paths, functions, sequences of texts and protocols with
-    ``runtime_checkable``. Parameters of other types are left to the methods.
+    words of a list, sets of ranks and other classes of PGDB, paths, functions, sequences of texts
+    and protocols with ``runtime_checkable``. Parameters of other types are left to the methods.
     """
     for name, function in list(vars(cls).items()):
         if inspect.isfunction(function) and not name.startswith("_"):
@@ -124,7 +124,7 @@ def _is_of(value: Any, wanted: Any) -> bool:
     if origin is Literal:
         return isinstance(value, str) and value in typing.get_args(wanted)
     wanted = origin or wanted
-    if wanted not in _WORDS and not _is_protocol(wanted):
+    if wanted not in _WORDS and not _is_protocol(wanted) and not _is_ours(wanted):
         return True
     if wanted is bool:  # NumPy has a type of its own
         return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
@@ -136,6 +136,11 @@ def _is_protocol(wanted: Any) -> bool:
     return getattr(wanted, "_is_runtime_protocol", False)
 
 
+def _is_ours(wanted: Any) -> bool:
+    """Return whether a type is a class of PGDB."""
+    return isinstance(wanted, type) and wanted.__module__.partition(".")[0] == "pgdb"
+
+
 def _words(wanted: Any) -> str:
     if _is_protocol(wanted):
         text: str = (wanted.__doc__ or wanted.__name__).splitlines()[0].rstrip(".")
@@ -143,4 +148,7 @@ def _words(wanted: Any) -> str:
     if typing.get_origin(wanted) is Literal:
         names = [repr(each) for each in typing.get_args(wanted)]
         return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    if _is_ours(wanted) and wanted not in _WORDS:
+        article = "an" if wanted.__name__[0] in "AEIOU" else "a"
+        return f"{article} {wanted.__name__}"
     return _WORDS.get(typing.get_origin(wanted) or wanted, _SEQUENCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.option_names import nearest
 from pgdb.frontend.api.options import CHANGEABLE, SESSION_SETTINGS
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ async def change(session: Session, **settings: Any) -> None:
     for key in settings:
         if key not in names:
             raise UsageError(
-                f"{key!r} is no setting that a session can change; there are {', '.join(names)}"
+                f"change_settings: {key!r} is no setting that a session can change"
+                f"; there are {', '.join(names)}{nearest(key, names)}"
             )
     session.options = session.options.changed(**settings)
     for key in settings:

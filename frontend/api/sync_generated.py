@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays
 from pgdb.frontend.analysis.assertions import Check
@@ -117,8 +116,6 @@ class Ranks:
         """Return the argument of a call in this session's loop for ranks of any session."""
         if isinstance(other, Answer):
             return other
-        if not isinstance(other, Ranks):
-            raise UsageError(f"{other!r} is neither an answer nor a view on ranks")
         return other._view if other._loop is self._loop else _RanksElsewhere(other)
 
     def evaluate(

@@ -24,7 +24,7 @@ from pgdb.frontend.api import setting_changes
 from pgdb.frontend.api.argument_types import checks_arguments, checks_call
 from pgdb.frontend.api.loop_thread import LoopThread
 from pgdb.frontend.api.notifications import Listener, Notification
-from pgdb.frontend.api.options import SessionOptions
+from pgdb.frontend.api.option_names import options_for
 from pgdb.frontend.api.sync_generated import Options, SessionCalls
 from pgdb.frontend.api.sync_generated import Ranks as Ranks
 from pgdb.frontend.startup import replay as recording
@@ -67,13 +67,14 @@ def attach(
     notification, *on_step* each step of the start; the session's thread calls both (see
     :meth:`Session.subscribe`).
 
-    :raises UsageError: if an argument is of another type, or an option has no such value.
+    :raises UsageError: if an argument is of another type, an option is unknown, or it has no such
+        value.
     :raises StartError: if its ranks are not found, or none of them can be attached to; the job
         continues.
     """
     if isinstance(ranks, str):
         ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
-    chosen = SessionOptions(ranks=ranks, **options)
+    chosen = options_for(attach, options, ranks)
 
     def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
         return start.attach(
@@ -103,7 +104,7 @@ def launch(
     :raises UsageError: if the line cannot be read, or an argument is of another type.
     :raises StartError: if the job or the session cannot be started; the job is ended.
     """
-    chosen = SessionOptions(**options)
+    chosen = options_for(launch, options)
     descriptor = stdin if stdin is None or isinstance(stdin, int) else stdin.fileno()
 
     def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:
@@ -138,7 +139,7 @@ def open_cores(
     """
     if isinstance(ranks, str):
         ranks = None if ranks.strip() == "all" else RankSet.parse(ranks)
-    chosen = SessionOptions(ranks=ranks, **options)
+    chosen = options_for(open_cores, options, ranks)
     named = [cores] if isinstance(cores, str | Path) else cores
 
     def begin(listener: Listener) -> Coroutine[None, None, aio.Session]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.outliers import is_smallest
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.show.text.layout import DIFFERS, MOST_CLASSES, SHOWN_OF_MANY, Layout
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.merge.normalize import DIFFERENT
@@ -40,6 +41,7 @@ class ThreadGroup(msgspec.Struct, frozen=True):
         return sum(count * len(ranks) for count, ranks in self.counts)
 
 
+@checks_call
 def stacks_of(said: Answer) -> tuple[ThreadGroup, ...]:
     """Return the stacks of an answer to ``backtrace(threads=True)``, most threads first.
 

@@ -12,12 +12,15 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+import pgdb
 from pgdb.errors import UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.argument_types import checks_arguments, checks_call
 from pgdb.frontend.startup.sync import HasDescriptor, Session, attach, launch, open_cores, replay
 from pgdb.ranks import RankSet
 
 PLAIN = {"str", "int", "float", "bool", "None", "RankSet", "Path", "Sequence[str]"}
+SAID = Answer("print x", RankSet(), ())
 RIGHT = {
     "str": "x",
     "int": 1,
@@ -25,6 +28,7 @@ RIGHT = {
     "Sequence[str]": [],
     "RunWord": "next",
     "RankSet": RankSet(),
+    "Answer": SAID,
 }
 
 
@@ -39,8 +43,8 @@ class Calls:
     def several(self, which: str | RankSet, names: Sequence[str] = ()) -> Any:
         return which, names
 
-    def others(self, other: Calls) -> Any:
-        return other
+    def others(self, other: Fraction, said: Answer | None = None) -> Any:
+        return other, said
 
 
 def test_right_arguments_are_passed_on() -> None:
@@ -49,7 +53,7 @@ def test_right_arguments_are_passed_on() -> None:
     assert calls.numbers(np.int64(3), timeout_s=np.float32(2), all=np.bool_(True))[0] == 3
     assert calls.numbers(timeout_s=Fraction(1, 2), all=False)[1] == Fraction(1, 2)
     assert calls.several(RankSet([1]), ["a", "b"]) == (RankSet([1]), ["a", "b"])
-    assert calls.others("left to the method") == "left to the method"  # type: ignore[arg-type]
+    assert calls.others("left to the method", SAID) == ("left to the method", SAID)  # type: ignore[arg-type]
 
 
 WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -88,6 +92,10 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     "set": (
         lambda calls: calls.several(b"0"),
         "several: which is b'0', and neither a text nor a RankSet",
+    ),
+    "answer": (
+        lambda calls: calls.others(Fraction(1), "x"),
+        "others: said is 'x', and neither an Answer nor None",
     ),
     "names": (
         lambda calls: calls.several("0", ["a", 1]),
@@ -184,6 +192,44 @@ def test_the_functions_that_open_a_session_refuse_them(name: str) -> None:
     with pytest.raises(UsageError) as error:
         call()
     assert str(error.value) == message
+
+
+OF_ANSWERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "numbers": (
+        lambda: pgdb.compare(1, 2),  # type: ignore[arg-type]
+        "compare: before is 1, and not an Answer",
+    ),
+    "no second answer": (
+        lambda: pgdb.compare(SAID, None),  # type: ignore[arg-type]
+        "compare: after is None, and not an Answer",
+    ),
+    "other way": (
+        lambda: pgdb.compare(SAID, SAID, by="all"),  # type: ignore[arg-type]
+        "compare: by is 'all', and not one of 'rank', 'position', 'value'",
+    ),
+    "stacks of a number": (
+        lambda: pgdb.stacks_of(3),  # type: ignore[arg-type]
+        "stacks_of: said is 3, and not an Answer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANSWERS)
+def test_the_functions_about_answers_refuse_them(name: str) -> None:
+    call, message = OF_ANSWERS[name]
+    with pytest.raises(UsageError) as error:
+        call()
+    assert str(error.value) == message
+
+
+def test_each_function_of_the_package_checks_its_arguments() -> None:
+    functions = [name for name in pgdb.__all__ if inspect.isfunction(getattr(pgdb, name))]
+    assert {"attach", "compare", "stacks_of"} <= set(functions)
+    for name in functions:
+        function = getattr(pgdb, name)
+        first = next(iter(inspect.signature(function).parameters))
+        with pytest.raises(UsageError, match=f"^{name}: {first} is <object"):
+            function(*(object(), object())[: 1 + (name == "compare")])
 
 
 def test_paths_and_open_files_are_right_for_a_launch() -> None:

@@ -113,8 +113,27 @@ def test_every_option_is_a_keyword_argument() -> None:
 
 
 def test_unknown_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="agregators"):
-        pgdb.attach(1, agregators=2)  # type: ignore[call-arg]
+    for call, message in (
+        (
+            lambda: pgdb.attach(1, agregators=2),  # type: ignore[call-arg]
+            "attach: there is no option 'agregators'; did you mean 'aggregators'?",
+        ),
+        (
+            lambda: pgdb.attach(1, on_events=print),  # type: ignore[call-arg]
+            "attach: there is no option 'on_events'; did you mean 'on_event'?",
+        ),
+        (
+            lambda: pgdb.launch(["mpirun", "x"], timeout=2),  # type: ignore[call-arg]
+            "launch: there is no option 'timeout'; did you mean 'timeout_s'?",
+        ),
+        (
+            lambda: pgdb.open_cores("x", qqq=2),  # type: ignore[call-arg]
+            "open_cores: there is no option 'qqq'; pgdb.SessionOptions describes all",
+        ),
+    ):
+        with pytest.raises(UsageError) as error:
+            call()
+        assert str(error.value) == message
     with pytest.raises(UsageError, match="--fan-out 0"):
         pgdb.launch(["mpirun", "x"], fan_out=0)
     with pytest.raises(pgdb.RankSetError, match="7-5"):
@@ -173,7 +192,7 @@ def test_both_sides_of_a_comparison_share_the_time(
 
 
 def test_compare_refuses_what_has_no_values(loop_thread: LoopThread) -> None:
-    with pytest.raises(UsageError, match="'2-3' is neither an answer nor a view on ranks"):
+    with pytest.raises(UsageError, match="other is '2-3', and neither a Ranks nor an Answer"):
         _Side("1").on(loop_thread).compare("x", cast("Answer", "2-3"))
 
 

@@ -348,6 +348,7 @@ def test_settings_are_changed_from_python(tmp_path: Path) -> None:
             ({"stop_mode": "some"}, "stop-mode 'some' is none of rank, focus, all"),
             ({"varprint_depth": 2, "fan_out": 3}, "'fan_out' is no setting that a session can"),
             ({"varprint_depth": 2, "nosuch": 3}, "there are spawned, timeout_s, "),
+            ({"stop_mod": "all"}, "^change_settings: 'stop_mod' is .*; did you mean 'stop_mode'.$"),
         ):
             with pytest.raises(pgdb.UsageError, match=why):
                 job.change_settings(**wrong)
