@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pgdb.errors import CommandError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.wording import by_number
+from pgdb.frontend.api.run_control import without_released
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import Missing
 from pgdb.overlay.messages import RunWord
@@ -81,13 +82,14 @@ class GroupRun:
     @property
     def answer(self) -> Answer:
         """The answer to the last run, with the ranks that could not take part."""
-        return replace(
+        found = replace(
             self._answer,
             command=self._command,
             ranks=self.ranks | self._left_out.ranks,
             missing=self._answer.missing | self._left_out,
             elapsed_s=time.monotonic() - self._begun_s,
         )
+        return without_released(found, self._session.state)
 
     @property
     def _left_s(self) -> float | None:

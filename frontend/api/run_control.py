@@ -185,7 +185,7 @@ class RunControl:
         left = before & state.running
         lost = before & state.lost
         others += _ends(state, before - left - lost)
-        return replace(
+        found = replace(
             started,
             classes=tuple(sorted((*stopped.classes, *others), key=lambda each: each.ranks.first)),
             missing=(started.missing - running - before)
@@ -193,6 +193,7 @@ class RunControl:
             | Missing(running=left, lost=lost),
             elapsed_s=started.elapsed_s + stopped.elapsed_s,
         )
+        return without_released(found, state)
 
     def note_unmoved(self, started: Answer) -> None:
         """Send a notice about ranks that ran before a run command, and still run.
@@ -212,11 +213,12 @@ class RunControl:
         still = running & (state.running | state.passing)
         lost = running & state.lost
         news = _ends(state, running - still - lost)
-        return replace(
+        found = replace(
             answer,
             classes=tuple(sorted((*answer.classes, *news), key=lambda each: each.ranks.first)),
             missing=(answer.missing - running) | Missing(running=still, lost=lost),
         )
+        return without_released(found, state)
 
     async def wait_stopped(
         self,
@@ -278,6 +280,15 @@ class RunControl:
             missing=Missing(running=still, lost=ranks & state.lost),
             elapsed_s=time.monotonic() - begun,
         )
+
+
+def without_released(answer: Answer, state: JobState) -> Answer:
+    """Return *answer* without ranks that were held when it began, and are no longer.
+
+    A barrier that was met meanwhile has released them, and has reported that.
+    """
+    released = answer.missing.held - state.held
+    return replace(answer, ranks=answer.ranks - released, missing=answer.missing - released)
 
 
 def all_held(line: str, held: RankSet) -> CommandError:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.api.absentees import BarrierThen
 from pgdb.frontend.api.notifications import SessionNotice
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.api.until_differ import Differ
@@ -247,6 +248,38 @@ def test_held_ranks_are_named_at_every_end_of_a_run() -> None:
         "the run ends after 1 hit of f: [0] exited normally; [1] came\n"
         "x was the same on [0-1] at 1 hit\n[2-3] held",
     ]
+
+
+@pytest.mark.parametrize("then", ["stop", "release"])
+def test_ranks_that_a_barrier_releases_meanwhile_are_no_longer_held(then: BarrierThen) -> None:
+    """Rank 2 is held at a barrier, to which rank 3 comes during the run of the others."""
+    came, hit = at(20, breakpoint=1), at(7, breakpoint=2)
+
+    class MeetingJob(MovingJob):
+        """Job in which rank 3 comes when the others run to their second hit."""
+
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
+            gathered = await super().on_request(request_id, ranks, operation)
+            if self.resumed[-2:] == [("continue", "0-1")] * 2 and self.session.state.held:
+                self.happen({3: came})
+            return gathered
+
+    job = MeetingJob({0: [hit] * 9, 1: [hit] * 9, 2: [came, None], 3: [None]})
+    job.values = {rank: ["1"] for rank in range(4)}
+
+    async def test(session: Session) -> None:
+        two = session.ranks("2-3")
+        await two.barrier("b", then=then)
+        await two.run("continue", settle_s=0.0)
+        assert str(session.state.held) == "2"
+        found = await session.ranks("0-2").until_differ("x", at="f", limit=3)
+        assert not session.state.held
+        assert meeting_text.differ(found) == "x is the same on [0-1] at all 3 hits of f"
+        assert (str(found.answer.ranks), bool(found.answer.missing)) == ("0-1", False)
+
+    run(job, test)
 
 
 def test_no_run_to_a_hit_begins_after_the_time_limit() -> None:
