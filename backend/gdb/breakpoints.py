@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.backend.gdb import breakpoint_decode, decode
+from pgdb.backend.gdb.barrier_hits import BarrierHits
 from pgdb.backend.gdb.death_breakpoints import DeathBreakpoints
 from pgdb.backend.gdb.mi import console, quote
 from pgdb.backend.gdb.passed_breakpoints import PassedBreakpoints
@@ -75,6 +76,7 @@ class Breakpoints:
         """Commands by number that GDB does not have: the front end gives them at a hit."""
         self.python = PythonBreakpoints(gdb, PythonAgent(gdb, runtime_of))
         self.reports = SanitizerReports(gdb)
+        self.barriers = BarrierHits(gdb)
 
     @property
     def has_watchpoint(self) -> bool:

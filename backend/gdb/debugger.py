@@ -57,6 +57,7 @@ from pgdb.overlay.messages import (
     Kill,
     ListVariables,
     Resume,
+    Script,
 )
 from pgdb.patterns import pattern
 from pgdb.records import Done, Event, Exit, Failure, Record, Running, Text
@@ -428,6 +429,8 @@ class GdbDebugger:
             self._gdb.lent.is_shown_unasked = True
         if prints_at_stops(operation):
             self._executor.stops.values.is_shown_unasked = True
+        if isinstance(operation, Resume | Console | Script):
+            self._executor.breakpoints.barriers.pass_on()
         if isinstance(operation, Resume) or (isinstance(operation, Console) and operation.run):
             self._executor.take_run(operation.command, operation.passed)
             command = await self._executor.python_steps.command_for(operation, self._living_pid)

@@ -59,6 +59,7 @@ from pgdb.overlay.messages import (
 )
 from pgdb.overlay.operations import ReadFile, SelectMpiCaller, TakeSample, trace_of
 from pgdb.records import (
+    BreakpointsMade,
     Done,
     Failure,
     Frame,
@@ -246,13 +247,16 @@ class Operations:
 
     async def _about_breakpoints(self, operation: AnyOperation, pid: int) -> Record:
         match operation:
-            case InsertBreakpoint(command=command, first_number=first):
+            case InsertBreakpoint(command=command, first_number=first, holds=holds):
                 if (match := CATCH.match(command)) is not None:
                     return await self._breakpoints.catch_death(match[1], match[2], first, pid)
                 if (match := CATCH_PYTHON.match(command)) is not None:
                     return await self._breakpoints.catch_python(match[1], match[2], first, pid)
                 command = await with_file(command, self._stacks, pid) if pid else command
-                return await self._breakpoints.insert(command, first, pid)
+                record = await self._breakpoints.insert(command, first, pid)
+                if holds and isinstance(record, BreakpointsMade):
+                    self._breakpoints.barriers.add(each.number for each in record.breakpoints)
+                return record
             case ChangeBreakpoints(command=command, numbers=numbers, argument=argument):
                 return await self._breakpoints.change(command, numbers, argument)
             case BreakpointCommands(numbers=numbers, commands=commands, judged=judged):

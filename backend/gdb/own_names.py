@@ -12,10 +12,13 @@ _OWN = re.compile(
     r"|^function _pgdb_\w+ -- .*(?:\n|\Z)"
     # a candidate of "complete";
     r"|^.*(?:\$|\bfunction )_pgdb_\w+(?:\n|\Z)"
+    # a command in "complete", "help" and "apropos";
+    r"|^_pgdb_\w+(?: -- .*)?(?:\n|\Z)"
     # a hook of the guard in "help user-defined" and "apropos",
     r"|^.*\bhook-\S+ -- _pgdb_guard(?:\n|\Z)"
     # in "show user",
-    r"|^User command \"[^\"\n]*hook-[^\"\n]*\":\n  if \$_pgdb_refuse\(.*\)\n  end(?:\n+|\Z)"
+    r"|^User command \"[^\"\n]*hook-[^\"\n]*\":\n  "
+    r"(?:if \$_pgdb_refuse\(.*\)\n  end|_pgdb_stay .*)(?:\n+|\Z)"
     # and in "complete".
     r"|^(?:(?:detach|kill) hook-inferiors|target hook-(?:core|exec|extended-remote|native|remote)"
     r"|hook-(?:attach|core-file|detach|disconnect|kill|quit|run|start|starti))(?:\n|\Z)"

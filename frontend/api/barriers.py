@@ -128,7 +128,7 @@ class Barriers:
             )
         line = f"break {location}{f' if {condition}' if condition else ''}"
         before = session.last_breakpoint
-        answer = await session.insert_breakpoint(line, ranks)
+        answer = await session.insert_breakpoint(line, ranks, holds=True)
         failed = RankSet.union(each.ranks for each in answer.errors)
         number = last_made(answer.classes)
         if not number:

@@ -46,6 +46,7 @@ class BreakpointMaker:
         stop: StopMode | None = None,
         members: str | Callable[[], RankSet] = "",
         members_text: str = "",
+        holds: bool = False,
         timeout_s: float | None = None,
     ) -> Answer:
         """Run a GDB command that makes breakpoints, with the next job-wide numbers.
@@ -53,7 +54,7 @@ class BreakpointMaker:
         *stop* is the stop mode of the breakpoint. *members* is a rank set that is read at each hit;
         other ranks run on. *members_text* is that set as it was typed, where *members* is a
         function. A temporary breakpoint with *members* is deleted on each of these ranks that stops
-        at it.
+        at it. With *holds* no commands of breakpoints set a rank running that is at it.
 
         Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
         other rank has them.
@@ -85,7 +86,7 @@ class BreakpointMaker:
         try:
             answer = await self._recovery.ask(
                 line,
-                InsertBreakpoint(command=line, first_number=first),
+                InsertBreakpoint(command=line, first_number=first, holds=holds),
                 ranks,
                 timeout_s=timeout_s,
                 of_ended=True,

@@ -20,6 +20,8 @@ class InsertBreakpoint(Operation, frozen=True, kw_only=True):
     """The whole command, e.g. ``tbreak ring.c:10 if x > 3``."""
     first_number: int
     """Job-wide number of the first breakpoint; the others count on."""
+    holds: bool = False
+    """Whether it is a barrier's: the commands of no breakpoint set a rank running that is at it."""
 
 
 class ChangeBreakpoints(Operation, frozen=True, kw_only=True):

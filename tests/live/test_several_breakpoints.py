@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 import pgdb
 from pgdb.records import Stop, stopped_at
 from tests.conftest import Build
-from tests.support.programs import Mpi, Program
+from tests.support.programs import Builder, Mpi, Program, find_mpi
 from tests.support.terminal import ex, run_pgdb
 
-pytestmark = [pytest.mark.mpi, pytest.mark.any_mpi]
+pytestmark = pytest.mark.mpi
 
 RANKS = 3
 
@@ -42,6 +43,7 @@ def behind(out: str, command: str) -> str:
     return str(text)
 
 
+@pytest.mark.any_mpi
 def test_ranks_outside_a_set_stop_at_the_other_breakpoints(mpi: Mpi, hops: Program) -> None:
     place = hops.at("place")
     out = run(
@@ -59,7 +61,7 @@ def test_ranks_outside_a_set_stop_at_the_other_breakpoints(mpi: Mpi, hops: Progr
         f"until-differ hop --at {place} --hits 3",
         "next",
         f"barrier {place}",
-        "continue  ",
+        "c",
     )
     text = behind(out, "continue")
     assert stops(text) == {
@@ -73,13 +75,14 @@ def test_ranks_outside_a_set_stop_at_the_other_breakpoints(mpi: Mpi, hops: Progr
     assert "barrier 6: [0-2] are there; they stay stopped" in out, out
 
 
+@pytest.mark.any_mpi
 def test_a_barrier_counts_ranks_that_another_breakpoint_stops(mpi: Mpi, hops: Program) -> None:
     place = hops.at("place")
     out = run(
         mpi,
         hops,
         f"tbreak {place}",  # behind MPI_Init, in which all wait for each other
-        "continue  ",
+        "c",
         f"proc 0 break {place} if hop == 3",
         f"barrier {place} if hop == 3",
         "proc 0-1 continue",
@@ -98,6 +101,78 @@ def test_a_barrier_counts_ranks_that_another_breakpoint_stops(mpi: Mpi, hops: Pr
     assert "barrier 4: [0-1] are there" in both and "barrier 5: [1-2] are there" in both, out
 
 
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_commands_of_a_breakpoint_take_no_rank_past_a_barrier(
+    name: str, builder: Builder, tmp_path: Path
+) -> None:
+    mpi = find_mpi(name)
+    program = builder.build(mpi, "hops.c")
+    place = program.at("place")
+    commands = (
+        f"tbreak {place}",
+        "c",
+        "define hook-next",
+        "echo the hook of the user\\n",
+        "end",
+        f"break {place} if hop > 1",
+        "commands",
+        "print hop",
+        "continue",
+        "end",
+        f"barrier {place} if hop == 3 || hop == 6",
+        "commands",
+        "python gdb.execute('stepi')",
+        "end",
+        "proc 0-1 continue",
+        "proc 2 continue",
+        "continue",
+        "advance main",
+        "help user-defined",
+    )
+    (file := tmp_path / "lines").write_text("".join(f"{each}\n" for each in commands))
+    line = mpi.line(RANKS, program)
+    out = run_pgdb("launch", "--batch", "--settle", 3, "-x", file, *line).out
+    first, last = behind(out, "proc 0-1 continue"), behind(out, "continue")
+    # Before the barrier's hit the commands let the ranks run on.
+    assert "$1 = 2" in first and "$2 = 3" in first, out
+    assert "[0-1] error: 'continue' has no effect: barrier 3 holds the rank" in first, out
+    assert "barrier 3: [0-1] wait; [2] is stopped" in first, out
+    assert "barrier 3: [0-2] are there; they stay stopped" in behind(out, "proc 2 continue"), out
+    assert "$4 = 5" in last and "$5 = 6" in last, out
+    assert "barrier 3: [0-2] are there for the 2nd time; they stay stopped" in last, out
+    assert "has no effect" not in behind(out, "advance main"), out
+    assert re.findall(r"^\S*hook-\S+", behind(out, "help user-defined"), re.M) == ["hook-next"], out
+
+
+@pytest.mark.any_mpi
+def test_the_commands_of_a_barrier_and_of_each_stop_take_no_rank_past_it(
+    mpi: Mpi, hops: Program, tmp_path: Path
+) -> None:
+    place = hops.at("place")
+    commands = (
+        f"tbreak {place}",
+        "c",
+        f"barrier {place} if hop == 3",
+        "commands",
+        "stepi",
+        "end",
+        "proc 0-1 continue",
+        "define hook-stop",
+        "continue",
+        "end",
+        "proc 2 continue",
+        "info barriers",
+    )
+    (file := tmp_path / "lines").write_text("".join(f"{each}\n" for each in commands))
+    line = mpi.line(RANKS, hops)
+    out = run_pgdb("launch", "--batch", "--settle", 3, "-x", file, *line).out
+    held = "has no effect: barrier 2 holds the rank"
+    assert f"[0-1] error: 'stepi' {held}" in behind(out, "proc 0-1 continue"), out
+    last = behind(out, "proc 2 continue")
+    assert f"'continue' {held}" in last and "barrier 2: [0-2] are there" in last, out
+
+
+@pytest.mark.any_mpi
 def test_the_stop_mode_of_each_breakpoint_of_a_hit_counts(mpi: Mpi, hops: Program) -> None:
     condition = f"{hops.at('place')} if hop == 3 && me == 1"
     with pgdb.launch(mpi.line(RANKS, hops)) as session:

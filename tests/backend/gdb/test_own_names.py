@@ -18,6 +18,9 @@ from pgdb.backend.gdb.own_names import without_own_names
         ("p $_pgdb_death\np $_pid\n", "p $_pid\n"),
         ("help function _pgdb_x\nhelp function _regex", "help function _regex"),
         ("hook-kill -- _pgdb_guard\nhook-next -- User-defined.\n", "hook-next -- User-defined.\n"),
+        ("hook-step -- _pgdb_guard\n_pgdb_stay -- This command is not documented.\n", ""),
+        ("_pgdb_stay\nhook-step\n", "hook-step\n"),
+        ('User command "hook-step":\n  _pgdb_stay step\n\n', ""),
         ("hook-kill\ntarget hook-remote\nhook-next\n", "hook-next\n"),
         (
             'User command "hook-run":\n  if $_pgdb_refuse("run")\n  end\n\n'
