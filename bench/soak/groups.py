@@ -55,6 +55,13 @@ _AT_A_TERMINAL = {
     "hold": (("hold 0",), ("continue",)),
     "stop mode": (("set stop-mode all", "break hit if hit_count < 0"), ("continue",)),
     "ranks of a set": (("defset none 0", "break hit --ranks @none", "hold 0"), ("continue",)),
+    "commands of a set": (
+        (
+            *("defset one 1", "break hit --ranks @one", "commands"),
+            *("silent", "set $hits = hit_count", "continue", "end"),
+        ),
+        ("continue",),
+    ),
 }
 """Commands at the start, and commands of which the last one runs, or holds ranks, for ever."""
 _ORDERS = {b"s": "rank crashes", b"x": "rank exits"}

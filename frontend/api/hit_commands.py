@@ -85,30 +85,35 @@ class HitCommands:
                 parts = [part for each in parts for part in _divided(each, having, number, lines)]
         yield from (each for each in parts if each.ranks and each.bodies)
 
-    def begin(self, due: Iterable[Due]) -> RankSet:
-        """Begin to carry out commands; return the ranks whose stop is shown only if they stay."""
+    def begin(self, due: Iterable[Due], asked_to_stop: RankSet) -> RankSet:
+        """Begin to carry out commands; return the ranks whose stop is shown only if they stay.
+
+        Ranks *asked_to_stop* have come to the hit before the order has reached them. They carry out
+        no line that sets them running.
+        """
         silent = RankSet()
         for each in due:
             if ranks := each.ranks & self._core.state.stopped:
                 passing = self._core.passing.begin(ranks)
                 silent |= ranks if each.is_silent else RankSet()
-                self._core.begin(self._carry_out(each, passing))
+                self._core.begin(self._carry_out(each, passing, ranks & asked_to_stop))
         return silent
 
-    async def _carry_out(self, due: Due, passing: Passing) -> None:
+    async def _carry_out(self, due: Due, passing: Passing, stays: RankSet) -> None:
         core, left = self._core, passing.ranks
         try:
             for number, lines in due.bodies:
                 lines = lines[1:] if _is_silent(lines) else lines
                 for nodes in _steps(parse("commands", lines).body):
+                    left -= stays if may_run(nodes[0]) else RankSet()
                     if left := left & passing.ranks & core.state.stopped:
                         left = await self._step(due, passing, number, nodes, left)
         except PgdbError as error:
             core.note(f"[{left}] commands of a breakpoint were not carried out: {error}")
         finally:
-            stays = passing.ranks & core.state.stopped
+            stopped = passing.ranks & core.state.stopped
             core.passing.end(passing)
-            if due.is_silent and (classes := core.state.latest(stays)):
+            if due.is_silent and (classes := core.state.latest(stopped)):
                 core.notifier.notify(RankEvents(classes=classes))
 
     async def _step(

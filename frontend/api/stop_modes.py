@@ -220,6 +220,11 @@ class StopModes:
 
     # -- events ------------------------------------------------------------------------------
 
+    @property
+    def asked_to_stop(self) -> RankSet:
+        """Ranks that were asked to stop, and not only for a look, and have not stopped yet."""
+        return self._interrupted - self._core.state.passing
+
     def admit(self, classes: Events) -> Events:
         """Return the events for the session: without stops of ranks that go on at once.
 

@@ -410,6 +410,7 @@ class Traffic:
             self._numbers.begins_anew(gone)
         # Their GDBs work, whether they have answered or were replaced.
         self.silent -= RankSet.union(e.ranks for e in classes if isinstance(e.record, Stop))
+        asked_to_stop = self.stop_modes.asked_to_stop
         classes = self.stop_modes.admit(classes)
         due = () if are_announced else self.hit_commands.due(classes)
         core.journal.hit(classes)
@@ -418,7 +419,7 @@ class Traffic:
         applied = core.state.apply(classes, are_announced=are_announced)
         core.passing.on_events(applied)
         self.on_news(applied)
-        silent = self.hit_commands.begin(due)
+        silent = self.hit_commands.begin(due, asked_to_stop)
         news = notifier.audible(_without_stops(applied, silent))
         if back := lost_before - core.state.lost:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))

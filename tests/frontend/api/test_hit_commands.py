@@ -10,7 +10,7 @@ import pytest
 
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
-from pgdb.overlay.messages import AnyOperation, BreakpointCommands, Script
+from pgdb.overlay.messages import AnyOperation, BreakpointCommands, Interrupt, Script
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointsChanged, Failure, Output, Record, Running, Text
@@ -205,6 +205,26 @@ def test_an_interrupt_ends_them() -> None:
         job.goes_on.set()
         await until(session, lambda: job.interrupted[-1:] == ["2"])
         await until(session, lambda: session.state.stopped == ranks("1-2"))
+
+    check(test)
+
+
+@pytest.mark.parametrize("is_look", [False, True])
+def test_a_hit_before_the_order_to_stop_keeps_the_rank_there(is_look: bool) -> None:
+    async def test(job: CommandJob, session: Session) -> None:
+        number = await breakpoint_of(session, "1-2", "silent", "print x", "continue")
+        job.deaf = ranks("1")
+        passing = session.passing.begin(ranks("1")) if is_look else None
+        await session.traffic.ask("interrupt", Interrupt(), ranks("1"), is_own=is_look)
+        job.hit("1", number)
+        if passing is not None:
+            # PGDB looks where the rank is: the user has asked for no stop.
+            session.passing.end(passing)
+            await until(session, lambda: job.resumed == ["1"])
+        await end_of_commands(session)
+        assert session.state.stopped == (ranks("") if is_look else ranks("1"))
+        assert [str(each.ranks) for each in stops(job)] == ([] if is_look else ["1"])
+        assert job.carried_out == {1: ["print x"]}
 
     check(test)
 
