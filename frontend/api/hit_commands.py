@@ -85,19 +85,21 @@ class HitCommands:
                 parts = [part for each in parts for part in _divided(each, having, number, lines)]
         yield from (each for each in parts if each.ranks and each.bodies)
 
-    def begin(self, due: Iterable[Due], asked_to_stop: RankSet) -> RankSet:
-        """Begin to carry out commands; return the ranks whose stop is shown only if they stay.
+    def hidden(self, due: Iterable[Due]) -> RankSet:
+        """Return the ranks whose stop is shown only if they stay: their commands are silent."""
+        silent = RankSet.union(each.ranks for each in due if each.is_silent)
+        return silent & self._core.state.stopped
+
+    def begin(self, due: Iterable[Due], asked_to_stop: RankSet) -> None:
+        """Begin to carry out commands.
 
         Ranks *asked_to_stop* have come to the hit before the order has reached them. They carry out
         no line that sets them running.
         """
-        silent = RankSet()
         for each in due:
             if ranks := each.ranks & self._core.state.stopped:
                 passing = self._core.passing.begin(ranks)
-                silent |= ranks if each.is_silent else RankSet()
                 self._core.begin(self._carry_out(each, passing, ranks & asked_to_stop))
-        return silent
 
     async def _carry_out(self, due: Due, passing: Passing, stays: RankSet) -> None:
         core, left = self._core, passing.ranks
@@ -113,7 +115,9 @@ class HitCommands:
         finally:
             stopped = passing.ranks & core.state.stopped
             core.passing.end(passing)
-            if due.is_silent and (classes := core.state.latest(stopped)):
+            # Other ranks stop with them, as with a stop that is shown at once.
+            news = core.state.latest(stopped) if due.is_silent else ()
+            if news and (classes := self._traffic.stop_modes.join(news)):
                 core.notifier.notify(RankEvents(classes=classes))
 
     async def _step(

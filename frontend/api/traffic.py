@@ -419,8 +419,7 @@ class Traffic:
         applied = core.state.apply(classes, are_announced=are_announced)
         core.passing.on_events(applied)
         self.on_news(applied)
-        silent = self.hit_commands.begin(due, asked_to_stop)
-        news = notifier.audible(_without_stops(applied, silent))
+        news = notifier.audible(_without_stops(applied, self.hit_commands.hidden(due)))
         if back := lost_before - core.state.lost:
             notifier.notify(RanksBack(ranks=back, text="their aggregator can be reached again"))
         if news and core.is_started:
@@ -431,6 +430,7 @@ class Traffic:
                 notifier.notify(RankEvents(classes=classes))
         elif news:
             notifier.notify_at_once(RankEvents(classes=news))
+        self.hit_commands.begin(due, asked_to_stop)
         core.wake()
 
     def _without_changes(self, classes: Events) -> Events:

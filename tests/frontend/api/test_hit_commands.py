@@ -14,6 +14,7 @@ from pgdb.overlay.messages import AnyOperation, BreakpointCommands, Interrupt, S
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
 from pgdb.records import Breakpoint, BreakpointsChanged, Failure, Output, Record, Running, Text
+from tests.fakes.recorded import ALL
 from tests.fakes.stopping import StoppingJob, run, stops, until
 from tests.support.answers import ranks
 
@@ -225,6 +226,23 @@ def test_a_hit_before_the_order_to_stop_keeps_the_rank_there(is_look: bool) -> N
         assert session.state.stopped == (ranks("") if is_look else ranks("1"))
         assert [str(each.ranks) for each in stops(job)] == ([] if is_look else ["1"])
         assert job.carried_out == {1: ["print x"]}
+
+    check(test)
+
+
+@pytest.mark.parametrize("first", ["silent", "print x"])
+def test_other_ranks_stop_with_those_that_carry_them_out(first: str) -> None:
+    async def test(job: CommandJob, session: Session) -> None:
+        await session.break_at("f", members="1-2", stop="all")
+        number = session.last_breakpoint
+        await session.breakpoint_commands([str(number)], [first, "print y"])
+        job.hit("1", number)
+        await until(session, lambda: session.state.stopped == ALL)
+        await end_of_commands(session)
+        assert job.interrupted == ["0,2-3"]
+        stopped = {str(each.ranks): each.record.stopped_with for each in stops(job)}
+        assert stopped == {"1": "", "0,2-3": "1"}
+        assert job.carried_out[1][-1] == "print y"
 
     check(test)
 
