@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import numbers
@@ -68,9 +69,10 @@ def checks_call(function: F) -> F:
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        try:
+        bound = None
+        with contextlib.suppress(TypeError):
             bound = signature.bind(*arguments, **named)
-        except TypeError:
+        if bound is None:
             return function(*arguments, **named)  # Python names the argument that is missing
         kinds = expected()
         for name, value in bound.arguments.items():

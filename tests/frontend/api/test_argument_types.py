@@ -113,8 +113,11 @@ def test_wrong_arguments_are_named(name: str) -> None:
 
 
 def test_missing_arguments_are_named_by_python() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'location'"):
+    with pytest.raises(
+        TypeError, match="missing 1 required positional argument: 'location'"
+    ) as one:
         Calls().text()  # type: ignore[call-arg]
+    assert one.value.__context__ is None  # a traceback has one error
 
 
 def parameters() -> Iterator[tuple[str, str]]:
