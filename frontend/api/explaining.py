@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.flight_records import group_states
 from pgdb.frontend.analysis.why import flight
 from pgdb.frontend.analysis.why.busy import KINDS
+from pgdb.frontend.analysis.why.deadlocks import ALL_WORLDS_HERE, OTHER_WORLD
 from pgdb.frontend.analysis.why.explain import Explanation, explain, slow, suspects, with_flight
 from pgdb.frontend.analysis.why.parties import (
     Elsewhere,
@@ -42,7 +44,7 @@ from pgdb.frontend.api.polls import (
     with_polls,
     with_statuses,
 )
-from pgdb.frontend.api.sampling import go_on
+from pgdb.frontend.api.sampling import go_on, stop_for_look
 from pgdb.frontend.api.watch_times import WHY_S
 from pgdb.frontend.store import flight_files
 from pgdb.frontend.store.script_calls import JOB, call_text
@@ -109,6 +111,8 @@ async def explain_waits(
         found = await explainer.run()
     if session.is_recorded or session.mode == "core":
         return found
+    if await _has_all_worlds(session, found.explanation):
+        found = Why(_with_step(found.explanation, ALL_WORLDS_HERE, OTHER_WORLD), found.answer)
     records = await asyncio.to_thread(flight_files.of_job, session.table.processes)
     explanation = with_flight(found.explanation, flight.verdicts(group_states(records)))
     return Why(explanation, found.answer)
@@ -136,38 +140,44 @@ class _Explainer:
         """Look at the calls of all ranks, and explain them."""
         session = self._session
         self._borrowed = borrowed = session.set & self._state.running
-        try:
-            if borrowed and not session.is_recorded:
-                await to_its_end(session.ranks(borrowed).interrupt())
+        with session.passing.borrowed(borrowed, _is_ours) as passing:
+            try:
+                if borrowed and not session.is_recorded:
+                    await to_its_end(stop_for_look(session, borrowed))
+                return await self._explain()
+            finally:
+                # Ranks that have stopped with others meanwhile stay stopped.
+                if borrowed:
+                    await to_its_end(go_on(session, passing.ranks))
+
+    async def _explain(self) -> Why:
+        session = self._session
+        answer = await self._look()
+        elsewhere = self._elsewhere(answer)
+        chosen = suspects(answer.classes, elsewhere) & self._movable
+        if chosen and not self._look_only:
+            ran = _Run(session, answer, chosen, self._look)
+            expected = self._expected(answer, chosen).verdicts
+            is_slow = any(each.kind in KINDS for each in expected)
+            await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
             answer = await self._look()
             elsewhere = self._elsewhere(answer)
-            chosen = suspects(answer.classes, elsewhere) & self._movable
-            if chosen and not self._look_only:
-                ran = _Run(session, answer, chosen, self._look)
-                expected = self._expected(answer, chosen).verdicts
-                is_slow = any(each.kind in KINDS for each in expected)
-                await ran.watch(self._watch_s, patience_s(self._watch_s) if is_slow else 0.0)
-                answer = await self._look()
-                elsewhere = self._elsewhere(answer)
-                looked = with_polls(answer.classes, ran.polls)
-                looked = with_polls(looked, ran.reads, is_one_sided)
-                outcome = ran.outcome(answer)
+            looked = with_polls(answer.classes, ran.polls)
+            looked = with_polls(looked, ran.reads, is_one_sided)
+            outcome = ran.outcome(answer)
+            found = explain(looked, elsewhere, outcome, self._held)
+            if loops := await self._loops(found):
+                looked = with_statuses(looked, loops)
                 found = explain(looked, elsewhere, outcome, self._held)
-                if loops := await self._loops(found):
-                    looked = with_statuses(looked, loops)
-                    found = explain(looked, elsewhere, outcome, self._held)
-                if ran.is_late:
-                    found = slow(self._expected(ran.before, chosen), found)
-                return Why(found, answer)
-            found = explain(answer.classes, elsewhere, held_ranks=self._held)
-            if session.mode == "core":
-                found = _with_step(found, _CORES_STAND)
-            elif not self._signalled.isdisjoint(ranks_in(answer, is_in_call)):
-                found = _with_step(found, _AT_SIGNALS)
+            if ran.is_late:
+                found = slow(self._expected(ran.before, chosen), found)
             return Why(found, answer)
-        finally:
-            if borrowed:
-                await to_its_end(go_on(session, borrowed))
+        found = explain(answer.classes, elsewhere, held_ranks=self._held)
+        if session.mode == "core":
+            found = _with_step(found, _CORES_STAND)
+        elif not self._signalled.isdisjoint(ranks_in(answer, is_in_call)):
+            found = _with_step(found, _AT_SIGNALS)
+        return Why(found, answer)
 
     def _expected(self, before: Answer, chosen: RankSet) -> Explanation:
         """Return the explanation if none of the ranks moves."""
@@ -246,10 +256,23 @@ class _Explainer:
         return (*self._known, *found)
 
 
-def _with_step(explanation: Explanation, step: Step) -> Explanation:
-    """Return an explanation with another step in place of the advice to let the ranks run."""
+async def _has_all_worlds(session: Session, explanation: Explanation) -> bool:
+    """Return whether an explanation advises to add a world, and no further world is there."""
+    if len(session.worlds) < 2 or all(each.step != OTHER_WORLD for each in explanation.verdicts):
+        return False
+    try:
+        return not await session.all_worlds.look()
+    except PgdbError:
+        return False  # nobody knows
+
+
+def _with_step(explanation: Explanation, step: Step, before: Step | None = None) -> Explanation:
+    """Return an explanation with another step in place of the step *before*, or of the advice to
+    let the ranks run."""
     verdicts = tuple(
-        msgspec.structs.replace(each, step=step) if each.commands == _RUN else each
+        msgspec.structs.replace(each, step=step)
+        if (each.step == before if before is not None else each.commands == _RUN)
+        else each
         for each in explanation.verdicts
     )
     return msgspec.structs.replace(explanation, verdicts=verdicts)
@@ -397,7 +420,7 @@ class _Run:
     async def _interrupt(self) -> None:
         if running := self._ran & self._state.running:
             with deadline.unlimited():
-                await self._session.ranks(running).interrupt()
+                await stop_for_look(self._session, running)
 
     def _where(self, *reasons: str) -> RankSet:
         return RankSet.union(

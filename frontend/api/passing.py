@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,10 @@ class Passing(msgspec.Struct):
     """Ranks that PGDB stops for one purpose of its own, and sets running afterwards."""
 
     ranks: RankSet
+    counts: bool = True
+    """Whether the ranks count as running for those who wait for their stops."""
+    is_own: Callable[[Stop], bool] = was_interrupted
+    """Function that returns whether a stop is for the purpose."""
 
 
 class PassingRanks:
@@ -37,6 +41,24 @@ class PassingRanks:
             yield passing
         finally:
             self.end(passing)
+
+    @contextlib.contextmanager
+    def borrowed(self, ranks: RankSet, is_own: Callable[[Stop], bool]) -> Iterator[Passing]:
+        """Keep *ranks* to be set running behind the context; stops for it are those that are own.
+
+        They count as stopped, so that the purpose itself can wait for their stops.
+        """
+        passing = Passing(ranks, counts=False, is_own=is_own)
+        self._purposes.append(passing)
+        try:
+            yield passing
+        finally:
+            self.end(passing)
+
+    @property
+    def all(self) -> RankSet:
+        """The ranks that are to run, whether or not they count as running."""
+        return RankSet.union(each.ranks for each in self._purposes)
 
     def begin(self, ranks: RankSet) -> Passing:
         """Count *ranks* as running until :meth:`end`; return those that still are to run.
@@ -75,26 +97,30 @@ class PassingRanks:
 
     def on_events(self, classes: Events) -> None:
         """Count ranks as what they are that have stopped for good, or have ended, meanwhile."""
+        for each in self._purposes:
+            each.ranks -= RankSet.union(
+                event.ranks for event in classes if _is_for_good(event.record, each.is_own)
+            )
         if self._purposes:
-            self._leave(RankSet.union(each.ranks for each in classes if _is_for_good(each.record)))
+            self._count()
 
     def on_lost(self, ranks: RankSet) -> None:
         """Count ranks as lost that cannot be reached."""
         self._leave(ranks)
 
     def _leave(self, ranks: RankSet) -> RankSet:
-        ranks = ranks & self._core.state.passing
-        if ranks:
+        if ranks := ranks & self.all:
             for each in self._purposes:
                 each.ranks -= ranks
             self._count()
         return ranks
 
     def _count(self) -> None:
-        self._core.state.passing = RankSet.union(each.ranks for each in self._purposes)
+        counted = (each.ranks for each in self._purposes if each.counts)
+        self._core.state.passing = RankSet.union(counted)
 
 
-def _is_for_good(event: object) -> bool:
+def _is_for_good(event: object, is_own: Callable[[Stop], bool]) -> bool:
     if isinstance(event, Stop):
-        return not was_interrupted(event)
+        return not is_own(event)
     return isinstance(event, Exit | Gone)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.sampling import stop_for_look
 from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass
 from pgdb.mpi_calls import ANY_SOURCE, MpiCallStatus
@@ -119,7 +120,7 @@ class PollWatch:
         session, found = self._session, []
         if turn and (running := self.ranks & session.state.running):
             with deadline.unlimited():
-                await session.ranks(running).interrupt()
+                await stop_for_look(session, running)
         for functions, ranks in self._functions.items():
             function = functions[turn % len(functions)]
             waiting = RankSet.union(
@@ -210,7 +211,7 @@ class PollSearch:
         session = self._session
         if running := ranks & session.state.running:
             with deadline.unlimited():
-                await session.ranks(running).interrupt()
+                await stop_for_look(session, running)
         ready = ranks & session.state.stopped
         running = await _advance(session, function, ready) if ready else RankSet()
         await session.runs.wait_stopped("why", running, timeout_s=_GLANCE_S)

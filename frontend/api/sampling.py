@@ -183,6 +183,12 @@ async def _stop(session: Session, ranks: RankSet) -> Missing:
     return stopped.missing | asked.missing
 
 
+async def stop_for_look(session: Session, ranks: RankSet) -> Missing:
+    """Do as :func:`_stop`, for at most the time of an interrupt."""
+    with deadline.within(deadline.answers_s(_STOP_TIMEOUT_S)):
+        return await _stop(session, ranks)
+
+
 async def go_on(session: Session, ranks: RankSet) -> None:
     """Continue those of *ranks* that have stopped for a sample, and no others.
 
@@ -248,7 +254,7 @@ class Sampler:
                 # stopped.
                 asked, missing = self._ranks, Missing()
                 if running:
-                    missing = await to_its_end(self._stop(running))
+                    missing = await to_its_end(stop_for_look(session, running))
                     asked = asked - missing.ranks
                 answer = await session.ask(self._command, self._operation, asked)
                 return replace(answer, ranks=self._ranks, missing=answer.missing | missing)
@@ -257,7 +263,3 @@ class Sampler:
                 interrupted = self._interrupted - (running - passing.ranks)
                 self._interrupted = interrupted & session.state.running
                 await to_its_end(go_on(session, interrupted))
-
-    async def _stop(self, ranks: RankSet) -> Missing:
-        with deadline.within(deadline.answers_s(_STOP_TIMEOUT_S)):
-            return await _stop(self._session, ranks)

@@ -417,7 +417,7 @@ class StopModes:
         """Return the ranks that stop with *ranks* at *hit*: they run, or are about to run on."""
         modes = {self._mode_of(number) for number in hit}
         state = self._core.state
-        moving = state.running | state.passing & state.stopped
+        moving = state.running | self._core.passing.all & state.stopped
         if "all" in modes:
             return moving
         if "focus" in modes:

@@ -197,6 +197,31 @@ def test_why_distinguishes_the_ranks_of_two_worlds(builder: Builder) -> None:
     assert (found["ranks"], found["victims"]) == ("0,4", "1-3")
 
 
+@pytest.mark.parametrize("name", MPIS)
+def test_why_advises_to_add_worlds_while_one_is_not_in_the_session(
+    name: str, builder: Builder
+) -> None:
+    mpi = find_mpi(name)
+    line = mpi.line(2, builder.build(mpi, "two_worlds.c"), "silent")
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:
+        try:
+            seen = "world 1 has 3 ranks"
+            wait_until(
+                lambda: seen in run_pgdb("attach", "--batch", *ex("info proc"), job.pid).out,
+                "the children are there",
+            )
+            alone = run_json("attach", *ex("why"), job.pid).of_type("why")[0]
+            both = run_json("attach", *ex("why"), "--world", "all", job.pid).of_type("why")[0]
+        finally:
+            job.terminate()
+            job.wait(DEADLINE_S)
+    (found,) = alone["verdicts"]
+    assert "'worlds add' attaches" in found["decides"], found
+    (found,) = both["verdicts"]
+    assert found["ranks"] == "0" and "worlds add" not in found["decides"], found
+    assert "all worlds of the job are in the session" in found["decides"]
+
+
 def test_worlds_that_appear_while_a_launched_job_runs_are_named(builder: Builder) -> None:
     mpi: Mpi = find_mpi("openmpi")
     program = builder.build(mpi, "spawns.c")

@@ -12,10 +12,15 @@ from pgdb.frontend.analysis.why.needs import Need
 from pgdb.frontend.analysis.why.verdict import Step, Verdict
 from pgdb.ranks import RankSet
 
-_OTHER_WORLD = Step(
+OTHER_WORLD = Step(
     "the calls of the other world's processes on this communicator would show it: 'worlds' lists "
     "the worlds, and 'worlds add' attaches to those that are not in the session",
     ("worlds",),
+)
+ALL_WORLDS_HERE = Step(
+    "all worlds of the job are in the session, and no rank of another world is in a call on this "
+    "communicator: the places of their ranks would show whether they come to one",
+    ("worlds", "tree"),
 )
 _OTHER_GROUP = Step(
     "the argument of each call, which is a rank in the other group, would show it: the source has "
@@ -86,7 +91,7 @@ def _elsewhere(knot: Knot) -> Verdict | None:
         ranks=ranks,
         known=False,
     )
-    return replace(found, confidence="cannot tell", step=_OTHER_WORLD)
+    return replace(found, confidence="cannot tell", step=OTHER_WORLD)
 
 
 def _peers_unknown(knot: Knot) -> Verdict | None:

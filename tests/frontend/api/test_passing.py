@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pgdb.frontend.api import sampling
+from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api import explaining, sampling
 from pgdb.frontend.api.notifications import RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.merge.classes import EquivalenceClass
@@ -48,6 +49,28 @@ async def looked_at(session: Session, text: str) -> AsyncIterator[None]:
     assert not session.state.passing
 
 
+@contextlib.asynccontextmanager
+async def explained(session: Session, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Have ranks stopped for ``why`` within the context; it has ended behind it."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+    running = session.state.running
+
+    async def look(_: object) -> Answer:
+        begun.set()
+        await may_end.wait()
+        return Answer("mpi calls", session.set, ())
+
+    monkeypatch.setattr(explaining._Explainer, "_look", look)
+    task = asyncio.create_task(explaining.explain_waits(session))
+    await begun.wait()
+    assert session.state.stopped >= running and not session.state.passing
+    try:
+        yield
+    finally:
+        may_end.set()
+        await task
+
+
 def stops_of(news: list[object]) -> list[tuple[str, str, str]]:
     return [
         (str(each.ranks), each.record.reason, each.record.stopped_with)
@@ -56,6 +79,44 @@ def stops_of(news: list[object]) -> list[tuple[str, str, str]]:
         for each in one.classes
         if isinstance(each.record, Stop)
     ]
+
+
+@pytest.mark.parametrize("mode", ["all", "rank"])
+def test_ranks_under_the_look_of_why_stop_with_others(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rank 0 is set running during the look, and hits a breakpoint."""
+    job = job_of(3)
+
+    async def test(session: Session) -> None:
+        await session.ranks("1-2").continue_(wait=False)
+        session.stop_modes.set_rule(1, mode)  # type: ignore[arg-type]
+        news: list[object] = []
+        session.subscribe(news.append)
+        async with explained(session, monkeypatch):
+            await session.ranks("0").continue_(wait=False)
+            job.happen({0: HIT})
+            assert str(session.state.stopped) == "0-2"
+        others = [("1-2", "interrupted", "0")] if mode == "all" else []
+        assert sorted(stops_of(news)) == [("0", "breakpoint-hit", ""), *others]
+        assert str(session.state.running) == ("" if mode == "all" else "1-2")
+        assert job.interrupted == ["1-2"] and len(job.resumed) == (2 if mode == "all" else 3)
+
+    run(job, test)
+
+
+def test_ranks_that_the_user_interrupts_during_why_stay_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = job_of(3)
+
+    async def test(session: Session) -> None:
+        await session.continue_(wait=False)
+        async with explained(session, monkeypatch):
+            await session.ranks("1").interrupt()
+        assert str(session.state.stopped) == "1" and str(session.state.running) == "0,2"
+
+    run(job, test)
 
 
 @pytest.mark.parametrize("mode", ["all", "focus"])
