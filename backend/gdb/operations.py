@@ -122,7 +122,7 @@ class Operations:
             return why
         record = await self._answer_to(operation, request_id, pid)
         if not isinstance(record, Failure):
-            return record
+            return await self._python.unless_of_python(pid, operation) or record
         if isinstance(operation, Console | InsertBreakpoint):
             line = operation.command
             record = await fortran_elements.with_parser_words(self._gdb, line, record)

@@ -10,9 +10,10 @@ from pgdb.backend.gdb.python_breakpoints import CLEAR, place_in
 from pgdb.backend.gdb.python_commands import PythonCommands, with_file
 from pgdb.backend.gdb.python_displays import PythonDisplays
 from pgdb.backend.gdb.python_listing import PythonListing
+from pgdb.backend.gdb.python_parts import bare_names
 from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
-from pgdb.overlay.messages import Evaluate, InsertBreakpoint
+from pgdb.overlay.messages import Evaluate, InsertBreakpoint, ReadBlock, Reduce
 from pgdb.patterns import pattern
 from pgdb.records import Failure, Record
 
@@ -69,6 +70,28 @@ class PythonConsole:
         if "_pgdb_python_" in text:
             text = await self._displays.filled(text, pid)
         return self._gdb.displays.as_typed(text)
+
+    async def unless_of_python(self, pid: int, operation: object) -> Failure | None:
+        """Return an error if a value for a verdict is GDB's, and Python has a name of it, too.
+
+        At a Python frame, ``step`` is a variable of Python for the user. GDB finds a function of
+        the C library, which is the same on all ranks.
+        """
+        if isinstance(operation, Evaluate):
+            is_for_verdict = operation.keeps_history
+        else:
+            is_for_verdict = isinstance(operation, Reduce | ReadBlock)
+        if not is_for_verdict or not pid or not self._stacks.python.is_python_selected:
+            return None
+        assert isinstance(operation, Evaluate | Reduce | ReadBlock)
+        for name in bare_names(operation.expression):
+            value = await self.values.evaluate(pid, Evaluate(expression=f"py:{name}"))
+            if not isinstance(value, Failure):
+                return Failure(
+                    message=f"{name!r} is a name of Python, and of compiled code, too: py:{name} "
+                    f"is that of the Python frame, ::{name} a global one of compiled code"
+                )
+        return None
 
     async def with_way(self, pid: int, operation: object, failure: Failure) -> Failure | None:
         """Return an error about a name that Python knows, or a place that may be one of Python;

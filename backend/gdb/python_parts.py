@@ -17,6 +17,10 @@ PATH = rf"{_NAME}(?:\.{_NAME}|\[\s*(?:{_KEYS}|\(\s*{_KEYS}\)\s*)\])*"
 PYTHON_PART = pattern(rf"(?<![\w:\"'])py:({PATH})?")
 
 
+_QUOTED = pattern(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_BARE = pattern(r"(?<![\w$@])(?<!\.)(?<!->)(?<!::)[^\W\d]\w*(?!\w|\s*\(|\s*::)")
+
+
 def is_python(expression: str) -> bool:
     """Return whether an expression has a value of Python in it.
 
@@ -24,3 +28,15 @@ def is_python(expression: str) -> bool:
     (True, True, False)
     """
     return PREFIX in expression and PYTHON_PART.search(expression) is not None
+
+
+def bare_names(expression: str) -> tuple[str, ...]:
+    """Return the names in an expression that a language of GDB's looks up, each once.
+
+    Fields, functions that are called, and names with a scope are none.
+
+    >>> bare_names("py:a[0] + step * s.x + p->y + f(z) + ::g + $h + 'a.c'::i + \\"k\\"")
+    ('step', 's', 'p', 'z')
+    """
+    text = _QUOTED.sub("''", PYTHON_PART.sub("0", expression))
+    return tuple(dict.fromkeys(match[0] for match in _BARE.finditer(text)))

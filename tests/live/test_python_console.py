@@ -204,6 +204,27 @@ def test_a_frame_of_python_is_selected_by_its_function() -> None:
     assert "not defined" in record(done, "frame function no_such")["message"]
 
 
+def test_verdicts_about_a_name_of_python_and_of_compiled_code_are_refused() -> None:
+    """GDB's value is the function, which is the same on all ranks."""
+    require_arming(sys.executable)
+    with job() as ranks:
+        at = f"--at {FILE}:{DOUBLED} --hits 1"
+        done = ranks.attach(
+            f"break {FILE}:{DOUBLED}", "continue", "assert signal same", "assert ::signal same",
+            "print signal", "delete", f"until-differ signal {at}", f"until-differ py:signal {at}",
+            "detach",
+        )  # fmt: skip
+    why = "'signal' is a name of Python, and of compiled code, too: py:signal is that of the Python"
+    unchecked, checked = done.of_type("assert")
+    assert [why in each["value"] for each in unchecked["failing"]] == [True], unchecked
+    assert checked["ok"], checked
+    unasked, differing = done.of_type("differ")
+    assert (unasked["end"], unasked["hit"]) == ("failed", 1)
+    assert why in unasked["failing"][0]["value"]
+    assert (differing["end"], differing["hit"]) == ("differ", 1), done.out
+    assert "signal" in record(done, "print signal")["text"]
+
+
 def test_errors_name_the_python_frame_that_has_a_variable() -> None:
     require_arming(sys.executable)
     with job() as ranks:
