@@ -13,6 +13,7 @@ from pgdb.backend.gdb import (
     absent_arguments,
     blocks,
     cpp_parts,
+    expression_check,
     fortran_arguments,
     fortran_elements,
     full_values,
@@ -36,7 +37,7 @@ from pgdb.backend.gdb.session import GdbSession
 from pgdb.backend.gdb.stacks import Stacks
 from pgdb.backend.gdb.user_commands import UserCommands
 from pgdb.backend.gdb.written_files import FileNames
-from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
+from pgdb.overlay.breakpoint_operations import CheckExpression, ListTrace, StartTrace, StopTrace
 from pgdb.overlay.messages import (
     AdvanceBreakpoints,
     AnyOperation,
@@ -178,6 +179,9 @@ class Operations:
                 return await self._trace_looks.numbers(operation, request_id)
             case ReadBlock() if operation.reads_kept_values:
                 return await traces.block(self._gdb, operation)
+            case CheckExpression(expression=expression):
+                has_own = await self._with_elements(expression) != expression
+                return await expression_check.check(self._gdb, operation, has_own_syntax=has_own)
             case StartTrace():
                 return await traces.start(self._gdb, operation)
             case StopTrace():

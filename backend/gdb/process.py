@@ -45,7 +45,7 @@ _IN_EVERY_GDB = (
 )
 _FOR_CALLS = (
     *("barriers_in_gdb", "breakpoints_in_gdb", "cpp_parts_in_gdb", "ending_in_gdb"),
-    *("explore_in_gdb", "guard_in_gdb"),
+    *("explore_in_gdb", "expression_check_in_gdb", "guard_in_gdb"),
     *("numbers_in_gdb", "progress_in_gdb", "python_frames_in_gdb", "returned_in_gdb"),
     *("scopes_in_gdb", "stack_ends_in_gdb", "tracing_in_gdb", "variables_in_gdb"),
 )

@@ -23,9 +23,10 @@ from pgdb.frontend.store import recording_file
 from pgdb.frontend.store.recorder import Compared, Exchange
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.shielding import to_its_end
+from pgdb.overlay.breakpoint_operations import CheckExpression
 from pgdb.overlay.messages import Backtrace, Evaluate
 from pgdb.ranks import RankSet
-from pgdb.records import Stop, stopped_at
+from pgdb.records import Failure, Stop, stopped_at
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.session import Session
@@ -223,6 +224,8 @@ class _Hits(GroupRun):
     async def follow(self, values: _Values, at: str, limit: int) -> Differ:
         """Run to *limit* hits of *at*, or until the values differ."""
         location = at or await self._here()
+        if at:
+            await self._check(values, location)
         values.go_on(location, is_here=not at)
         hit = 0
         came = RankSet()
@@ -263,6 +266,25 @@ class _Hits(GroupRun):
             unrecorded=values.unrecorded,
             same_hits=values.same_looks - same_before,
         )
+
+    async def _check(self, values: _Values, location: str) -> None:
+        """Check that the expression can have a value at a place, before any rank runs.
+
+        :raises CommandError: if GDB knows that it has none on any rank.
+        """
+        operation = CheckExpression(place=location, expression=values.expression)
+        answer = await self._session.ask(self._command, operation, values.ranks, is_own=True)
+        records = [each.filled for each in answer.classes]
+        failures = [each for each in records if isinstance(each, Failure)]
+        if not failures or len(failures) < len(records):
+            return
+        why = failures[0].message
+        if why.endswith("in current context."):
+            why += (
+                f"\nIf a library has it that is loaded later, 'tbreak {location}', 'continue' and "
+                f"'until-differ {values.expression}' compare it"
+            )
+        raise CommandError(f"{self._command}: {why}")
 
     def _at(self, number: int) -> RankSet:
         """Return the ranks that have stopped at the place."""

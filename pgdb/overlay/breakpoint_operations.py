@@ -78,6 +78,20 @@ class ListBreakpoints(Operation, frozen=True, kw_only=True):
     """The end of GDB's type, such as ``hw watchpoint``; empty for all."""
 
 
+class CheckExpression(Operation, frozen=True, kw_only=True):
+    """Question whether an expression can have a value at a place, of which nothing is evaluated.
+
+    Answered with Done, or with GDB's error about its syntax or about a name.
+    """
+
+    capability: ClassVar[Capability] = Capability.BREAKPOINTS
+    needs_stopped_rank: ClassVar[bool] = True
+    logged: ClassVar[Mapping[str, Logged]] = {"place": "command", "expression": "expression"}
+
+    place: str
+    expression: str
+
+
 class StartTrace(Operation, frozen=True, kw_only=True):
     """Order to collect values at each hit of a place, without a stop; answered with a Text."""
 

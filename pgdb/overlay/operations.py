@@ -12,6 +12,7 @@ from pgdb.overlay.breakpoint_operations import (
     AdvanceBreakpoints,
     BreakpointCommands,
     ChangeBreakpoints,
+    CheckExpression,
     InsertBreakpoint,
     ListBreakpoints,
     ListTrace,
@@ -450,6 +451,7 @@ AnyOperation = (
     | BreakpointCommands
     | AdvanceBreakpoints
     | ListBreakpoints
+    | CheckExpression
     | StartTrace
     | StopTrace
     | ListTrace

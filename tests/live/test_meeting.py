@@ -10,7 +10,7 @@ import pytest
 
 import pgdb
 from pgdb.frontend.api.notifications import BarrierNews, JobEnded
-from pgdb.records import BreakpointList, Exit, Stop
+from pgdb.records import BreakpointList, Exit, Stack, Stop
 from tests.conftest import Build
 from tests.support.example_scripts import run_example
 from tests.support.processes import wait_until
@@ -214,6 +214,26 @@ def test_values_that_differ_are_found_with_their_hit(parting: pgdb.Session, meet
     (listed,) = parting.breakpoints().classes
     assert listed.record == BreakpointList(breakpoints=())
     assert parting.breakpoints_text == ""
+
+
+def test_an_expression_is_checked_at_its_place_before_any_rank_runs(
+    parting: pgdb.Session, meet: Program
+) -> None:
+    place = meet.at("unusual")
+    for wrong, why in (
+        ("value +", "A syntax error"),
+        ("nosuch", "No symbol .nosuch."),
+        # main has it, and the function of the place has not.
+        ("argc", "No symbol .argc."),
+    ):
+        with pytest.raises(pgdb.CommandError, match=why):
+            parting.until_differ(wrong, at=place, timeout_s=RUN_TIMEOUT_S)
+    (stood,) = parting.backtrace().classes
+    assert isinstance(stood.record, Stack) and stood.record.frames[0].line == meet.line("step")
+    # main does not have it.
+    odd = parting.ranks(str(ODD))
+    found = odd.until_differ("token", at="act", limit=1, timeout_s=RUN_TIMEOUT_S)
+    assert (found.end, found.same_hits) == ("complete", 1)
 
 
 def test_another_run_is_compared_with_a_recording(mpi: Mpi, meet: Program, tmp_path: Path) -> None:

@@ -106,12 +106,12 @@ def _differ(found: Differ, width: int) -> str:
             return f"{found.expression} is as in the recording, whose values end before {where}"
         case "failed" if found.check is not None and not found.answer.errors:
             text = comparison_text.check(found.check, width=width)
-            return f"{where}:\n{text}{_before(found)}"
+            return f"{where}: {found.expression} was not compared\n{text}{_before(found)}"
         case "failed" if found.comparison is not None and not found.answer.errors:
             text = comparison_text.comparison(
                 found.comparison, found.expression, before="recording", after="now", width=width
             )
-            return f"{where}:\n{text}{_before(found)}"
+            return f"{where}: {found.expression} was not compared\n{text}{_before(found)}"
         case "complete":
             return f"{_sameness(found, 'is')} of {found.location}"
     after = f"after {_hits(found.hit)} of {found.location}"

@@ -17,10 +17,11 @@ from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text, render
 from pgdb.frontend.store.recorder import Recorder
 from pgdb.merge.classes import Missing
+from pgdb.overlay.breakpoint_operations import CheckExpression
 from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, Evaluate, InsertBreakpoint
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Stop
+from pgdb.records import Exit, Failure, Record, Stop
 from tests.fakes.moving import MovingJob, Step, at, frame, run
 
 HIT = at(7, breakpoint=1)
@@ -104,6 +105,56 @@ def test_an_expression_is_asked_as_it_was_typed() -> None:
     assert asked == {"x +"}
 
 
+@pytest.mark.parametrize(
+    ("why", "more"),
+    [
+        ("A syntax error in expression, near `'.", ""),
+        ('No symbol "x" in current context.', "\nIf a library has it that is loaded later, "),
+    ],
+)
+def test_an_expression_that_no_rank_can_evaluate_is_refused_before_any_runs(
+    why: str, more: str
+) -> None:
+    job = CheckedJob({rank: [HIT] * 9 for rank in range(4)})
+    job.values = {rank: ["1"] for rank in range(4)}
+    job.checks = dict.fromkeys(range(4), Failure(message=why))
+
+    async def test(session: Session) -> None:
+        with pytest.raises(CommandError) as error:
+            await session.until_differ("x", at="f")
+        assert str(error.value).startswith(f"until-differ x --at f: {why}{more}")
+        assert job.resumed == []
+        # One of the ranks knows it.
+        del job.checks[3]
+        assert (await session.until_differ("x", at="f", limit=2)).hit == 2
+        # Without a place, the values are compared at once where the ranks are.
+        await session.until_differ("x")
+        assert [type(each) for each in job.asked].count(CheckExpression) == 2
+
+    run(job, test)
+
+
+class CheckedJob(MovingJob):
+    """Job with answers to the question whether an expression can have a value."""
+
+    checks: dict[int, Failure]
+
+    def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+        if isinstance(operation, CheckExpression) and rank in self.checks:
+            return self.checks[rank]
+        return super().answer(operation, rank, request_id)
+
+
+def test_an_error_of_every_rank_ends_the_run_at_the_first_hit() -> None:
+    job = job_of("1")
+    job.values = {}
+    found = found_by(job, "no_value", at="f")
+    assert (found.end, found.hit) == ("failed", 1)
+    lines = meeting_text.differ(found).splitlines()
+    assert lines[0] == "hit 1 of f: no_value was not compared"
+    assert any("No symbol" in line for line in lines)
+
+
 def test_equal_values_are_reported_after_the_last_hit() -> None:
     found = found_by(job_of("1"), at="f", limit=4)
     assert (found.end, found.hit) == ("complete", 4)
@@ -159,7 +210,7 @@ def test_ranks_that_are_lost_at_a_hit_leave_the_hits_before_it() -> None:
     run(job, test)
     assert (found[0].end, found[0].hit, found[0].same_hits) == ("failed", 3, 2)
     first, *_, last = meeting_text.differ(found[0]).splitlines()
-    assert first == "hit 3 of f:"
+    assert first == "hit 3 of f: x was not compared"
     assert last == "x was the same on [0-3] at all 2 hits before"
 
 

@@ -19,7 +19,7 @@ from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.merge.graph import to_graph
 from pgdb.merge.rankset_codec import MAX_PACKED_RANK
 from pgdb.overlay import message_codec, messages
-from pgdb.overlay.breakpoint_operations import ListTrace, StartTrace, StopTrace
+from pgdb.overlay.breakpoint_operations import CheckExpression, ListTrace, StartTrace, StopTrace
 from pgdb.overlay.message_codec import decode, encode
 from pgdb.overlay.messages import (
     FRONT_END,
@@ -121,6 +121,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     BreakpointCommands(numbers=("1",), commands=("silent", "continue")),
     AdvanceBreakpoints(last=7),
     ListBreakpoints(numbers=("1", "3-4"), kind="watchpoint"),
+    CheckExpression(place="f", expression="x"),
     StartTrace(number=1, place="f", expressions=("x", "y"), condition="x > 1", every=2, first=9),
     StopTrace(number=1),
     ListTrace(number=1, begin=5, count=20),
@@ -440,6 +441,8 @@ def test_operations_name_the_capability_that_they_need(operation: AnyOperation) 
         case InsertBreakpoint() | ChangeBreakpoints() | BreakpointCommands():
             needed = Capability.BREAKPOINTS
         case AdvanceBreakpoints() | ListBreakpoints() | StartTrace() | StopTrace():
+            needed = Capability.BREAKPOINTS
+        case CheckExpression():
             needed = Capability.BREAKPOINTS
         case _:
             needed = NO_CAPABILITY
