@@ -98,7 +98,9 @@ def _row(
     yield from _details(row, _counts(parts, "times", brackets), _counts(parts, "ignore", brackets))
     for place in row.locations:
         number = f"{row.number}.{place.number}"
-        enabled = "y" if place.enabled else "N*" if place.condition_is_invalid else "n"
+        enabled = "N*" if place.condition_is_invalid else "n"
+        if place.enabled:
+            enabled = "y" if row.enabled else "y-"  # as GDB 13 has it
         where = _place(place.function, place.file, place.line) or place.at
         yield f"{number:<7} {'':<14} {'':<4} {enabled:<3} {where}".rstrip()
         yield from _installed(place)

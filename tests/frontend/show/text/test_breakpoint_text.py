@@ -243,3 +243,14 @@ def test_errors_stand_beside_the_table() -> None:
 )
 def test_messages_about_new_ones(made: Breakpoint, text: str) -> None:
     assert breakpoint_made(made) == text
+
+
+def test_locations_of_a_disabled_breakpoint_are_listed_as_gdb_does() -> None:
+    first = Location(number=1, function="f", file="a.c", line=1)
+    places = (first, Location(number=2, enabled=False, function="g", file="a.c", line=2))
+    made = Breakpoint(number=3, kind="breakpoint", enabled=False, locations=places)
+    assert breakpoint_table([made]).splitlines()[1:] == [
+        "3       breakpoint     keep n",
+        "3.1                         y-  in f at a.c:1",
+        "3.2                         n   in g at a.c:2",
+    ]
