@@ -3,8 +3,8 @@
     python parting.py LOCATION EXPRESSION mpirun -n 8 ./program arguments...
 
 The job runs twice: from hit to hit of LOCATION until the value of EXPRESSION differs across ranks,
-then to the hit before, and step by step from there. The exit status is 1 if ranks part, 3 after an
-error.
+then to the hit before, and step by step from there, into functions of the program. The exit status
+is 1 if ranks part, 3 after an error.
 """
 
 import sys
@@ -12,6 +12,8 @@ import sys
 import pgdb
 
 TIMEOUT_S = 600.0
+SKIP_MPI = "skip -rfunction ^P?MPI_"
+"""Command for MPI libraries with debug information: each rank goes its own way in them."""
 
 
 def main() -> int:
@@ -41,7 +43,12 @@ def main() -> int:
             again = session.until_differ(expression, at=location, limit=before, timeout_s=TIMEOUT_S)
             if again.end != "complete":
                 return error(f"the second run is not as the first: hit {again.hit}: {again.end}")
-            parted = session.until_diverge(by="next", timeout_s=TIMEOUT_S)
+            session.execute(SKIP_MPI).check()
+            session.break_at(location).check()
+            parted = session.until_diverge(timeout_s=TIMEOUT_S)
+            if parted.end == "stopped" and parted.are_together:
+                print(f"all ranks take the same way from hit {before} to the next: data differ")
+                return 1
             print(f"after hit {before}: {parted.steps} steps, then {parted.end}")
             print(f"  from {parted.start.text}")
             for way in parted.ways:

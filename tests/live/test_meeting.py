@@ -304,6 +304,22 @@ def test_example_parting(mpi: Mpi, meet: Program) -> None:
     assert lines[:3] == [f"hit 3 of {meet.at('call')}: most ranks have 4", "  [3] 4.5", lines[2]]
     assert lines[2].startswith("after hit 2: ")
     assert lines[2].endswith("then parted")
+    # The function that main calls is where the ways part first.
+    assert lines[3:] == [
+        f"  from solve at meet.c:{meet.line('test')}",
+        f"  [0-2] solve at meet.c:{meet.line('even')}",
+        f"  [{ODD}] solve at meet.c:{meet.line('odd')}",
+    ]
+
+
+@pytest.mark.any_mpi
+def test_example_parting_where_data_differ_on_one_way(mpi: Mpi, meet: Program) -> None:
+    job = mpi.line(RANKS, meet, "9")
+    place = meet.at("call")
+    lines = lines_of_example("parting.py", place, f"step / 2 * (rank == {ODD})", *job)
+    assert lines[0] == f"hit 3 of {place}: most ranks have 0", lines
+    way = "all ranks take the same way from hit 2 to the next: data differ"
+    assert lines[1:] == [f"  [{ODD}] 1", way]
 
 
 @pytest.mark.any_mpi
