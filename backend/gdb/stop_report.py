@@ -80,6 +80,7 @@ class StopReports:
         self.display_text: DisplayText | None = None
         """Function that returns what GDB has printed of displays as the user knows them."""
         self._instruction = NextInstruction(gdb)
+        self._runs_before = -1  # the runs before the last command that sets the rank running
         self.gpu = GpuFocus(gdb)
         """The part of a GPU that GDB looks at."""
         self._death: Point | None = None
@@ -101,6 +102,7 @@ class StopReports:
     def take_run(self, command: str) -> None:
         """Note the first word of the command that sets the rank running."""
         self._word = command.partition(" ")[0]
+        self._runs_before = self._gdb.runs
 
     async def prepare(self, command: str) -> None:
         """Prepare GDB for a run of the rank, until :meth:`restore`.
@@ -241,11 +243,21 @@ class StopReports:
             return False
         if stop.reason == "interrupted" and self.gpu.is_wanted(payload):
             return False
-        if self.values.needs_look(stop.values) or self._instruction.is_wanted(stop, self._word):
+        if self.values.needs_look(stop.values) or self._shows_instruction(stop):
             return False
         if _may_be_called(stop):
             return False
         return stop.frame is not None and not self._needs_offset(stop)
+
+    def _shows_instruction(self, stop: Stop) -> bool:
+        """Return whether to show the next instruction at a stop.
+
+        GDB announces a stop for ``stepi 0`` as well, and prints the place in answer to it. It
+        enters an inlined function by ``step`` without a run, and prints nothing then.
+        """
+        if not self._instruction.is_wanted(stop, self._word):
+            return False
+        return self._gdb.runs > self._runs_before or self._word == "step"
 
     def _needs_offset(self, stop: Stop) -> bool:
         """Return whether only the offset in the function shows that a step has moved."""
@@ -336,7 +348,7 @@ class StopReports:
             text = (await self.display_text(shown, pid)).rstrip("\n")
         stop = replace(stop, frame=frame, inside=inside, dying=dying)
         text = text if text.strip() else ""
-        if self._instruction.is_wanted(stop, self._word) and "=> " not in text:
+        if self._shows_instruction(stop) and "=> " not in text:
             text = "\n".join(filter(None, (await self._instruction.text(), text)))
         return stop, text
 

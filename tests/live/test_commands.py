@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,31 @@ def test_stepping(mpi: Mpi, build: Build) -> None:
         "location-reached",
         "pause_briefly",
     )
+
+
+@pytest.mark.parametrize("setting", ["off", "on"])
+def test_steps_of_no_instruction_show_the_place_as_gdb_does(
+    setting: str, mpi: Mpi, build: Build
+) -> None:
+    commands = (
+        f"set disassemble-next-line {setting}",
+        "tbreak hit",
+        "c",
+        "stepi 0",
+        "nexti 0",
+        "stepi",
+        "stepi 0",
+        "nexti",
+    )
+    out = run_pgdb("launch", "--batch", *ex(*commands), *mpi.line(2, build("storm.c"))).out
+    shown = {
+        command: text.count("=> ")
+        for command, text in re.findall(r"^\(pgdb 0-1\) (.*)\n((?:(?!\(pgdb ).*\n)*)", out, re.M)
+    }
+    # GDB prints the instructions of the line, and the present one among them.
+    at_none = 1 if setting == "on" else 0
+    assert shown["stepi 0"] == shown["nexti 0"] == at_none, out
+    assert shown["stepi"] == shown["nexti"] == 1, out
 
 
 def test_watchpoints_displays_and_commands_of_breakpoints(
