@@ -78,9 +78,9 @@ class Point(msgspec.Struct):
     def take_ends(self, never: tuple[Absent, ...], state: JobState) -> bool:
         """Return whether to report ranks that will *never* come, where no rank is there.
 
-        A fault is reported at once; of bad ends, which follow each other, the first one. Ranks that
-        end well are reported once none is left to come, if all have never met: else the job has
-        gone on to its end, as it should.
+        A fault is reported at once; of ends, which follow each other, the first one, and once none
+        is left to come. Behind a meeting, ranks that end well are no news: the job has gone on to
+        its end, as it should.
         """
         if self.is_over:
             return False
@@ -92,7 +92,7 @@ class Point(msgspec.Struct):
         is_news |= any(each.kind in ("error", "lost") for each in fresh)
         if not self.reported:
             ended = RankSet.union(each.ranks for each in fresh if each.kind == "ended")
-            is_news |= not ended <= state.ended_well | state.killed
+            is_news |= not ended <= state.killed | (state.ended_well if self.met else RankSet())
         if is_news:
             self.reported = never
         return is_news

@@ -52,7 +52,7 @@ def test_a_rank_is_held_again_that_is_announced_at_the_barrier_after_a_loss() ->
     run(job, test)
 
 
-def test_ranks_that_end_before_any_has_come_are_named_at_the_end_of_the_last() -> None:
+def test_of_ranks_that_end_before_any_has_come_the_first_and_then_all_are_named() -> None:
     job = job_of(**{f"r{rank}": [None] for rank in range(3)}, r3=[Exit(code=0)])
 
     async def test(session: Session) -> None:
@@ -60,11 +60,13 @@ def test_ranks_that_end_before_any_has_come_are_named_at_the_end_of_the_last() -
         await session.barrier("meet")
         await session.runs.start("continue", "", session.set)
         await until(lambda: 3 in session.state.exited)
+        first = "barrier 1: [3] has ended with status 0; no rank is there"
+        assert reader.lines == [first]
         job.happen({0: Exit(code=0), 1: Exit(code=0)})
-        assert not reader.lines
+        assert reader.lines == [first]
         job.happen({2: Exit(code=0)})
         ended = "[0-3] have ended with status 0"
-        assert reader.lines == [f"barrier 1: {ended}; no rank is there"]
+        assert reader.lines == [first, f"barrier 1: {ended}; no rank is there"]
         listed = meeting_text.barrier_line(session.barriers[0])
         assert listed.splitlines()[1:] == [f"    {ended}"]
 
