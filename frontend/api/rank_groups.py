@@ -133,7 +133,8 @@ class RankGroups(RankData):
         breakpoint is left behind.
 
         :raises UsageError: if ranks run, or if they are at several places and none is given.
-        :raises CommandError: if a rank does not have the place, or the recording has no value.
+        :raises CommandError: if a rank does not have the place, no rank knows the expression there,
+            or the recording has no value.
         """
         return await until_differ(
             self._session,

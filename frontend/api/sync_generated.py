@@ -478,7 +478,8 @@ class Ranks:
         breakpoint is left behind.
 
         :raises UsageError: if ranks run, or if they are at several places and none is given.
-        :raises CommandError: if a rank does not have the place, or the recording has no value.
+        :raises CommandError: if a rank does not have the place, no rank knows the expression there,
+            or the recording has no value.
         """
         return self._loop.call(
             lambda: self._view.until_differ(

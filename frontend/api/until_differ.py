@@ -88,8 +88,8 @@ async def until_differ(
 
     :raises UsageError: if the expression or the place is none, ranks run, or they are at several
         places and none is given.
-    :raises CommandError: if a rank does not have the place, no rank is stopped, or the recording
-        cannot be read or has no value of *expression*.
+    :raises CommandError: if a rank does not have the place, no rank knows *expression* there, no
+        rank is stopped, or the recording cannot be read or has no value of *expression*.
     """
     if not expression.strip():
         raise UsageError("until-differ needs an expression")
