@@ -45,7 +45,22 @@ class RankSet:
     _bits: FrozenBitMap
 
     def __init__(self, ranks: Iterable[int] = ()) -> None:
-        self._bits = ranks if isinstance(ranks, FrozenBitMap) else FrozenBitMap(ranks)
+        """Make a set of numbers from 0 on.
+
+        :raises RankSetError: if *ranks* are no such numbers.
+        """
+        if isinstance(ranks, FrozenBitMap):
+            self._bits = ranks
+            return
+        try:
+            # Without the array, the library takes 1.5 for rank 1.
+            known = ranks if isinstance(ranks, range) else array("I", ranks)
+            self._bits = FrozenBitMap(known)
+        except (TypeError, OverflowError):
+            raise RankSetError(
+                f"RankSet({ranks!r}): ranks are whole numbers from 0 on, such as [0, 3]; "
+                "RankSet.parse('0-3') reads a text"
+            ) from None
 
     @classmethod
     def range(cls, start: int, stop: int, step: int = 1) -> RankSet:
@@ -69,6 +84,8 @@ class RankSet:
 
         :raises RankSetError: if the text is malformed, with the faulty term in the message.
         """
+        if not isinstance(text, str):
+            raise RankSetError(f"RankSet.parse: {text!r} is no text such as '0-3'")
         body = text.strip()
         if body.startswith("[") and body.endswith("]"):
             body = body[1:-1].strip()
@@ -158,11 +175,18 @@ class RankSet:
 
     @classmethod
     def union(cls, sets: Iterable[RankSet]) -> RankSet:
-        """Return the union of any number of sets."""
+        """Return the union of any number of sets.
+
+        :raises TypeError: if one of them is no RankSet.
+        """
         sets = tuple(sets)
+        try:
+            bits = [each._bits for each in sets]
+        except AttributeError:
+            raise TypeError("RankSet.union takes RankSets only") from None
         if len(sets) == 1:
             return sets[0]
-        return cls(FrozenBitMap(BitMap.union(*[each._bits for each in sets])) if sets else ())
+        return cls(FrozenBitMap(BitMap.union(*bits)) if sets else ())
 
     def to_array(self) -> array[int]:
         """Return the ranks in order, as unsigned integers of 32 bits (type code ``I``)."""
@@ -207,26 +231,44 @@ class RankSet:
             raise RankSetError(f"no serialised rank set: {error}") from None
 
     def __or__(self, other: RankSet) -> RankSet:
+        if not isinstance(other, RankSet):
+            return NotImplemented
         return RankSet(self._bits | other._bits)
 
     def __and__(self, other: RankSet) -> RankSet:
+        if not isinstance(other, RankSet):
+            return NotImplemented
         return RankSet(self._bits & other._bits)
 
     def __sub__(self, other: RankSet) -> RankSet:
+        if not isinstance(other, RankSet):
+            return NotImplemented
         return RankSet(self._bits - other._bits)
 
     def __xor__(self, other: RankSet) -> RankSet:
+        if not isinstance(other, RankSet):
+            return NotImplemented
         return RankSet(self._bits ^ other._bits)
 
     def __le__(self, other: RankSet) -> bool:
+        if not isinstance(other, RankSet):
+            return NotImplemented
         return self._bits <= other._bits
 
     def isdisjoint(self, other: RankSet) -> bool:
-        """Return whether the two sets have no rank in common."""
+        """Return whether the two sets have no rank in common.
+
+        :raises TypeError: if *other* is no RankSet.
+        """
+        if not isinstance(other, RankSet):
+            raise TypeError(f"RankSet.isdisjoint takes a RankSet, and not {other!r}")
         return self._bits.isdisjoint(other._bits)
 
     def __contains__(self, rank: int) -> bool:
-        return rank in self._bits
+        try:
+            return rank in self._bits
+        except (TypeError, OverflowError):
+            return False  # it is no number of a rank
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._bits)

@@ -6,6 +6,8 @@ import itertools
 import random
 import re
 from array import array
+from operator import and_, le, or_, sub, xor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -278,3 +280,30 @@ def test_sets_around_the_limit_are_folded_in_the_same_way(monkeypatch: pytest.Mo
             monkeypatch.setattr(rank_sets, "MANY_RUNS", limit)
         assert over.run_count > ranks.run_count
     assert alone.run_count == runs.run_count == limit
+
+
+@pytest.mark.parametrize("ranks", [3, None, "0-3", ["0"], [1.5], [-1], [1 << 40]])
+def test_sets_are_made_of_ranks_only(ranks: Any) -> None:
+    with pytest.raises(RankSetError, match="ranks are whole numbers from 0 on"):
+        RankSet(ranks)
+
+
+@pytest.mark.parametrize("text", [3, None, ["0-3"], b"0-3"])
+def test_a_text_is_parsed_only(text: Any) -> None:
+    with pytest.raises(RankSetError, match="is no text such as '0-3'"):
+        RankSet.parse(text)
+
+
+def test_operators_refuse_other_values() -> None:
+    some = RankSet([1, 3])
+    other: Any = [1]
+    for operator in (or_, and_, sub, xor, le):
+        with pytest.raises(TypeError, match="RankSet"):
+            operator(some, other)
+    with pytest.raises(TypeError, match="takes a RankSet, and not"):
+        some.isdisjoint(other)
+    for sets in ([other], [some, other]):
+        with pytest.raises(TypeError, match="takes RankSets only"):
+            RankSet.union(sets)
+    strange: Any = ("1", -1, None, 1 << 40)
+    assert not any(each in some for each in strange)
