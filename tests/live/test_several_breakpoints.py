@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import pgdb
+from pgdb.ranks import RankSet
 from pgdb.records import Stop, stopped_at
 from tests.conftest import Build
 from tests.support.programs import Builder, Mpi, Program, find_mpi
@@ -135,10 +136,15 @@ def test_commands_of_a_breakpoint_take_no_rank_past_a_barrier(
     first, last = behind(out, "proc 0-1 continue"), behind(out, "continue")
     # Before the barrier's hit the commands let the ranks run on.
     assert "$1 = 2" in first and "$2 = 3" in first, out
-    assert "[0-1] error: 'continue' has no effect: barrier 3 holds the rank" in first, out
+    refused = r"^\[([0-9,-]+)\] +error: 'continue' has no effect: barrier 3 holds the rank$"
+    # Ranks that come apart have a line each.
+    held = RankSet.union(map(RankSet.parse, re.findall(refused, first, re.M)))
+    assert held == RankSet([0, 1]), out
     assert "barrier 3: [0-1] wait; [2] is stopped" in first, out
     assert "barrier 3: [0-2] are there; they stay stopped" in behind(out, "proc 2 continue"), out
-    assert "$4 = 5" in last and "$5 = 6" in last, out
+    # The numbers of values differ where ranks come apart.
+    assert re.search(r"\$(?:4|…) = 5$", last, re.M), out
+    assert re.search(r"\$(?:5|…) = 6$", last, re.M), out
     assert "barrier 3: [0-2] are there for the 2nd time; they stay stopped" in last, out
     assert "has no effect" not in behind(out, "advance main"), out
     assert re.findall(r"^\S*hook-\S+", behind(out, "help user-defined"), re.M) == ["hook-next"], out
