@@ -15,7 +15,7 @@ from typing import Literal
 
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
-from pgdb.frontend.api import breakpoint_file
+from pgdb.frontend.api import breakpoint_file, killed_together
 from pgdb.frontend.api.absentees import Barrier
 from pgdb.frontend.api.barriers import Barriers
 from pgdb.frontend.api.breakpoint_making import BreakpointMaker
@@ -500,6 +500,7 @@ class Session(RankView):
     def _on_news(self, news: Events) -> None:
         self.all_barriers.on_events(news)
         self.launcher_hold.on_events(news)
+        killed_together.report(self._core, news)
 
     def _on_change(self) -> None:
         self.all_barriers.on_change()

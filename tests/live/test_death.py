@@ -128,6 +128,18 @@ def test_where_the_launcher_kills_all_the_rank_that_died_is_named(
     assert finished.ranks_reported(f"ended by SIGKILL, after [{first}]") == others, finished.out
 
 
+def test_where_the_first_was_killed_too_nobody_is_named(builder: Builder) -> None:
+    mpi = find_mpi("mpich")
+    program = builder.build(mpi, "deaths.c")
+    finished = run_pgdb("launch", "--batch", *ex("continue"), *mpi.line(4, program, "8"))
+    assert finished.ranks_reported("ended by SIGKILL") == "0-3", finished.out
+    # All ends come together, or that of the first before.
+    note = "were killed together, so the first is unknown"
+    is_first_known = finished.ranks_reported("ended by SIGKILL, after") != ""
+    text = finished.out + finished.err
+    assert is_first_known or f"[0-3] {note}" in text or "[2] ended by SIGKILL\n" in text, text
+
+
 @pytest.mark.parametrize("kind", ["13", "14"])
 def test_a_rank_that_left_with_status_0_is_named_where_the_launcher_kills_the_other(
     kind: str, builder: Builder
