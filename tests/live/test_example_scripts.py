@@ -64,7 +64,8 @@ def test_example_parting_takes_no_error_for_equal_values(mpi: Mpi, build: Build)
     place, job = program.at("record"), mpi.line(RANKS, program)
     none = run_example("parting.py", place, "nosuch", *job)
     assert (none.returncode, none.stdout) == (3, ""), none.stdout
-    assert none.stderr.startswith("parting.py: [0-3] ") and "nosuch" in none.stderr, none.stderr
+    assert none.stderr.startswith(f"parting.py: until-differ nosuch --at {place}: "), none.stderr
+    assert 'No symbol "nosuch" in current context.' in none.stderr, none.stderr
     # A place that no rank reaches has no values.
     never = run_example("parting.py", f"{place} if 1 == 0", "now.residual", *job)
     assert (never.returncode, never.stdout) == (3, ""), never.stdout
