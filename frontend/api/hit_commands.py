@@ -6,10 +6,11 @@ commands. PGDB gives them to the ranks of the set when their stop is reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pgdb.errors import PgdbError
 from pgdb.frontend.analysis.answers import Answer
@@ -25,7 +26,17 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.overlay.messages import Interrupt, Script
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
-from pgdb.records import BreakpointsMade, Event, Failure, Output, Running, Stop, Text, stopped_at
+from pgdb.records import (
+    PLACEHOLDER,
+    BreakpointsMade,
+    Event,
+    Failure,
+    Output,
+    Running,
+    Stop,
+    Text,
+    stopped_at,
+)
 
 if TYPE_CHECKING:
     from pgdb.frontend.api.traffic import Traffic
@@ -33,6 +44,7 @@ if TYPE_CHECKING:
 _RUN_CODE = ("python", "guile", "source", "eval", "with", "compile")
 """Commands of GDB's that can carry out any other one."""
 
+_ERROR = "error: "
 _LINE = pattern(r"line \d+: ")
 
 
@@ -51,6 +63,9 @@ class Due(msgspec.Struct, frozen=True):
     """The run that ended with the hit."""
     bodies: tuple[tuple[int, tuple[str, ...]], ...]
     """The commands of each breakpoint, by its number."""
+    barrier: int = 0
+    """The barrier to which the ranks have come by the hit, 0 for none. As where GDB carries the
+    commands out, they set no rank running then, also if the barrier is met by the hit."""
 
     @property
     def is_silent(self) -> bool:
@@ -66,6 +81,8 @@ class HitCommands:
         self._traffic = traffic
         self.start: Starter | None = None
         """Function that sets ranks running by a run command."""
+        self.barriers: Callable[[], Collection[int]] = tuple
+        """Function that returns the numbers of the barriers."""
 
     def due(self, classes: Events) -> tuple[Due, ...]:
         """Return the commands of the hits of *classes*, whose breakpoints are for their ranks.
@@ -79,7 +96,9 @@ class HitCommands:
         return tuple(found)
 
     def _due_at(self, ranks: RankSet, numbers: Sequence[int], run: int) -> Iterator[Due]:
-        parts: list[Due] = [Due(ranks, run, ())]
+        there = self.barriers()
+        barrier = next((each for each in numbers if each in there), 0)
+        parts: list[Due] = [Due(ranks, run, (), barrier)]
         for number in numbers:
             for having, lines in self._core.journal.judged_commands(number, ranks):
                 parts = [part for each in parts for part in _divided(each, having, number, lines)]
@@ -106,10 +125,10 @@ class HitCommands:
         try:
             for number, lines in due.bodies:
                 lines = lines[1:] if _is_silent(lines) else lines
-                for nodes in _steps(parse("commands", lines).body):
-                    left -= stays if may_run(nodes[0]) else RankSet()
+                for node in parse("commands", lines).body:
+                    left -= stays if may_run(node) else RankSet()
                     if left := left & passing.ranks & core.state.stopped:
-                        left = await self._step(due, passing, number, nodes, left)
+                        left = await self._step(due, passing, number, node, left)
         except PgdbError as error:
             core.note(f"[{left}] commands of a breakpoint were not carried out: {error}")
         finally:
@@ -121,22 +140,27 @@ class HitCommands:
                 core.notifier.notify(RankEvents(classes=classes))
 
     async def _step(
-        self, due: Due, passing: Passing, number: int, nodes: Sequence[Node], ranks: RankSet
+        self, due: Due, passing: Passing, number: int, node: Node, ranks: RankSet
     ) -> RankSet:
-        """Carry out some lines; return the ranks that carry out the next ones."""
+        """Carry out a line or a block; return the ranks that carry out the next one.
+
+        As in GDB, the lines behind one that has set the rank running are not carried out.
+        """
         core = self._core
-        if may_run(nodes[0]) and (held := ranks & core.state.held):
-            line = nodes[0].text
-            core.note(f"[{held}] held, so '{line}' of breakpoint {number} has no effect there")
+        if due.barrier and may_run(node):
+            text = f"{_ERROR}'{node.text}' has no effect: barrier {due.barrier} holds the rank"
+            self._traffic.on_events((EquivalenceClass(ranks, Output(text=text, of_stop=True)),))
+            return RankSet()
+        if may_run(node) and (held := ranks & core.state.held):
+            core.note(f"[{held}] held, so '{node.text}' of breakpoint {number} has no effect there")
             if not (ranks := ranks - held):
                 return ranks
         with inner():
-            if len(nodes) == 1 and isinstance(nodes[0], Line) and _is_run(nodes[0].text):
+            if isinstance(node, Line) and _is_run(node.text):
                 assert self.start is not None
-                line = nodes[0].text
-                await self.start(line, ranks, continues=due.run)
+                await self.start(node.text, ranks, continues=due.run)
                 return RankSet()
-            answer, started = await self._script(due, number, nodes, ranks)
+            answer, started = await self._script(due, number, node, ranks)
         if late := answer.missing.late:
             them = by_number(late, "it goes", "they go")
             core.note(f"[{late}] the commands of breakpoint {number} take long; {them} on")
@@ -147,11 +171,12 @@ class HitCommands:
         return ranks - started - failed - answer.missing.ranks
 
     async def _script(
-        self, due: Due, number: int, nodes: Sequence[Node], ranks: RankSet
+        self, due: Due, number: int, node: Node, ranks: RankSet
     ) -> tuple[Answer, RankSet]:
-        """Give lines to the ranks' GDBs; return the answer, and the ranks that run by them."""
+        """Give a line or a block to the ranks' GDBs; return the answer, and the ranks that run by
+        it."""
         request = self._core.transport.next_id()
-        lines = [line for each in nodes for line in _lines_of(each)]
+        lines = (node.text,) if isinstance(node, Line) else node.raw
         answer = await self._traffic.ask(
             f"commands of breakpoint {number}",
             Script(lines=gdb_commands.with_files_for_ranks(lines, len(ranks))),
@@ -177,11 +202,16 @@ class HitCommands:
                     shown.append(EquivalenceClass(each.ranks, output, each.slots))
                 case BreakpointsMade() if text := _text_of(each.filled):
                     shown.append(EquivalenceClass(each.ranks, Output(text=text, of_stop=True)))
-                case Failure(message=message):
+                case Failure(message=message, output=printed):
                     failed |= each.ranks
+                    of_message = message.count(PLACEHOLDER)
+                    if printed.strip():
+                        output = Output(text=printed.rstrip(), of_stop=True)
+                        shown.append(EquivalenceClass(each.ranks, output, each.slots[of_message:]))
                     # As where GDB itself carries the commands out: it names no line.
-                    output = Output(text=_LINE.sub("", message, count=1), of_stop=True)
-                    shown.append(EquivalenceClass(each.ranks, output, each.slots))
+                    text = f"{_ERROR}{_LINE.sub('', message, count=1)}"
+                    output = Output(text=text, of_stop=True)
+                    shown.append(EquivalenceClass(each.ranks, output, each.slots[:of_message]))
                 case _:
                     pass
         if shown:
@@ -209,28 +239,6 @@ def _is_run(line: str) -> bool:
     return gdb_commands.kind_of(gdb_words.resolve(line), line) is Kind.RUN
 
 
-def _steps(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
-    """Yield the lines that go to the GDBs at once.
-
-    As in GDB, the lines behind one that has set the rank running are not carried out.
-    """
-    together: list[Node] = []
-    for each in nodes:
-        if not may_run(each):
-            together.append(each)
-            continue
-        if together:
-            yield together
-            together = []
-        yield [each]
-    if together:
-        yield together
-
-
-def _lines_of(node: Node) -> Sequence[str]:
-    return (node.text,) if isinstance(node, Line) else node.raw
-
-
 def _is_silent(lines: Sequence[str]) -> bool:
     return bool(lines) and lines[0].strip() == "silent"
 
@@ -238,5 +246,5 @@ def _is_silent(lines: Sequence[str]) -> bool:
 def _divided(due: Due, having: RankSet, number: int, lines: tuple[str, ...]) -> Iterator[Due]:
     """Yield the ranks that carry out *lines* as well, and the others."""
     body = (*due.bodies, (number, lines))
-    yield Due(due.ranks & having, due.run, body)
-    yield Due(due.ranks - having, due.run, due.bodies)
+    yield replace(due, ranks=due.ranks & having, bodies=body)
+    yield replace(due, ranks=due.ranks - having)

@@ -116,6 +116,7 @@ class Session(RankView):
         self.traffic.hit_commands.start = self.runs.start_line
         self.holding = Holding(self._core)
         self.all_barriers = Barriers(self._core, self)
+        self.traffic.hit_commands.barriers = lambda: [each.number for each in self.all_barriers.all]
         self.launcher_hold = LauncherHold(self._core, lambda: self.job)
         self._core.before_wake = self._on_change
         self.traffic.on_news = self._on_news

@@ -179,13 +179,47 @@ proc 1 continue
     )
     line = mpi.line(RANKS, sets)
     out = run_pgdb("launch", "--batch", "--settle", 3, "-x", script, *line).out
-    assert re.search(r'^\[1\] +Undefined command: "bogus"', out, re.M), out
+    assert re.search(r'^\[1\] +error: Undefined command: "bogus"', out, re.M), out
     assert printed(out, "at") == {0: [], 1: [1, 2, 3], 2: []}, out
     assert re.findall(r"^(.*) +\$\d+ = (?:30|77)$", out, re.M) == ["[1]"], out
     # The stops of silent commands that run on are not shown.
     assert re.findall(r"^\[1\] +Breakpoint 1,.*i=(\d)", out, re.M) == ["3"], out
     assert "        silent\n" in out and "          continue\n" in out, out
     assert printed(out, "helper") == {0: [], 1: [4], 2: []}, out
+
+
+def test_commands_of_a_set_take_no_rank_past_a_barrier(
+    mpi: Mpi, sets: Program, tmp_path: Path
+) -> None:
+    script = tmp_path / "commands.gdb"
+    script.write_text(
+        f"""tbreak {sets.at("work")}
+continue
+defset mine 1-2
+barrier {sets.at("inner")}
+break {sets.at("inner")} --ranks @mine
+commands
+printf "at %d\\n", i
+print nosuch
+end
+proc 0 continue
+proc 1-2 continue
+commands 3
+printf "at %d\\n", i
+continue
+end
+continue
+"""
+    )
+    line = mpi.line(RANKS, sets)
+    out = run_pgdb("launch", "--batch", "--settle", 20, "-x", script, *line).out
+    refused = "error: 'continue' has no effect: barrier 2 holds the rank"
+    assert printed(out, "at") == {0: [], 1: [1, 2], 2: [1, 2]}, out
+    assert RankSet.union(
+        RankSet.parse(each) for each in re.findall(rf"^\[([0-9,-]+)\] +{refused}$", out, re.M)
+    ) == RankSet([1, 2]), out
+    assert "barrier 2: [0-2] are there for the 2nd time; they stay stopped" in out, out
+    assert "exited" not in out, out
 
 
 def test_commands_of_a_set_hold_in_the_next_launch(mpi: Mpi, sets: Program, tmp_path: Path) -> None:

@@ -203,7 +203,8 @@ def test_why_advises_to_add_worlds_while_one_is_not_in_the_session(
 ) -> None:
     mpi = find_mpi(name)
     line = mpi.line(2, builder.build(mpi, "two_worlds.c"), "silent")
-    with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:
+    environment = {**os.environ, "I_MPI_SPAWN": "1"}  # as above, for Intel's library
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment) as job:
         try:
             seen = "world 1 has 3 ranks"
             wait_until(

@@ -55,7 +55,7 @@ class CommandJob(StoppingJob):
             return super().answer(operation, rank, request_id)
         self.carried_out.setdefault(rank, []).extend(operation.lines)
         if "bad" in operation.lines:
-            return Failure(message='line 2: Undefined command: "bad".')
+            return Failure(message='line 2: Undefined command: "bad".', output=f"at {rank}\n")
         if "mine" in operation.lines:
             return Running(run=request_id)
         return Text(text=f"at {rank}")
@@ -101,7 +101,7 @@ def test_the_ranks_of_the_set_carry_them_out() -> None:
         job.goes_on.set()
         await waiting
         assert job.carried_out == {each: ["print x", "echo done"] for each in (1, 2)}
-        assert job.printed == [("1", "at 1"), ("2", "at 2")]
+        assert job.printed == [("1", "at 1"), ("2", "at 2")] * 2
         assert session.state.stopped == ranks("1-2")
 
     check(test)
@@ -164,7 +164,7 @@ def test_an_error_ends_them() -> None:
         number = await breakpoint_of(session, "1-2", "bad", "continue")
         job.hit("1", number)
         await end_of_commands(session)
-        assert job.printed == [("1", 'Undefined command: "bad".')]
+        assert job.printed == [("1", "at 1"), ("1", 'error: Undefined command: "bad".')]
         assert session.state.stopped == ranks("1") and not job.resumed
 
     check(test)
@@ -226,6 +226,24 @@ def test_a_hit_before_the_order_to_stop_keeps_the_rank_there(is_look: bool) -> N
         assert session.state.stopped == (ranks("") if is_look else ranks("1"))
         assert [str(each.ranks) for each in stops(job)] == ([] if is_look else ["1"])
         assert job.carried_out == {1: ["print x"]}
+
+    check(test)
+
+
+@pytest.mark.parametrize("then", ["stop", "release"])
+@pytest.mark.parametrize("line", ["continue", "next", "mine", "python gdb.execute('c')"])
+def test_they_take_no_rank_past_a_barrier(line: str, then: Any) -> None:
+    async def test(job: CommandJob, session: Session) -> None:
+        number = await breakpoint_of(session, "1-2", "print x", line, "print y")
+        barrier = (await session.barrier("f", then=then, times=1)).number
+        for arriving in ("1", "0,2-3"):
+            job.hit(arriving, number, breakpoints=(number, barrier))
+            await end_of_commands(session)
+        assert job.carried_out == {rank: ["print x"] for rank in (1, 2)}
+        text = f"error: '{line}' has no effect: barrier {barrier} holds the rank"
+        assert [each for each in job.printed if "error" in each[1]] == [("1", text), ("2", text)]
+        # Both breakpoints are for these ranks, which the met barrier does not let run on.
+        assert session.state.stopped >= ranks("1-2") and not session.state.held
 
     check(test)
 
