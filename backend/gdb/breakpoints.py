@@ -68,7 +68,8 @@ class Breakpoints:
         # The number of a breakpoint, and that of the run in which it was hit or changed.
         self._hit = (0, 0)
         self._hits: set[int] = set()
-        self._run_of_hits = 0
+        self._time_of_hits = (0, 0)
+        """The run of these hits, and the stops before them: a function that GDB calls is no run."""
         self._gdb = gdb
         self.deaths = DeathBreakpoints(gdb)
         self.passed = PassedBreakpoints(gdb, self.deaths)
@@ -100,7 +101,7 @@ class Breakpoints:
     @property
     def first_hit(self) -> int:
         """Least number of GDB's for a breakpoint that was hit in the present run, or 0."""
-        if self._hits and self._run_of_hits == self._gdb.runs:
+        if self._hits and self._time_of_hits[0] == self._gdb.runs:
             return min(self._hits)
         number, run = self._hit
         return number if run == self._gdb.runs else 0
@@ -112,7 +113,7 @@ class Breakpoints:
         GDB counts a hit of each of them before it reports the stop, whose ``bkptno`` is only the
         first of them.
         """
-        if not shown or len(self._hits) < 2 or self._run_of_hits != self._gdb.runs:
+        if not shown or len(self._hits) < 2 or self._time_of_hits[0] != self._gdb.runs:
             return ()
         hit = {shown, *map(self.number_of, self._hits)} - {0}
         return tuple(sorted(hit)) if len(hit) > 1 else ()
@@ -200,8 +201,9 @@ class Breakpoints:
         is_ignored = decode.whole_number(bkpt.get("ignore", "0")) < before.ignore
         if is_ignored or before.kind in _NEVER_STOP:
             return
-        if self._run_of_hits != self._gdb.runs:
-            self._run_of_hits = self._gdb.runs
+        now = (self._gdb.runs, self._gdb.stops)
+        if self._time_of_hits != now:
+            self._time_of_hits = now
             self._hits.clear()
         self._hits.add(before.number)
 

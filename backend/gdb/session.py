@@ -73,6 +73,8 @@ class GdbSession:
         self._is_looking = False
         """Whether GDB is being asked if the inferior is stopped after all."""
         self.announced = Announcements()
+        self.stops = 0
+        """Number of stops, also of functions that GDB has called."""
         self.runs = 0
         """Number of times that GDB has reported that the inferior runs."""
         self._closing = False
@@ -350,6 +352,7 @@ class GdbSession:
             if self._pending and not (oldest := self._oldest()).prints:
                 self._give_out(oldest.texts)
             if part.name == "stopped":
+                self.stops += 1
                 self._ran = None
                 self._errors.on_stopped()
                 self._listener.on_stopped(decode.last_stop(part.payload))

@@ -190,3 +190,14 @@ def test_the_stop_mode_of_each_breakpoint_of_a_hit_counts(mpi: Mpi, hops: Progra
         assert session.named_set("stopped") == session.set, found
         stop = found["1"]
         assert isinstance(stop, Stop) and stopped_at(stop) == (1, 2) == stop.breakpoints
+
+
+@pytest.mark.any_mpi
+def test_a_hit_in_a_function_that_gdb_calls_is_one_of_its_own(mpi: Mpi, build: Build) -> None:
+    program = build("sets.c")
+    commands = ("tbreak work", "continue", "break helper", "print helper(3)", "finish")
+    line = mpi.line(RANKS, program)
+    out = run_pgdb("launch", "--batch", "--settle", 20, *ex(*commands), *line).out
+    called = behind(out, "print helper(3)")
+    assert f"[0-{RANKS - 1}] Breakpoint 2, helper (i=3) at " in called, out
+    assert "(also" not in out and "stopped while in a function called from GDB" in called, out
