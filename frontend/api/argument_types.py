@@ -22,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _WORDS: dict[Any, str] = {
     str: "a text",
+    bytes: "bytes",
     int: "a whole number",
     float: "a number",
     bool: "True or False",
@@ -32,7 +33,11 @@ _WORDS: dict[Any, str] = {
     Callable: "a function",
 }
 _SEQUENCE = "a sequence of texts, such as ['a', 'b']"
-_ACCEPTED: dict[Any, tuple[type, ...]] = {int: (numbers.Integral,), float: (numbers.Real,)}
+_ACCEPTED: dict[Any, tuple[type, ...]] = {
+    int: (numbers.Integral,),
+    float: (numbers.Real,),
+    bytes: (bytes, bytearray, memoryview),
+}
 _TIME = "_s"
 """The end of the names of times in seconds."""
 
@@ -40,9 +45,10 @@ _TIME = "_s"
 def checks_arguments(cls: C) -> C:
     """Let the public methods of a class refuse arguments whose types are not those declared.
 
-    The methods raise :class:`UsageError`, which names the argument. Checked are texts, numbers,
-    words of a list, sets of ranks and other classes of PGDB, paths, functions, sequences of texts
-    and protocols with ``runtime_checkable``. Parameters of other types are left to the methods.
+    The methods raise :class:`UsageError`, which names the argument. Checked are texts, bytes,
+    numbers, words of a list, sets of ranks and other classes of PGDB, paths, functions, sequences
+    of texts and protocols with ``runtime_checkable``. Parameters of other types are left to the
+    methods.
     """
     for name, function in list(vars(cls).items()):
         if inspect.isfunction(function) and not name.startswith("_"):

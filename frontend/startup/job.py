@@ -20,6 +20,7 @@ from typing import Literal
 
 from pgdb import core_limit
 from pgdb.errors import StartError
+from pgdb.frontend.api.argument_types import check_kind
 from pgdb.frontend.system.subprocesses import Program
 from pgdb.jobs import keeper, procfs
 from pgdb.patterns import pattern
@@ -336,7 +337,11 @@ class JobLauncher(Launcher):
         return self._child.stdin is not None
 
     def write(self, data: bytes) -> bool:
-        """Send input to the job; return whether it accepts more."""
+        """Send input to the job; return whether it accepts more.
+
+        :raises UsageError: if *data* is no bytes: a script's coroutine may pass anything.
+        """
+        check_kind("write: data", data, (bytes,))
         stdin = self._child.stdin
         if stdin is None or stdin.is_closing():
             return False

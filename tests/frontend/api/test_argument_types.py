@@ -16,10 +16,11 @@ import pgdb
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.argument_types import checks_arguments, checks_call
+from pgdb.frontend.startup.job import JobLauncher
 from pgdb.frontend.startup.sync import HasDescriptor, Session, attach, launch, open_cores, replay
 from pgdb.ranks import RankSet
 
-PLAIN = {"str", "int", "float", "bool", "None", "RankSet", "Path", "Sequence[str]"}
+PLAIN = {"str", "bytes", "int", "float", "bool", "None", "RankSet", "Path", "Sequence[str]"}
 SAID = Answer("print x", RankSet(), ())
 RIGHT = {
     "str": "x",
@@ -146,6 +147,12 @@ def test_each_method_of_a_session_refuses_them(name: str, wrong: str) -> None:
             arguments.append(each.default)
     with pytest.raises(UsageError, match=rf"{name}: {wrong} is <object object at \w+>, and n"):
         method(None, *arguments, **named)
+
+
+@pytest.mark.parametrize("wrong", [3, "abc", None])
+def test_input_of_a_job_is_bytes_for_coroutines_too(wrong: Any) -> None:
+    with pytest.raises(UsageError, match=rf"^write: data is {wrong!r}, and not bytes$"):
+        JobLauncher.write(None, wrong)  # type: ignore[arg-type]
 
 
 OPENING: dict[str, tuple[Callable[[], Any], str]] = {

@@ -12,6 +12,7 @@ import threading
 import tty
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,13 @@ def test_input_without_a_job_of_ours(opened: _Opened) -> None:
     with pytest.raises(UsageError, match="attached"):
         session.write_input(b"x")
     session.close_input()
+
+
+@pytest.mark.parametrize("wrong", [3, "abc", None])
+def test_input_that_is_no_bytes_is_refused(opened: _Opened, wrong: Any) -> None:
+    session, *_ = opened
+    with pytest.raises(UsageError, match=rf"^write_input: data is {wrong!r}, and not bytes$"):
+        session.write_input(wrong)
 
 
 def test_output_goes_to_our_own(
