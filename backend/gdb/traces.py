@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -51,14 +53,30 @@ async def start(gdb: GdbSession, operation: StartTrace) -> Record:
     if isinstance(found, Failure):
         is_python = _OF_PYTHON.search(operation.place) and "No source file" in found.message
         return Failure(message=_NOT_IN_PYTHON) if is_python else found
-    places = [_place_text(*each) for each in found["places"]]
-    more = [f"{len(places) - _MOST_PLACES} more"] if len(places) > _MOST_PLACES else []
-    return Text(text=", ".join([*places[:_MOST_PLACES], *more]) or operation.place)
+    return Text(text=_places_text(found["places"], operation.place))
 
 
-def _place_text(function: str, file: str, line: int) -> str:
-    where = f"{file}:{line}" if file else ""
-    return f"{function} at {where}" if function and where else function or where
+def _places_text(places: Sequence[tuple[str, str, int, str]], typed: str) -> str:
+    """Return the places of a trace; those without a name are counted for each object file."""
+    named = [text for each in places if (text := _place_text(*each))]
+    nameless = Counter(library for *place, library in places if not any(place))
+    if not named and len(places) == 1:
+        return " in ".join(filter(None, (typed, *nameless)))
+    # A text, with the number of places that it stands for.
+    items = [(text, 1) for text in named]
+    for library, count in nameless.items():
+        where = f" in {library}" if library else " without line information"
+        items.append((f"{count} place{'s' * (count != 1)}{where}", count))
+    texts = [text for text, _ in items[:_MOST_PLACES]]
+    if left := sum(count for _, count in items[_MOST_PLACES:]):
+        texts.append(f"{left} more")
+    return ", ".join(texts) or typed
+
+
+def _place_text(function: str, file: str, line: int, library: str) -> str:
+    """Return one place; empty if only its object file is known."""
+    where = f" at {file}:{line}" if file else f" in {library}" if library else ""
+    return f"{function}{where}" if function else f"{file}:{line}" if file else ""
 
 
 async def stop(gdb: GdbSession, operation: StopTrace) -> Record:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import struct
 from typing import Any
 
@@ -93,7 +94,7 @@ def _value(expression: str) -> Any:
 def start(
     number: int, place: str, expressions: list[str], condition: str, every: int, first: int
 ) -> None:
-    """Make a trace; write its locations as JSON: function, file and line of each."""
+    """Make a trace; write its locations as JSON: function, file, line and object of each."""
     try:
         # A breakpoint waits for a library that defines its place; a wrong place is an error here.
         decoded = gdb.decode_line(place)[1] or ()
@@ -116,17 +117,26 @@ def start(
     _write({"places": places})
 
 
-def _places(probe: Any, decoded: Any) -> list[tuple[str, str, int]]:
-    """Return function, file and line of each place at which a breakpoint stops.
+def _places(probe: Any, decoded: Any) -> list[tuple[str, str, int, str]]:
+    """Return function, file, line and object file of each place at which a breakpoint stops.
 
-    A function decodes to its first line, and a breakpoint stops behind the function's prologue.
+    A function decodes to its first line, and a breakpoint stops behind the function's prologue. A
+    place without line information has no file, and often no function.
     """
     if not hasattr(probe, "locations"):  # before GDB 13
-        return [
-            (_function(each.pc), each.symtab.filename if each.symtab else "", each.line)
+        found = [
+            (each.pc, (each.symtab.filename, each.line) if each.symtab else None)
             for each in decoded
         ]
-    return [(_function(each.address), *(each.source or ("", 0))) for each in probe.locations]
+    else:
+        found = [(each.address, each.source) for each in probe.locations]
+    return [(_function(at), *(source or ("", 0)), _object_file(at)) for at, source in found]
+
+
+def _object_file(address: int | None) -> str:
+    """Return the name of the library at an address, or else that of the program."""
+    path = gdb.solib_name(address) if address else None
+    return os.path.basename(path or gdb.current_progspace().filename or "")
 
 
 def _function(address: int | None) -> str:

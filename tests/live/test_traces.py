@@ -70,6 +70,16 @@ def test_a_trace_of_a_function_is_at_the_line_of_a_breakpoint(mpi: Mpi, builder:
     assert re.search(rf"^\[0-1\] Trace 1: record at .*steps.c:{line[1]}; ", text, re.M), text
 
 
+def test_places_in_a_library_without_lines_are_counted(mpi: Mpi, builder: Builder) -> None:
+    """MPI has no lines where its debug information is not installed."""
+    program = builder.build(mpi, "steps.c")
+    text = run_pgdb("launch", "--batch", *ex("trace MPI_Finalize 1"), *mpi.line(2, program)).out
+    place = re.search(r"^\[0-1\] Trace 1: (.*); collects 1$", text, re.M)
+    assert place is not None, text
+    assert place[1] and all(part.strip() for part in place[1].split(",")), text
+    assert re.search(r"lib[a-z_]*mpi| at ", place[1]), text
+
+
 def test_json_has_the_new_rows_of_each_run(mpi: Mpi, builder: Builder) -> None:
     program = builder.build(mpi, "steps.c")
     commands = ("break record if step == 2", "trace record step, rank", "c", "delete", "c")

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import struct
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -37,17 +37,42 @@ def session(gdb: Played) -> GdbSession:
 
 
 def test_the_place_of_a_trace_is_reported() -> None:
-    gdb = Played({"places": [["f", "a.c", 7]]})
+    gdb = Played({"places": [["f", "a.c", 7, "app"]]})
     operation = StartTrace(number=2, place="f", expressions=('s["x"]',), condition="i > 1", every=3)
     assert asyncio.run(traces.start(session(gdb), operation)) == Text("f at a.c:7")
     assert 'start(2, \\"f\\", [\\"s[\\\\\\"x\\\\\\"]\\"], \\"i > 1\\", 3, 0)' in gdb.asked
 
 
 def test_many_places_are_counted() -> None:
-    gdb = Played({"places": [["f", "a.c", line] for line in range(1, 6)]})
+    gdb = Played({"places": [["f", "a.c", line, "app"] for line in range(1, 6)]})
     operation = StartTrace(number=1, place="f", expressions=("x",))
     text = asyncio.run(traces.start(session(gdb), operation))
     assert text == Text("f at a.c:1, f at a.c:2, f at a.c:3, 2 more")
+
+
+@pytest.mark.parametrize(
+    ("places", "text"),
+    [
+        ([["", "", 0, "libx.so"]] * 2, "f at a.c:1, 2 places in libx.so"),
+        ([["", "", 0, "libx.so"]], "f at a.c:1, 1 place in libx.so"),
+        ([["", "", 0, ""], ["g", "", 0, ""]], "f at a.c:1, g, 1 place without line information"),
+        (
+            [["", "", 0, lib] for lib in ("libx.so", "liby.so", "libz.so", "libz.so")],
+            "f at a.c:1, 1 place in libx.so, 1 place in liby.so, 2 more",
+        ),
+        ([["g", "", 0, "libx.so"]], "f at a.c:1, g in libx.so"),
+    ],
+)
+def test_places_without_lines_are_counted_for_each_library(places: list[Any], text: str) -> None:
+    gdb = Played({"places": [["f", "a.c", 1, "app"], *places]})
+    operation = StartTrace(number=1, place="f", expressions=("x",))
+    assert asyncio.run(traces.start(session(gdb), operation)) == Text(text)
+
+
+def test_one_place_without_a_line_is_named_as_it_was_typed() -> None:
+    gdb = Played({"places": [["", "", 0, "libx.so"]]})
+    operation = StartTrace(number=1, place="f", expressions=("1",))
+    assert asyncio.run(traces.start(session(gdb), operation)) == Text("f in libx.so")
 
 
 @pytest.mark.parametrize(
