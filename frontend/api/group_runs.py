@@ -76,6 +76,11 @@ class GroupRun:
         runs, limits = self._session.runs, self._limits
         left_s = self._left_s
         started = await runs.start(word, argument, self.ranks)
+        if (late := started.missing.late) and deadline.is_over():
+            # The time limit has cut the answer: these ranks run, or have stopped since.
+            self._session.traffic.expect_late_start(started.request_id)
+            missing = (started.missing - late) | Missing(running=late)
+            started = runs.with_news(replace(started, missing=missing))
         self._answer = await runs.finish(started, timeout_s=left_s, settle_s=limits.settle_s)
         return end_of(self._answer, is_expected)
 

@@ -134,8 +134,8 @@ class _Lockstep(GroupRun):
                 with deadline.renewed():
                     end = await self.run(self._word, self._argument, is_step)
                     ways = await self._places_behind()
-                if end == "complete" and RankSet.union(way.ranks for way in ways) != self.ranks:
-                    end = "lost"  # a rank was detached, or its debugger died, after its step
+                if end == "complete":
+                    end = self._end_by_sight(ways)
                 do_all_stand = not self.answer.missing.running
                 if end in ("complete", "stopped") and len(ways) > 1 and do_all_stand:
                     end = "parted"
@@ -149,6 +149,15 @@ class _Lockstep(GroupRun):
             ways=ways,
             answer=self._with_lost(ways) if end == "lost" else self.answer,
         )
+
+    def _end_by_sight(self, ways: tuple[Way, ...]) -> GroupEnd:
+        """Return the reason to end behind a complete step if a rank has no place."""
+        unseen = self.ranks - RankSet.union(way.ranks for way in ways)
+        if not unseen:
+            return "complete"
+        if deadline.is_over() and unseen <= self._session.state.stopped:
+            return "timeout"  # the time limit has cut the answer that has their places
+        return "lost"  # a rank was detached, or its debugger died, after its step
 
     def _with_lost(self, ways: tuple[Way, ...]) -> Answer:
         """Return the answer with the ranks that have no place any longer as lost ones."""

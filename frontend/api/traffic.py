@@ -11,6 +11,7 @@ import msgspec
 
 from pgdb.errors import PgdbError, SessionEndedError
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
 from pgdb.frontend.api.core import Core
@@ -78,6 +79,8 @@ class _Request(msgspec.Struct):
     """Ranks without a debugger when the request was sent."""
     is_own: bool
     """Whether PGDB asks for a purpose of its own, so that a late answer is no news."""
+    hides_start: bool = False
+    """Whether a late answer that a rank runs is no news."""
     gone_since: RankSet = RankSet()
     """Ranks of a Reattach whose new debugger died before it completed."""
 
@@ -347,6 +350,11 @@ class Traffic:
 
     # -- answers that nobody waits for -------------------------------------------------------
 
+    def expect_late_start(self, request_id: int) -> None:
+        """Do not report late answers to a run command that say that a rank runs."""
+        if (request := self._requests.get(request_id)) is not None:
+            request.hides_start = True
+
     def on_late(self, gathered: Gathered) -> None:
         """Apply and report answers that nobody waits for."""
         core = self._core
@@ -397,7 +405,11 @@ class Traffic:
         request = self._requests.get(answer.request_id)
         if request is not None and request.is_own:
             return
-        self._core.notifier.notify(LateAnswer(answer=answer))
+        if request is not None and request.hides_start:
+            started = (e.ranks for e in answer.classes if isinstance(e.record, Running))
+            answer = part_of(answer, answer.ranks - RankSet.union(started))
+        if answer.ranks:
+            self._core.notifier.notify(LateAnswer(answer=answer))
 
     # -- events ------------------------------------------------------------------------------
 

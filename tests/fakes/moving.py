@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pgdb.frontend.api.session import Session
+from pgdb.frontend.system import deadline
 from pgdb.merge.classes import EquivalenceClass, Merger
 from pgdb.mpi_calls import MpiCallStatus
 from pgdb.overlay.messages import (
@@ -37,6 +38,8 @@ from pgdb.records import (
 from tests.fakes.recorded import Job, begin
 
 DEADLINE_S = 20.0
+LIMIT_S = 0.3
+"""A time limit of a command that an answer exceeds, in seconds."""
 Step = Stop | Exit | None
 """The end of a run; None for a rank that runs until it is interrupted."""
 
@@ -129,6 +132,12 @@ class MovingJob(Job):
             self.session.traffic.on_events(
                 tuple(EquivalenceClass(each.ranks, each.record) for each in merger.classes)
             )
+
+
+async def until_over() -> None:
+    """Wait until the time limit of the command is over."""
+    while not deadline.is_over():
+        await asyncio.sleep(deadline.left_s())
 
 
 def run(job: MovingJob, test: Callable[[Session], Coroutine[Any, Any, None]]) -> None:

@@ -9,17 +9,20 @@ import pytest
 from msgspec.structs import replace
 
 from pgdb.errors import CommandError, UsageError
+from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.ways import Way
 from pgdb.frontend.api.lockstep import Lockstep
-from pgdb.frontend.api.notifications import RankEvents
+from pgdb.frontend.api.notifications import LateAnswer, RankEvents
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.show.text import meeting_text
-from pgdb.merge.classes import Missing
-from pgdb.overlay.messages import AnyOperation, Backtrace, Console, SelectFrame
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass, Missing
+from pgdb.overlay.messages import AnyOperation, Backtrace, Console, Resume, SelectFrame
+from pgdb.overlay.router import Gathered
 from pgdb.proctable import ProcTable, RankProcess
 from pgdb.ranks import RankSet
 from pgdb.records import Exit, Failure, Frame, Record, Stack, Stop, Text
-from tests.fakes.moving import MovingJob, Step, at, frame, run
+from tests.fakes.moving import LIMIT_S, MovingJob, Step, at, frame, run, until_over
 
 
 def paths(common: list[Step], **others: list[Step]) -> dict[int, list[Step]]:
@@ -210,6 +213,88 @@ def test_no_step_begins_after_the_time_limit() -> None:
     found, _ = stepped(MovingJob(paths([at(2), at(3)])), "step", 2, timeout_s=0.0)
     assert (found.end, found.steps) == ("timeout", 0)
     assert meeting_text.reason_of(found).startswith("the time of the command is over after 0 steps")
+
+
+class CutJob(MovingJob):
+    """Job whose answers to one kind of question come when the time limit is over.
+
+    Only the rank *first* answers in time. The answers of the others are kept in :attr:`late`.
+    """
+
+    def __init__(
+        self, paths: dict[int, list[Step]], kind: type[AnyOperation], first: int, behind: int
+    ) -> None:
+        super().__init__(paths)
+        self.kind, self.first, self.behind = kind, RankSet([first]), behind
+        self.late: Gathered | None = None
+
+    async def on_request(
+        self, request_id: int, ranks: RankSet, operation: AnyOperation
+    ) -> Gathered | None:
+        answer = await super().on_request(request_id, ranks, operation)
+        if not isinstance(operation, self.kind) or len(self.resumed) < self.behind:
+            return answer
+        await until_over()
+        classes: list[EquivalenceClass[Record]] = [
+            EquivalenceClass(RankSet([rank]), self.answer(operation, rank, request_id))
+            for rank in ranks
+        ]
+        known = tuple(each for each in classes if each.ranks <= self.first)
+        others = tuple(each for each in classes if each not in known)
+        self.late = Gathered(request_id, others, Missing(), is_late=True)
+        return Gathered(request_id, known, Missing(late=ranks - self.first))
+
+
+def cut(job: CutJob) -> tuple[Lockstep, list[Answer]]:
+    """Step to the time limit; return what came of it, and the late answers that were news."""
+    found: list[Lockstep] = []
+    late: list[Answer] = []
+
+    async def test(session: Session) -> None:
+        session.subscribe(
+            lambda each: late.append(each.answer) if isinstance(each, LateAnswer) else None
+        )
+        with deadline.within(LIMIT_S):
+            found.append(await session.lockstep("step", 9))
+        assert job.late is not None
+        session.traffic.on_late(job.late)
+        session.traffic.late_answers.flush()
+
+    run(job, test)
+    return found[0], late
+
+
+def test_a_rank_whose_start_the_time_limit_cuts_is_not_lost() -> None:
+    common = [at(2), at(3)]
+    job = CutJob(paths(common, r5=[at(2), None], r6=[at(2), None]), Resume, 7, 2)
+    found, late = cut(job)
+    assert (found.end, found.steps, str(found.answer.missing.running)) == ("waiting", 1, "5-6")
+    assert not found.answer.missing.late
+    assert meeting_text.reason_of(found).startswith(
+        "[5-6] still step after 1 step, from f at a.c:2; [0-4,7] have completed the step"
+    )
+    assert late == []
+
+
+def test_a_late_refusal_of_a_step_is_news_also_after_the_time_limit() -> None:
+    class Refusing(CutJob):
+        def answer(self, operation: AnyOperation, rank: int, request_id: int) -> Record:
+            if isinstance(operation, Resume) and rank == 5 and len(self.resumed) == 2:
+                return Failure(message="Cannot step.")
+            return super().answer(operation, rank, request_id)
+
+    common = [at(2), at(3)]
+    _, late = cut(Refusing(paths(common, r5=[at(2), None], r6=[at(2), None]), Resume, 7, 2))
+    assert [str(each.ranks) for each in late] == ["5"]
+
+
+def test_ranks_whose_places_the_time_limit_cuts_are_not_lost() -> None:
+    found, late = cut(CutJob(paths([at(2), at(3), at(4)]), Backtrace, 7, 2))
+    assert (found.end, found.steps, found.answer.missing) == ("timeout", 1, Missing())
+    assert meeting_text.reason_of(found) == (
+        "the time of the command is over after 1 step; [7] f at a.c:3"
+    )
+    assert late == []
 
 
 def test_ranks_at_several_places_are_refused() -> None:
