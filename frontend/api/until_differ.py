@@ -13,6 +13,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.assertions import Check
 from pgdb.frontend.analysis.comparing import Comparison
 from pgdb.frontend.analysis.conditions import same
+from pgdb.frontend.analysis.full_answers import part_of
 from pgdb.frontend.analysis.ways import listed, ways_of
 from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import verdicts
@@ -194,6 +195,8 @@ class _Values:
         session = self._session
         if self._saved is None:
             found = await verdicts.check_condition(session, self._requirement, self._ranks)
+            if not found.failing and found.missing.late and deadline.is_over():
+                return "timeout"
             self.check = found
             if found.ok:
                 self.same_looks += 1
@@ -210,12 +213,17 @@ class _Values:
             return "complete"
         self._check_place(saved)
         part = self._ranks & saved.answer.ranks
-        sides = await verdicts.sides(session, self.expression, part, saved.answer, "rank")
-        self.comparison = await verdicts.compared(sides, "rank")
-        if not self.comparison.has_compared:
+        # The recording may be of more ranks than are asked.
+        earlier = part_of(saved.answer, part)
+        sides = await verdicts.sides(session, self.expression, part, earlier, "rank")
+        comparison = await verdicts.compared(sides, "rank")
+        if not comparison.differences and sides[1].missing.late and deadline.is_over():
+            return "timeout"
+        self.comparison = comparison
+        if not comparison.has_compared:
             return "failed"
-        self.same_looks += self.comparison.same
-        return "complete" if self.comparison.same else "differ"
+        self.same_looks += comparison.same
+        return "complete" if comparison.same else "differ"
 
 
 class _Hits(GroupRun):
@@ -248,8 +256,9 @@ class _Hits(GroupRun):
                             end = await self.run("continue", "", is_at)
                             came = self._at(number)
                             if end == "complete":
-                                hit += 1
                                 end = await values.look()
+                                # The time may be over before all values have come.
+                                hit += end != "timeout"
             finally:
                 await to_its_end(self._delete(number))
         return Differ(

@@ -16,13 +16,14 @@ from pgdb.frontend.api.until_differ import Differ
 from pgdb.frontend.show.json import json_meeting
 from pgdb.frontend.show.text import meeting_text, render
 from pgdb.frontend.store.recorder import Recorder
-from pgdb.merge.classes import Missing
+from pgdb.frontend.system import deadline
+from pgdb.merge.classes import EquivalenceClass, Missing
 from pgdb.overlay.breakpoint_operations import CheckExpression
 from pgdb.overlay.messages import AnyOperation, ChangeBreakpoints, Evaluate, InsertBreakpoint
 from pgdb.overlay.router import Gathered
 from pgdb.ranks import RankSet
-from pgdb.records import Exit, Failure, Record, Stop
-from tests.fakes.moving import MovingJob, Step, at, frame, run
+from pgdb.records import Exit, Failure, Record, Stop, Value
+from tests.fakes.moving import LIMIT_S, MovingJob, Step, at, frame, run, until_over
 
 HIT = at(7, breakpoint=1)
 
@@ -417,6 +418,52 @@ def test_values_are_compared_with_a_recording_hit_by_hit(tmp_path: Path) -> None
         found_by(job_of("1"), "y", recording=saved)
     with pytest.raises(CommandError):
         found_by(job_of("1"), recording=tmp_path / "none.pgdb")
+
+
+def test_only_the_ranks_that_are_asked_are_compared_with_a_recording(tmp_path: Path) -> None:
+    saved = recorded(tmp_path / "before.pgdb", "1", "2", "3")
+
+    async def test(session: Session) -> None:
+        found = await session.ranks("0-1").until_differ("x", at="f", recording=saved)
+        assert (found.end, found.hit, str(found.ranks)) == ("recording", 4, "0-1")
+        assert found.comparison is not None
+        assert (str(found.comparison.equal), found.comparison.left_out) == ("0-1", ())
+
+    run(job_of("1", "2", "3"), test)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_values_that_the_time_limit_cuts_are_not_compared(
+    tmp_path: Path, is_recorded: bool
+) -> None:
+    saved = recorded(tmp_path / "before.pgdb", "1", "2") if is_recorded else None
+
+    class LateValues(MovingJob):
+        """Job with no value of rank 3 at the second hit before the time is over."""
+
+        async def on_request(
+            self, request_id: int, ranks: RankSet, operation: AnyOperation
+        ) -> Gathered | None:
+            answer = await super().on_request(request_id, ranks, operation)
+            if not isinstance(operation, Evaluate) or len(self.resumed) < 2:
+                return answer
+            await until_over()
+            value = EquivalenceClass[Record](RankSet.parse("0-2"), Value(text="2"))
+            return Gathered(request_id, (value,), Missing(late=RankSet([3])))
+
+    job = LateValues({rank: [HIT] * 9 for rank in range(4)})
+    job.values = {rank: ["1"] for rank in range(4)}
+    found: list[Differ] = []
+
+    async def test(session: Session) -> None:
+        with deadline.within(LIMIT_S):
+            found.append(await session.until_differ("x", at="f", recording=saved))
+
+    run(job, test)
+    assert (found[0].end, found[0].hit, found[0].same_hits) == ("timeout", 1, 1)
+    first, second, *_ = meeting_text.differ(found[0]).splitlines()
+    assert first == "the time of the command is over after 1 hit of f"
+    assert second.endswith(" on [0-3] at 1 hit")
 
 
 def notes_of(job: MovingJob, **options: Any) -> tuple[Differ, list[str]]:
