@@ -54,6 +54,8 @@ class RankSet:
             return
         try:
             # Without the array, the library takes 1.5 for rank 1.
+            if isinstance(ranks, bytes | bytearray):
+                raise TypeError  # an array would take them for the memory of its numbers
             known = ranks if isinstance(ranks, range) else array("I", ranks)
             self._bits = FrozenBitMap(known)
         except (TypeError, OverflowError):

@@ -99,7 +99,7 @@ class Session(RankView):
         self.mpi_version = ""
         self.gdb_version = ""
         self.argv = ()
-        self.sets = NamedSets(self.parse_ranks)
+        self.sets = NamedSets(self.parse_ranks, self._check_ranks)
         self.core_files = {}
         self.earlier_requests = 0
         self._core = Core(self, options, transport)
@@ -491,7 +491,7 @@ class Session(RankView):
         """
         # The ranks of MPI_Comm_spawn have ended with their job.
         gone = {f"world{number}" for number in before.worlds}
-        self.sets.update({name: each for name, each in before.sets.items() if name not in gone})
+        self.sets.take_over({name: each for name, each in before.sets.items() if name not in gone})
         self.breakpoint_numbers.next = before.breakpoint_numbers.next
         self.all_traces.take_over(before.all_traces, before.set, self.set)
         self.stop_modes.take_over(before.stop_modes)

@@ -12,6 +12,7 @@ from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import truth, where
 from pgdb.frontend.analysis.full_answers import is_kept_back, kept_back, pages, part_of
 from pgdb.frontend.analysis.whole_values import with_known
+from pgdb.frontend.api.named_sets import check_name
 from pgdb.frontend.commands.options import Option, Rest, is_number
 from pgdb.frontend.commands.table import (
     COMMANDS,
@@ -29,8 +30,6 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.patterns import pattern
 from pgdb.records import Record
 
-_NAME = pattern(r"[A-Za-z_]\w*\Z")
-_AUTOMATIC = pattern(r"(running|stopped|exited|lost|held|error|bp\d+|all)\Z")
 _EXPRESSION = pattern(r"\A\s*[A-Za-z_]|[<>=(]")
 """The begin of an expression, or an operator that no rank set has."""
 _SETS = """A rank set is a list such as 0-3,8 (also 0..3, and 0-31/2 with a step), all, or a name:
@@ -92,13 +91,7 @@ async def _defset(call: Call) -> Outcome:
     """
     name, _, text = need_argument(call, "a name and a rank set").partition(" ")
     name, text = name.removeprefix("@"), text.strip()
-    if _AUTOMATIC.match(name):
-        raise UsageError(f"defset: @{name} is a set of PGDB's own; give yours another name")
-    if not _NAME.match(name):
-        raise UsageError(
-            f"defset: {name!r} cannot be the name of a set; "
-            "write a letter, then letters, digits and underscores"
-        )
+    check_name("defset", name)
     word, _, condition = text.partition(" ")
     if not text or (word == "if" and not condition.strip()):
         raise UsageError(f"defset: @{name} needs a rank set, or 'if CONDITION'")

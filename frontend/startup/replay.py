@@ -33,7 +33,7 @@ async def replay(path: Path | str, *, listener: Listener | None = None) -> Sessi
     session.description = file.description
     session.mpi_version = file.mpi
     session.gdb_version = file.gdb
-    session.sets.update(file.sets)
+    session.sets.take_over(file.sets)
     session.breakpoint_numbers.next = file.last_breakpoint + 1
     state = _state(loaded)
     stops = tuple(

@@ -282,7 +282,7 @@ def test_sets_around_the_limit_are_folded_in_the_same_way(monkeypatch: pytest.Mo
     assert alone.run_count == runs.run_count == limit
 
 
-@pytest.mark.parametrize("ranks", [3, None, "0-3", ["0"], [1.5], [-1], [1 << 40]])
+@pytest.mark.parametrize("ranks", [3, None, "0-3", b"01", b"0123", ["0"], [1.5], [-1], [1 << 40]])
 def test_sets_are_made_of_ranks_only(ranks: Any) -> None:
     with pytest.raises(RankSetError, match="ranks are whole numbers from 0 on"):
         RankSet(ranks)

@@ -52,11 +52,11 @@ def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
 
 def test_a_run_that_cannot_go_on_passes_over_it_on_ranks_outside_the_set() -> None:
     async def test(job: StoppingJob, session: Session) -> None:
-        session.sets |= {"mine": ranks("1"), "none": RankSet(), "all": ALL}
+        session.sets |= {"mine": ranks("1"), "none": RankSet(), "every": ALL}
         await session.break_at("f", members="@mine", stop="all")
         first = session.last_breakpoint
         await session.break_at("g", members="@none")
-        await session.break_at("h", members="@all")
+        await session.break_at("h", members="@every")
         await session.break_at("i", stop="all")
         await session.ranks("0-2").run("next", wait=False)
         await session.runs.start_console("reverse-step", ranks("3"))
