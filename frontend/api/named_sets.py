@@ -8,7 +8,7 @@ from pgdb.errors import UsageError
 from pgdb.patterns import pattern
 from pgdb.ranks import RankSet
 
-_AUTOMATIC = pattern(r"(running|stopped|exited|lost|held|error|bp\d+|all)\Z")
+_AUTOMATIC = pattern(r"(running|stopped|exited|lost|held|error|bp\d+|world\d+|all)\Z")
 _NAME = pattern(r"[A-Za-z_]\w*\Z")
 
 
@@ -65,7 +65,7 @@ class NamedSets(dict[str, RankSet]):
             self[name] = ranks
 
     def take_over(self, before: Mapping[str, RankSet]) -> None:
-        """Take sets of an earlier launch or of a recording, with ranks that this one may lack."""
+        """Take sets of a world, an earlier launch or a recording; the job may lack their ranks."""
         super().update(before)
 
     def setdefault(self, name: str, default: RankSet | str, /) -> RankSet:

@@ -15,6 +15,7 @@ from typing import Protocol
 from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer, failures_text
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.named_sets import NamedSets
 from pgdb.frontend.api.notifications import RankEvents, WorldJoined
 from pgdb.frontend.api.recovery import Recovery, stops_in
 from pgdb.frontend.system import deadline
@@ -61,7 +62,7 @@ class WorldSource(Protocol):
 class Worlds:
     """The worlds of one session."""
 
-    def __init__(self, core: Core, recovery: Recovery, sets: Callable[[], dict[str, RankSet]]):
+    def __init__(self, core: Core, recovery: Recovery, sets: Callable[[], NamedSets]):
         self._core = core
         self._recovery = recovery
         self._sets = sets
@@ -294,7 +295,8 @@ class Worlds:
     def _name(self, world: World) -> None:
         self._known[world.number] = world
         self._next = max(self._next, world.first + world.span)
-        self._sets()[f"world{world.number}"] = world.ranks
+        # Not an assignment: the job may have none of its ranks yet.
+        self._sets().take_over({f"world{world.number}": world.ranks})
 
 
 def _in_session(worlds: Mapping[int, RankSet]) -> str:

@@ -52,7 +52,7 @@ def test_anything_else_is_refused(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        *((each, "is a set of PGDB's own") for each in ("all", "held", "stopped", "bp1")),
+        *((each, "is a set of PGDB's own") for each in ("all", "held", "stopped", "bp1", "world1")),
         *((each, "cannot be the name of a set") for each in ("a b", "", "1", "-", "@x", "a\n")),
     ],
 )

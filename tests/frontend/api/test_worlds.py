@@ -10,6 +10,7 @@ import pytest
 
 from pgdb.errors import RankSetError, UsageError
 from pgdb.frontend.api.core import Core
+from pgdb.frontend.api.named_sets import NamedSets
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.worlds import Worlds
 from pgdb.merge.classes import EquivalenceClass
@@ -40,10 +41,16 @@ class Job:
         self.core.table = ProcTable(processes=processes(100), source="")
         self.core.state.add(OWN)
         recovery: Any = self
-        self.worlds = Worlds(self.core, recovery, dict)
+        self.sets = NamedSets(RankSet.parse, self._check)
+        self.worlds = Worlds(self.core, recovery, lambda: self.sets)
         self.worlds.source = self
         self.further: tuple[World, ...] = ()
         self.known_at: dict[int, RankSet] = {}
+
+    def _check(self, ranks: RankSet) -> RankSet:
+        if ranks - self.core.state.live:
+            raise RankSetError("not in the session")
+        return ranks
 
     # -- the transport -------------------------------------------------------------------------
 
@@ -85,6 +92,14 @@ def test_ranks_of_another_job_are_guests() -> None:
         assert job.core.state.live == OWN | OTHER
 
     asyncio.run(scenario())
+
+
+def test_worlds_are_sets_before_their_ranks_are_in_the_session() -> None:
+    job = Job()
+    first = World(number=0, size=2, processes=processes(100), ranks=OWN)
+    second = World(number=1, size=2, processes=processes(200), ranks=OTHER)
+    job.worlds.begin((first, second))
+    assert job.sets == {"world0": OWN, "world1": OTHER}
 
 
 def test_worlds_that_the_user_adds_are_known_before_the_first_has_joined() -> None:
