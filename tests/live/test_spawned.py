@@ -171,16 +171,24 @@ def test_worlds_join_a_session_with_all_that_it_has(
     ]
 
 
+def wait_for_parents(job: subprocess.Popen[bytes], program: Program) -> None:
+    """Wait until the children are there, and the parents have left MPI_Comm_spawn behind."""
+    signs = ("world 1 has 3 ranks", program.at("receive"), program.at("barrier"))
+
+    def have_come() -> bool:
+        out = run_pgdb("attach", "--batch", *ex("info proc"), job.pid).out
+        return all(sign in out for sign in signs)
+
+    wait_until(have_come, "the parents wait behind MPI_Comm_spawn")
+
+
 def test_why_distinguishes_the_ranks_of_two_worlds(builder: Builder) -> None:
     mpi = find_mpi("openmpi")
-    line = mpi.line(2, builder.build(mpi, "two_worlds.c"))
+    program = builder.build(mpi, "two_worlds.c")
+    line = mpi.line(2, program)
     with subprocess.Popen(line, stdin=subprocess.DEVNULL) as job:
         try:
-            seen = "world 1 has 3 ranks"
-            wait_until(
-                lambda: seen in run_pgdb("attach", "--batch", *ex("info proc"), job.pid).out,
-                "the children are there",
-            )
+            wait_for_parents(job, program)
             alone = run_json("attach", *ex("why"), job.pid).of_type("why")[0]
             both = run_json("attach", *ex("why"), "--world", "all", job.pid).of_type("why")[0]
         finally:
@@ -202,15 +210,12 @@ def test_why_advises_to_add_worlds_while_one_is_not_in_the_session(
     name: str, builder: Builder
 ) -> None:
     mpi = find_mpi(name)
-    line = mpi.line(2, builder.build(mpi, "two_worlds.c"), "silent")
+    program = builder.build(mpi, "two_worlds.c")
+    line = mpi.line(2, program, "silent")
     environment = {**os.environ, "I_MPI_SPAWN": "1"}  # as above, for Intel's library
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, env=environment) as job:
         try:
-            seen = "world 1 has 3 ranks"
-            wait_until(
-                lambda: seen in run_pgdb("attach", "--batch", *ex("info proc"), job.pid).out,
-                "the children are there",
-            )
+            wait_for_parents(job, program)
             alone = run_json("attach", *ex("why"), job.pid).of_type("why")[0]
             both = run_json("attach", *ex("why"), "--world", "all", job.pid).of_type("why")[0]
         finally:
