@@ -33,6 +33,7 @@ class Interrupts:
         """Take Ctrl-C, and Ctrl-\\ with *on_quit*: as in GDB it does not end the session."""
         self.on_command: Callable[[], None] | None = None
         """Called for a Ctrl-C while a command is carried out and no prompt reads."""
+        self._is_before_line = False
         self._loop = loop
         self._source = source
         loop.add_signal_handler(signal.SIGINT, self._on_signal)
@@ -42,6 +43,11 @@ class Interrupts:
         """Leave both keys to Python."""
         self._loop.remove_signal_handler(signal.SIGINT)
         self._loop.remove_signal_handler(signal.SIGQUIT)
+
+    def take_before_line(self) -> bool:
+        """Return whether Ctrl-C was typed before the line that was read last."""
+        was_before, self._is_before_line = self._is_before_line, False
+        return was_before
 
     def take_typed(self) -> bool:
         """Return whether Ctrl-C was typed behind the line that was read last.
@@ -58,13 +64,18 @@ class Interrupts:
 
     def pass_typed(self) -> None:
         """Pass a Ctrl-C that was typed behind the reply to a question on to the command."""
-        if self.on_command is not None and self.take_typed():
+        was_before = self.take_before_line()
+        if self.on_command is not None and (self.take_typed() or was_before):
             self.on_command()
 
     def _on_signal(self) -> None:
         key = KeyPress(Keys.ControlC)
         application = get_app_or_none()
-        if application is not None and application.is_running:
+        if application is not None and application.is_done:
+            # The prompt has its line already. The kernel makes signals of keys only while no prompt
+            # reads, so this one is older than the line.
+            self._is_before_line = True
+        elif application is not None and application.is_running:
             application.key_processor.feed(key)
             application.key_processor.process_keys()
         elif self.on_command is not None:

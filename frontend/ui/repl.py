@@ -129,6 +129,7 @@ class Repl:
                 try:
                     line = await self._next_line()
                 except KeyboardInterrupt:
+                    self._control_c.take_before_line()
                     await self._interrupt_at_prompt()
                     continue
                 except EOFError:
@@ -197,6 +198,8 @@ class Repl:
         else:
             self._last_line = line
         self._completer.forget()
+        if self._control_c.take_before_line():
+            await self._interrupt_at_prompt()
         if self._control_c.take_typed():
             self._pasted.clear()
             self.display.text(f"(Ctrl-C: '{line}' was not begun)")

@@ -13,6 +13,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import DummyOutput
 
 from pgdb.frontend.ui.interrupts import Interrupts
@@ -31,21 +32,32 @@ class Counted(Interrupts):
         super()._on_signal()
         self.signals += 1
 
+    def signal(self, event: KeyPressEvent) -> None:
+        """Take a line at the prompt, and then a signal that the loop hands on late."""
+        event.current_buffer.validate_and_handle()
+        self._on_signal()
+
 
 class Reader:
     """A reader of lines with a prompt, which takes Ctrl-C as the one of PGDB does."""
 
     def __init__(self, signals: Sequence[str] = ()) -> None:
         self.signals = signals
-        """The moment of the signal: ``before`` a prompt, ``behind`` it, or ``in`` a command."""
+        """The moments of signals: ``before`` a prompt, ``behind`` it, ``in`` a command.
+
+        ``late`` is the moment when the prompt has its line, and has not returned it yet.
+        """
         self.seen: list[str] = []
         """The lines that were begun, and what has become of each Ctrl-C."""
 
     async def read(self, typed: str, *, until: str) -> list[str]:
         """Type all at once, and read lines up to *until*."""
         with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            prompt: PromptSession[str] = PromptSession()
+            keys = KeyBindings()
+            prompt: PromptSession[str] = PromptSession(key_bindings=keys)
             interrupts = Counted(asyncio.get_running_loop(), prompt.input)
+            if "late" in self.signals:
+                keys.add("enter")(interrupts.signal)
             try:
                 source.send_text(typed)
                 async with asyncio.timeout(DEADLINE_S):
@@ -64,6 +76,8 @@ class Reader:
                 self.seen.append(AT_PROMPT)
                 continue
             await self._signal("behind", interrupts)
+            if interrupts.take_before_line():
+                self.seen.append(AT_PROMPT)
             if interrupts.take_typed():
                 self.seen.append(NOT_BEGUN)
                 continue
@@ -100,6 +114,7 @@ def test_ctrl_c_at_the_prompt_is_the_prompts() -> None:
     ("moment", "seen"),
     [
         ("before", [AT_PROMPT, "one"]),
+        ("late", [AT_PROMPT, "one"]),
         ("behind", [NOT_BEGUN]),
         ("in", ["one", IN_COMMAND]),
     ],
