@@ -37,7 +37,7 @@ async def place_for(site: Site, located: Located, options: SessionOptions) -> Pl
     job = located.job
     if located.refusals:
         raise PermissionToTraceError(f"none of the ranks can be attached to: {located.refusals[0]}")
-    wanted = None if is_partial(located) else _wanted(job.table.ranks, options.ranks)
+    wanted = None if is_partial(located) else _wanted(options.ranks, job.table, job.ended)
     hosts = job.table.only(wanted).hosts if wanted is not None else job.hosts
     all_here = wanted is not None and not wanted - job.local_ranks
     return Place(
@@ -64,8 +64,7 @@ def with_fewer_aggregators(
     """Return the options with at most one aggregator per known rank of a host."""
     if is_partial(located):
         return options
-    table = located.job.table
-    table = table.only(_wanted(table.ranks, options.ranks))
+    table = located.job.table.only(_wanted(options.ranks, located.job.table, located.job.ended))
     most = max(Counter(each.host for each in table.processes).values(), default=1)
     if options.aggregators <= most:
         return options
@@ -81,9 +80,12 @@ def is_partial(located: Located) -> bool:
     return not job.table.processes or (located.lacks_ranks and len(job.hosts) > 1)
 
 
-def _wanted(has: RankSet, ranks: RankSet | None) -> RankSet:
-    if ranks is not None and (unknown := ranks - has):
-        raise RankSetError(f"no rank {unknown}; the job has {has}")
+def _wanted(ranks: RankSet | None, table: ProcTable, ended: RankSet) -> RankSet:
+    has = table.ranks
+    if ranks is not None and (missing := ranks - has):
+        if unknown := missing - ended:
+            raise RankSetError(f"no rank {unknown}; the job has {has}")
+        raise RankSetError(f"[{missing}] ended before the attach; the job still has [{has}]")
     return has if ranks is None else ranks
 
 
@@ -114,7 +116,7 @@ async def attach_shares(starting: Starting, located: Located) -> tuple[Share, ..
             processes=tuple(sorted((*found.processes, *others), key=lambda each: each.rank)),
             source=found.source,
         )
-    wanted = _wanted(table.ranks, options.ranks)
+    wanted = _wanted(options.ranks, table, located.job.ended)
     table = table.only(wanted)
     shares: list[Share] = []
     reached: list[RankProcess] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgdb.backend.rank.states import Interrupting, Resuming
-from pgdb.jobs import hold
+from pgdb.jobs import hold, procfs
 from pgdb.overlay.messages import Detach, Interrupt, Resume
 from pgdb.records import Done, Failure, Record, Running, Stop
 from tests.conftest import Build, StartJob
@@ -265,6 +265,8 @@ def test_a_rank_that_nothing_can_stop_now_is_refused_with_the_reason(
     line = [program.path, tmp_path, pipe]
     process = subprocess.Popen(line, stdin=subprocess.DEVNULL)
     try:
+        # A process that reads its program from a disk is in this state, too.
+        wait_until(lambda: procfs.children(process.pid), "it has made a child")
         wait_until(lambda: status(process.pid, "State").startswith("D"), "it waits in vfork")
         record = asyncio.run(only_attach_to(process.pid))
         assert isinstance(record, Failure), record
