@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyroaring import BitMap, FrozenBitMap
 
@@ -53,10 +53,15 @@ class RankSet:
             self._bits = ranks
             return
         try:
-            # Without the array, the library takes 1.5 for rank 1.
             if isinstance(ranks, bytes | bytearray):
                 raise TypeError  # an array would take them for the memory of its numbers
-            known = ranks if isinstance(ranks, range) else array("I", ranks)
+            known = ranks
+            if not isinstance(ranks, range):
+                ranks = ranks if isinstance(ranks, Sequence) else list(ranks)
+                if bool in set(map(type, ranks)):
+                    raise TypeError
+                # Without the array, the library takes 1.5 for rank 1.
+                known = array("I", ranks)
             self._bits = FrozenBitMap(known)
         except (TypeError, OverflowError):
             raise RankSetError(

@@ -1,4 +1,4 @@
-"""Wrong types of arguments of the synchronous API: refused in words, before anything is sent."""
+"""Wrong types of arguments of the API: refused in words, before anything is sent."""
 
 from __future__ import annotations
 
@@ -73,13 +73,12 @@ def checks_call(function: F) -> F:
         hints = typing.get_type_hints(declared, function.__globals__)
         return {name: kinds_in(hint) for name, hint in hints.items()}
 
-    @functools.wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
+    def check(arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         bound = None
         with contextlib.suppress(TypeError):
             bound = signature.bind(*arguments, **named)
         if bound is None:
-            return function(*arguments, **named)  # Python names the argument that is missing
+            return  # Python names the argument that is missing
         kinds = expected()
         for name, value in bound.arguments.items():
             if wanted := kinds.get(name):
@@ -87,9 +86,18 @@ def checks_call(function: F) -> F:
                 for each in value if is_many else (value,):
                     check_kind(f"{function.__name__}: {name}", each, wanted)
                     _check_range(f"{function.__name__}: {name}", each, wanted)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        check(arguments, named)
         return function(*arguments, **named)
 
-    return typing.cast(F, call)
+    @functools.wraps(function)
+    async def call_later(*arguments: Any, **named: Any) -> Any:
+        check(arguments, named)
+        return await function(*arguments, **named)
+
+    return typing.cast(F, call_later if inspect.iscoroutinefunction(function) else call)
 
 
 def check_kind(title: str, value: Any, wanted: Sequence[Any]) -> None:
@@ -134,8 +142,9 @@ def _is_of(value: Any, wanted: Any) -> bool:
     wanted = origin or wanted
     if wanted not in _WORDS and not _is_protocol(wanted) and not _is_ours(wanted):
         return True
-    if wanted is bool:  # NumPy has a type of its own
-        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    is_bool = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # NumPy's own
+    if wanted is bool or is_bool:
+        return wanted is bool and is_bool  # True is no count, no rank and no time
     return isinstance(value, _ACCEPTED.get(wanted, wanted))
 
 

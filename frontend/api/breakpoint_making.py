@@ -11,7 +11,7 @@ from pgdb.frontend.analysis.wording import by_number
 from pgdb.frontend.api import gdb_commands
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers, last_made
 from pgdb.frontend.api.core import Core
-from pgdb.frontend.api.options import STOP_MODES, StopMode
+from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.api.recovery import Recovery
 from pgdb.frontend.api.stop_modes import StopModes
 from pgdb.overlay.messages import ChangeBreakpoints, InsertBreakpoint
@@ -59,17 +59,12 @@ class BreakpointMaker:
         Ranks that are lost get the breakpoints when they are reattached; a notice says so where no
         other rank has them.
 
-        :raises UsageError: if *stop* is no mode, if no condition follows ``if``, and for *stop* or
-            *members* of a command whose breakpoint stops no rank.
+        :raises UsageError: if no condition follows ``if``, and for *stop* or *members* of a command
+            whose breakpoint stops no rank.
         :raises RankSetError: if *members* is malformed.
         """
-        if stop is not None and stop not in STOP_MODES:
-            raise UsageError(f"stop={stop!r} is no stop mode; there are {', '.join(STOP_MODES)}")
-        if isinstance(members, str):
-            if members:
-                self._stop_modes.parse(members)
-        elif not callable(members):
-            raise UsageError(f"members={members!r} is no rank set; '0-3' and '@running' are")
+        if isinstance(members, str) and members:
+            self._stop_modes.parse(members)
         core, numbers, state = self._core, self._numbers, self._core.state
         word, _, rest = line.strip().partition(" ")
         word = gdb_commands.resolve(word)

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from pgdb.errors import PgdbError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.arrays import Arrays, read_arrays
+from pgdb.frontend.analysis.call_paths import TreeBy
 from pgdb.frontend.analysis.histogram import bin_ends
 from pgdb.frontend.analysis.trace_tables import TraceData, TraceTable, read_data, read_table
 from pgdb.frontend.analysis.why.worlds import in_session
 from pgdb.frontend.api import verdicts
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.store.array_files import FORMATS, write_arrays
 from pgdb.frontend.system import deadline
 from pgdb.frontend.system.user_files import check_place, check_suffix
@@ -35,7 +37,6 @@ from pgdb.overlay.query_options import QueryOptions
 from pgdb.ranks import RankSet
 
 if TYPE_CHECKING:
-    from pgdb.frontend.analysis.call_paths import TreeBy
     from pgdb.frontend.analysis.calltree import CallTree
     from pgdb.frontend.api.session import Session
 
@@ -43,6 +44,7 @@ STAT_LIMIT_BYTES = 1 << 30
 """Largest array of one rank that is summed up."""
 
 
+@checks_arguments
 class RankData:
     """The ranks of a view, and the calls that read their stacks, values, structures and arrays."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pgdb.errors import UsageError
 from pgdb.frontend.api.absentees import Barrier, BarrierThen
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.lockstep import DIVERGE_WORDS, MOST_STEPS, Lockstep, step_together
 from pgdb.frontend.api.rank_data import RankData
 from pgdb.frontend.api.until_differ import MOST_HITS, Differ, until_differ
@@ -13,6 +14,7 @@ from pgdb.overlay.messages import RunWord
 from pgdb.ranks import RankSet
 
 
+@checks_arguments
 class RankGroups(RankData):
     """The calls on some ranks as a group in motion."""
 

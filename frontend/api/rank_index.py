@@ -18,6 +18,8 @@ def ranks_at(which: int | slice, everything: RankSet) -> RankSet:
         if isinstance(which, slice):
             end = max(everything, default=-1) + 1
             return RankSet(range(*which.indices(end))) & everything
+        if isinstance(which, bool):
+            raise TypeError
         number = operator.index(which)  # NumPy has numbers of its own
     except (TypeError, ValueError):  # a step of 0 is a ValueError
         raise UsageError(

@@ -9,16 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.analysis.asked_conditions import where
+from pgdb.frontend.analysis.comparing import By
 from pgdb.frontend.analysis.conditions import parse
 from pgdb.frontend.analysis.unknown_breakpoints import known_as_put_off, known_to_some
 from pgdb.frontend.api import gdb_commands, verdicts
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.lockstep import MOST_STEPS
 from pgdb.frontend.api.options import StopMode
 from pgdb.frontend.api.rank_groups import RankGroups
@@ -43,7 +45,7 @@ from pgdb.written_files import for_ranks
 
 if TYPE_CHECKING:
     from pgdb.frontend.analysis.assertions import Check
-    from pgdb.frontend.analysis.comparing import By, Comparison
+    from pgdb.frontend.analysis.comparing import Comparison
     from pgdb.frontend.analysis.progress import Progress
     from pgdb.frontend.analysis.still_running import StillRunning
     from pgdb.frontend.analysis.why.explain import Explanation
@@ -53,6 +55,7 @@ DETACH_TIMEOUT_S = 30.0
 INTERRUPT_TIMEOUT_S = 10.0
 
 
+@runtime_checkable
 class HasValues(Protocol):
     """Ranks whose values can be compared, of any session."""
 
@@ -63,6 +66,7 @@ class HasValues(Protocol):
         ...
 
 
+@checks_arguments
 class RankView(RankGroups):
     """A view on some ranks of a session."""
 

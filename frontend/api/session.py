@@ -17,6 +17,7 @@ from pgdb.errors import CommandError, RankSetError, UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api import breakpoint_file, killed_together
 from pgdb.frontend.api.absentees import Barrier
+from pgdb.frontend.api.argument_types import checks_arguments
 from pgdb.frontend.api.barriers import Barriers
 from pgdb.frontend.api.breakpoint_making import BreakpointMaker
 from pgdb.frontend.api.breakpoint_numbers import BreakpointNumbers
@@ -60,6 +61,7 @@ CATCH_DEATH = "catch death"
 """The command that stops ranks before they die."""
 
 
+@checks_arguments
 class Session(RankView):
     """A running session; made by :func:`pgdb.frontend.startup.start.attach` and ``launch``."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.api.session import Session
 from pgdb.frontend.report import writing
 from pgdb.frontend.report.collect import collect
@@ -15,6 +16,7 @@ from pgdb.frontend.system.workers import with_file
 from pgdb.ranks import RankSet
 
 
+@checks_call
 async def report(
     session: Session,
     *paths: Path | str,

@@ -16,6 +16,7 @@ from pgdb.cores.finding import Folder, FoundCores, find_cores, take_from_systemd
 from pgdb.cores.search import CoreSearch, LeftBy
 from pgdb.errors import RankSetError, StartError, UsageError
 from pgdb.frontend.analysis.wording import counted
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -39,6 +40,7 @@ S_PER_CORE = 0.5
 """Time that GDB may need to read a core file, on a host with other work."""
 
 
+@checks_call
 async def open_cores(
     targets: Sequence[str],
     options: SessionOptions | None = None,

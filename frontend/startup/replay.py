@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgdb.frontend.analysis.answers import Answer
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.api.job_state import JobState
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
@@ -17,6 +18,7 @@ from pgdb.merge.classes import EquivalenceClass
 from pgdb.records import Exit, Record, Stop
 
 
+@checks_call
 async def replay(path: Path | str, *, listener: Listener | None = None) -> Session:
     """Open a recording; call *listener* with each notification.
 

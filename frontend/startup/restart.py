@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdb.errors import UsageError
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.api.closing import Job
 from pgdb.frontend.api.notifications import Listener, Notification
 from pgdb.frontend.api.session import Session
@@ -22,6 +23,7 @@ from pgdb.jobs.launcher_kinds import read_launch_line
 from pgdb.ranks import RankSet
 
 
+@checks_call
 async def restart(
     session: Session,
     arguments: Sequence[str | os.PathLike[str]] | None = None,

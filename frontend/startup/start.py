@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pgdb.errors import (
     UsageError,
 )
+from pgdb.frontend.api.argument_types import checks_call
 from pgdb.frontend.api.notifications import Listener
 from pgdb.frontend.api.options import SessionOptions
 from pgdb.frontend.api.session import Session
@@ -39,6 +40,7 @@ _SPAWNED_S = 20.0
 """Longest time that a start waits for the search for ranks of MPI_Comm_spawn."""
 
 
+@checks_call
 async def attach(
     target: int | str,
     options: SessionOptions | None = None,
@@ -154,6 +156,7 @@ def _notes_on_absent(located: Located) -> Iterator[str]:
         )
 
 
+@checks_call
 async def launch(
     argv: Sequence[str | os.PathLike[str]],
     options: SessionOptions | None = None,

@@ -1,7 +1,8 @@
-"""Arguments of wrong types: each method of the synchronous API refuses them in words."""
+"""Arguments of wrong types: each method and function of the API refuses them in words."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import pgdb
+from pgdb import aio
 from pgdb.errors import UsageError
 from pgdb.frontend.analysis.answers import Answer
 from pgdb.frontend.api.argument_types import checks_arguments, checks_call
@@ -121,32 +123,60 @@ def test_missing_arguments_are_named_by_python() -> None:
     assert one.value.__context__ is None  # a traceback has one error
 
 
-def parameters() -> Iterator[tuple[str, str]]:
-    for name, method in inspect.getmembers(Session, inspect.isfunction):
-        for each in inspect.signature(method).parameters.values():
-            if not name.startswith("_") and PLAIN.issuperset(str(each.annotation).split(" | ")):
-                yield name, each.name
+BOTH = {"sync": Session, "aio": aio.Session}
 
 
-@pytest.mark.parametrize(("name", "wrong"), list(parameters()))
-def test_each_method_of_a_session_refuses_them(name: str, wrong: str) -> None:
-    method = getattr(Session, name)
-    # No session is needed: it is refused before anything is done.
+def parameters() -> Iterator[tuple[str, str, str, bool]]:
+    """Yield kind of session, method, argument, and whether it is a number."""
+    for kind, session in BOTH.items():
+        for name, method in inspect.getmembers(session, inspect.isfunction):
+            for each in inspect.signature(method).parameters.values():
+                types = set(str(each.annotation).split(" | "))
+                if not name.startswith("_") and types <= PLAIN:
+                    yield kind, name, each.name, bool(types & {"int", "float"})
+
+
+def call_with(kind: str, name: str, wrong: str, value: Any) -> None:
+    """Call a method of a class of sessions, which needs no session: it is refused before."""
+    method = getattr(BOTH[kind], name)
     arguments: list[Any] = []
     named: dict[str, Any] = {}
     for each in list(inspect.signature(method).parameters.values())[1:]:
-        value = object() if each.name == wrong else RIGHT.get(str(each.annotation).split(" | ")[-1])
+        given = value if each.name == wrong else RIGHT.get(str(each.annotation).split(" | ")[-1])
         if each.name == wrong and each.kind is inspect.Parameter.KEYWORD_ONLY:
-            named[each.name] = value
+            named[each.name] = given
         elif each.name == wrong or (
             each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             and each.default is inspect.Parameter.empty
         ):
-            arguments.append(value)
+            arguments.append(given)
         elif each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
             arguments.append(each.default)
+    result = method(None, *arguments, **named)
+    if inspect.iscoroutine(result):
+        asyncio.run(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"), [(kind, name, wrong) for kind, name, wrong, _ in parameters()]
+)
+def test_each_method_of_a_session_refuses_them(kind: str, name: str, wrong: str) -> None:
     with pytest.raises(UsageError, match=rf"{name}: {wrong} is <object object at \w+>, and n"):
-        method(None, *arguments, **named)
+        call_with(kind, name, wrong, object())
+
+
+@pytest.mark.parametrize(("kind", "name", "wrong"), [each[:3] for each in parameters() if each[3]])
+def test_true_is_no_number(kind: str, name: str, wrong: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name}: {wrong} is True, and n"):
+        call_with(kind, name, wrong, True)
+
+
+@pytest.mark.parametrize("name", ["attach", "launch", "open_cores", "replay", "report", "restart"])
+def test_each_function_for_coroutines_checks_its_arguments(name: str) -> None:
+    function = getattr(aio, name)
+    first = next(iter(inspect.signature(function).parameters))
+    with pytest.raises(UsageError, match=f"^{name}: {first} is <object"):
+        asyncio.run(function(object()))
 
 
 @pytest.mark.parametrize("wrong", [3, "abc", None])

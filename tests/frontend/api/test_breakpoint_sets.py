@@ -44,7 +44,7 @@ def test_ranks_outside_a_set_that_changes_run_on_unseen() -> None:
             await session.break_at("f", members="@nosuch")
         # A set that is none would be read at each stop from then on.
         for none in (3, None, ["0"], b"0"):
-            with pytest.raises(UsageError, match="is no rank set; '0-3' and '@running' are"):
+            with pytest.raises(UsageError, match=r"members is .*, and not a text"):
                 await session.break_at("f", members=cast(str, none))
 
     run(test)

@@ -224,7 +224,7 @@ def test_a_breakpoint_has_a_mode_of_its_own() -> None:
         job.hit("2", session.last_breakpoint - 1)
         await until(session, lambda: session.state.stopped == ALL)
         assert job.interrupted == ["0-1"]
-        with pytest.raises(UsageError, match="there are rank, focus, all"):
+        with pytest.raises(UsageError, match="neither one of 'rank', 'focus', 'all'"):
             await session.break_at("f", stop="some")  # type: ignore[arg-type]
 
     run(test)
