@@ -14,6 +14,9 @@ _SYNTAX = pattern(
     r"|Invalid (?:number|character) "
 )
 _NO_SYMBOL = pattern(r"No symbol \"(\w+)\" in current context\.")
+_NO_MEMBER = pattern(
+    r"There is no member named |Attempt to extract a component of a value that is "
+)
 _OPTIONS = pattern(r"\A\s*-.*?\s--\s")
 """Options of ``print`` before an expression."""
 
@@ -35,7 +38,5 @@ async def check(gdb: GdbSession, operation: CheckExpression, *, has_own_syntax: 
     why = found["why"]
     if _SYNTAX.match(why):
         return Done() if has_own_syntax else Failure(message=why)
-    unknown = _NO_SYMBOL.match(why)
-    if unknown is None or not found["is_known"]:
-        return Done()
-    return Failure(message=why)
+    is_final = _NO_SYMBOL.match(why) or (_NO_MEMBER.match(why) and not has_own_syntax)
+    return Failure(message=why) if is_final and found["is_known"] else Done()

@@ -225,6 +225,7 @@ def test_an_expression_is_checked_at_its_place_before_any_rank_runs(
         ("nosuch", "No symbol .nosuch."),
         # main has it, and the function of the place has not.
         ("argc", "No symbol .argc."),
+        ("value.part", "Attempt to extract a component"),
     ):
         with pytest.raises(pgdb.CommandError, match=why):
             parting.until_differ(wrong, at=place, timeout_s=RUN_TIMEOUT_S)

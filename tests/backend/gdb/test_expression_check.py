@@ -47,6 +47,8 @@ NAME = 'No symbol "x" in current context.'
         (NAME, True, True),
         # The place is of Python, or of a library that is loaded later.
         (NAME, False, False),
+        ("There is no member named y.", True, True),
+        ("Attempt to extract a component of a value that is not a structure.", True, True),
         # It has a value, and cannot be a condition.
         ("Junk at end of arguments.", True, False),
     ],
@@ -59,7 +61,8 @@ def test_final_errors_are_those_about_syntax_and_names(
 
 
 def test_an_expression_that_is_rewritten_has_a_syntax_of_its_own() -> None:
-    assert checked(Played(SYNTAX, is_known=True), has_own_syntax=True) == Done()
+    for why in (SYNTAX, "There is no member named y."):
+        assert checked(Played(why, is_known=True), has_own_syntax=True) == Done()
 
 
 @pytest.mark.parametrize(
