@@ -214,6 +214,10 @@ def ex(*commands: str) -> tuple[str, ...]:
     return tuple(word for each in commands for word in ("-ex", each))
 
 
+_SHOWN_BEFORE_COUNT = 2000
+"""Characters before the last expected text that a failure shows: notices may stand there."""
+
+
 class Terminal:
     """A program at a pseudo terminal, and all that it has shown."""
 
@@ -291,12 +295,18 @@ class Terminal:
             if match := regex.search(text, min(self._seen, len(text))):
                 self._seen = match.end()
                 return match
-            assert not is_last, f"no {pattern!r} within {deadline_s:g} s in:\n{text[self._seen :]}"
+            assert not is_last, f"no {pattern!r} within {deadline_s:g} s in:\n{self._last_shown}"
             left = end - time.monotonic()
             # We may have been kept from running ourselves: what is there by now counts.
             is_last = left <= 0
             if not self._read(max(0.0, left)):
-                raise AssertionError(f"it ended before {pattern!r} in:\n{text[self._seen :]}")
+                raise AssertionError(f"it ended before {pattern!r} in:\n{self._last_shown}")
+
+    @property
+    def _last_shown(self) -> str:
+        """The text since the last expected one, below the text before that."""
+        before, behind = self.text[: self._seen], self.text[self._seen :]
+        return f"{before[-_SHOWN_BEFORE_COUNT:]}\n-- expected so far --\n{behind}"
 
     def expect_all(self, *patterns: str, deadline_s: float = DEADLINE_S) -> None:
         """Wait until several things are shown, in any order.
